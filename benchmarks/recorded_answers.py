@@ -1,6 +1,6 @@
 """Recorded answers of real models, replayed: what the checks keep, what they reject and why, and what they cost.
 
-    python -m benchmarks.recorded_answers DATA [--half odd] [--verbs edits,positives,negatives,judge,rationales] [--readings FILE]
+    python -m benchmarks.recorded_answers DATA [--half odd] [--verbs edits,positives,...] [--readings FILE]
 
 DATA is the folder of test data (sugarcrepe_unrefined, coco_captions, gpt4v_answers, palm_cot). Rows at even places were used
 for tuning, those at odd ones were not. Captions of other images are the pool; other captions of an image are known where
@@ -10,9 +10,10 @@ coco_captions has it.
   *of another type*: kept as an edit of another type than its file's. CPU in milliseconds per text, tagging apart:
   *first* with empty caches, *again* with full ones.
 - *positives*: the same texts as hard positives (but additions), of which none should be kept: each is false of its image.
-- *negatives*, *judge*, *rationales*: the verb end to end, with the test server as the model (``pairwright generate
-  negatives --method llm``, ``validate --by llm``, ``generate rationales``). The judge gets the recorded answers to both
-  orders of two texts.
+- *negatives*, *conversations*, *judge*, *rationales*: the verb end to end, with the test server as the model (``pairwright
+  generate negatives --method llm``, ``generate conversations``, ``validate --by llm``, ``generate rationales``). The judge
+  gets the recorded answers to both orders of two texts. A description is what the other annotators of an image wrote, one
+  after the other, and the model is told one caption: all of it is true, so every rejected one is lost wrongly.
 
 ``--readings FILE`` writes rows to read, at most 50 of each outcome, as tab-separated values.
 """
@@ -52,7 +53,8 @@ from tests.generators.recorded_negatives import FILES, answering
 
 POOL_CAPTIONS = 20_000
 READ = 50  # rows of each outcome
-VERBS = ("edits", "positives", "negatives", "judge", "rationales")
+VERBS = ("edits", "positives", "negatives", "conversations", "judge", "rationales")
+DESCRIBED = 1_000  # images
 JUDGED = ("add_att", "replace_att", "swap_att")
 TASKS = {
     "nli": ("anli1/anli1_valid.json", ("anli1/palm/valid_CoT_0.json",), ("premise", "hypothesis")),
@@ -181,6 +183,27 @@ def replay_negatives(recorded: Recorded, folder: Path) -> Table:
     return table
 
 
+def replay_conversations(recorded: Recorded, folder: Path) -> Table:
+    """Run the verb over one caption of each image, with the other captions as the description."""
+    captions, out = folder / "captions.jsonl", folder / "out.jsonl"
+    shown = dict(list({texts[0]: texts[1:] for texts in recorded.siblings.values()}.items())[:DESCRIBED])
+    _write(captions, ({"caption": caption} for caption in shown))
+    sentences = {
+        " ".join(caption.split()): " ".join(f"{text.strip().rstrip('.')}." for text in others)
+        for caption, others in shown.items()
+    }
+
+    def answer(request: ChatRequest) -> ServerAnswer | None:
+        lines = (" ".join(line.strip().strip('"').split()) for line in request.user.splitlines())
+        return next((ServerAnswer(sentences[line]) for line in lines if line in sentences), None)
+
+    _run(answer, ["generate", "conversations", captions, "--method", "llm", "--types", "detail", "--out", out])
+    table: Table = defaultdict(Counter)
+    for row in _read(out):
+        table[row["kind"]][row["reason"] or "kept"] += 1
+    return table
+
+
 def replay_judge(data: Path, folder: Path) -> Table:
     """Run the verb over two texts an image, with the answers that a model gave to both orders of them."""
     table: Table = defaultdict(Counter)
@@ -290,6 +313,7 @@ def main() -> None:
                 write_readings(asked.readings, rows)
     runs: dict[str, Callable[[Path], Table]] = {
         "negatives": lambda folder: replay_negatives(recorded, folder),
+        "conversations": lambda folder: replay_conversations(recorded, folder),
         "judge": lambda folder: replay_judge(asked.data, folder),
         "rationales": lambda folder: replay_rationales(asked.data, folder),
     }

@@ -130,16 +130,6 @@ def pair_rng(generator: RuleGenerator | AnyLLMGenerator, seed: int, pair: Pair) 
     return make_rng(seed, 0, generator.name, generator.version, pair.key)
 
 
-def steps_of_pair(
-    generator: AnyLLMGenerator, pair: Pair, rng: random.Random, *, attempt: int = 0
-) -> LLMStep[list[Annotation]]:
-    """Return the steps of either kind of generator, which end in the annotations of ``pair``."""
-    if not isinstance(generator, CheckedLLMGenerator):
-        return (yield from generator.annotate(pair, rng, attempt=attempt))
-    found = yield from generator.ask(pair, rng, attempt=attempt)
-    return generator.check([(pair, found)])[0]
-
-
 def annotate_pairs(
     generator: RuleGenerator, pairs: Iterable[tuple[Pair, Sequence[Token]]], seed: int
 ) -> Iterator[list[Annotation]]:

@@ -2,7 +2,8 @@
 
 A layer of the encoder sees a token and its neighbours, so its output is the same wherever the same words stand in the
 same window. Captions share many windows, and a caption shares nearly all with its edits: half of the matrix products
-are saved for captions with their edits, a quarter for captions alone. The tags are those of the pipeline.
+are saved for captions with their edits, a quarter for captions alone. Of the padding between texts, a layer computes
+only what later layers need for tokens. The tags are those of the pipeline.
 """
 
 from collections.abc import Sequence
@@ -44,8 +45,15 @@ class DistinctWindowTagger:
         at = np.arange(len(words)) + self._pad + np.repeat(np.arange(len(docs)) * self._pad, lengths)
         ids = np.zeros(len(words) + self._pad * (len(docs) + 1), dtype=np.int64)
         ids[at] = numbers + 1
-        for layer in self._windows:
-            ids, vectors = _windowed(ids, vectors, layer)
+        near = ids > 0
+        needed = [near]  # by each layer from the last one on: one more place around the tokens, of the padding
+        for _ in self._windows[1:]:
+            near = near.copy()
+            near[1:] |= needed[-1][:-1]
+            near[:-1] |= needed[-1][1:]
+            needed.append(near)
+        for layer, places in zip(self._windows, reversed(needed), strict=True):
+            ids, vectors = _windowed(ids, vectors, layer, np.flatnonzero(places))
         best = [self._labels[number] for number in self._softmax.predict(vectors).argmax(axis=1)]
         found = [best[number] for number in ids[at].tolist()]
         ends = np.cumsum(lengths).tolist()
@@ -88,11 +96,16 @@ def _distinct_rows(rows: npt.NDArray[np.uint64]) -> tuple[Ids, Ids]:
     return numbers, first
 
 
-def _windowed(ids: Ids, vectors: npt.NDArray[np.float32], layer: "Model[Any, Any]") -> tuple[Ids, Any]:
-    """Return the numbers of the windows around each position, and what a residual layer gives for each window."""
-    before, after = np.zeros_like(ids), np.zeros_like(ids)
-    before[1:], after[:-1] = ids[:-1], ids[1:]
-    keys = (before * len(vectors) + ids) * len(vectors) + after
-    _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
-    left, middle, right = (vectors[each[first]] for each in (before, ids, after))
-    return numbers, middle + layer.predict(np.concatenate([left, middle, right], axis=1))
+def _windowed(
+    ids: Ids, vectors: npt.NDArray[np.float32], layer: "Model[Any, Any]", places: Ids
+) -> tuple[Ids, npt.NDArray[np.float32]]:
+    """Return the numbers of the windows around some places, and what a residual layer gives for each window."""
+    padded = np.concatenate([[0], ids, [0]])
+    windows = np.stack([padded[places], padded[places + 1], padded[places + 2]], axis=1)
+    keys = (windows[:, 0] * len(vectors) + windows[:, 1]) * len(vectors) + windows[:, 2]
+    _, first, own = np.unique(keys, return_index=True, return_inverse=True)
+    numbers = np.zeros_like(ids)
+    numbers[places] = own
+    around = vectors[windows[first]].reshape(len(first), -1)
+    width = vectors.shape[1]
+    return numbers, around[:, width : 2 * width] + layer.predict(around)

@@ -103,6 +103,12 @@ def is_verb(word: str) -> bool:
     return "VERB" in import_lemminflect().getAllLemmas(word)
 
 
+@lru_cache(maxsize=65536)
+def singular_of(word: str) -> str:
+    """Return the singular of a lower-case word that may be a plural; any other word as it is."""
+    return lemmatize(word, "NNS") if word.endswith("s") or is_common_noun(word) else word
+
+
 def universal_tags(lemmas: Sequence[str], tags: Sequence[str]) -> list[str]:
     """Return the universal tag of each token, from lemmas and Penn Treebank tags of equal length."""
     result = [_UNIVERSAL.get(tag, "X") for tag in tags]

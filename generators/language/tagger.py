@@ -45,6 +45,7 @@ _UNUSED_COMPONENTS: Final = (
     "entity_ruler",
 )
 _BATCH: Final = 1024  # texts
+_ATTRIBUTES: Final = ("IDX", "LENGTH", "IS_SPACE")
 _MAX_LENGTH: Final = 100_000_000  # characters; spaCy's lower default is for parsers
 _MAX_INITIALISM_LETTERS: Final = 5  # up to here, capitals may be an initialism
 _MIN_CAPITALS_SHARE: Final = 0.8  # of the letters
@@ -107,9 +108,8 @@ def _is_all_capitals(text: str) -> bool:
 def _tokens(source: str, doc: "Doc", given: Sequence[str] | None = None) -> list[Token]:
     """Return the tokens of a document, with the ``given`` tags or its own."""
     # One array of all attributes is much faster than access by token.
-    strings = doc.vocab.strings
-    rows = doc.to_array(["IDX", "LENGTH", "IS_SPACE", "TAG"]).tolist()
-    named = [strings[row[3]] for row in rows] if given is None else given
+    rows = doc.to_array(_ATTRIBUTES).tolist()
+    named = [token.tag_ for token in doc] if given is None else given
     found = [(row, tag) for row, tag in zip(rows, named, strict=True) if not row[2]]
     spans = [(row[0], row[0] + row[1]) for row, _ in found]
     if has_invisible(source):

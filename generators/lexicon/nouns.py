@@ -274,9 +274,9 @@ def _are_other_persons(one: frozenset[str], other: frozenset[str]) -> bool:
 
 def _exclude_each_other(one: NounProfile, other: NounProfile) -> bool:
     """Whether a thing of the one profile is not called by the noun of the other."""
-    if "frame" in one.flags or "frame" in other.flags:
-        return False
     apart = not (one.apart.isdisjoint(other.called) or other.apart.isdisjoint(one.called))
+    if not apart and ("frame" in one.flags or "frame" in other.flags):
+        return False
     if apart or ("person" in one.classes and "person" in other.classes):
         related = not (one.kinds.isdisjoint(other.senses) and other.kinds.isdisjoint(one.senses))
         return not related and (apart or _are_other_persons(one.flags, other.flags))

@@ -25,7 +25,7 @@ from pairwright.generators.llm.testing.answers import Answerer, ServerAnswer
 from pairwright.generators.llm.testing.chat_request import ChatRequest
 from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
 from pairwright.generators.prompts.book import PromptBook
-from pairwright.generators.protocols import steps_of_pair
+from tests.generators.pair_steps import steps_of_pair
 
 FILES = {
     "add_obj": "add-object",

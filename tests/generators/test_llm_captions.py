@@ -20,7 +20,7 @@ from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.output.errors import OUTPUT_ERROR_CODES
 from pairwright.generators.llm_captions import CAPTION_REASONS, LLMCaptionOptions, LLMCaptions, without_opening
 from pairwright.generators.prompts.book import PromptBook
-from pairwright.generators.protocols import steps_of_pair
+from tests.generators.pair_steps import steps_of_pair
 
 SHORT = "A brown dog runs along a beach."
 LONG = (

@@ -33,8 +33,8 @@ from pairwright.generators.llm_edits import EditCandidate
 from pairwright.generators.llm_negatives import TYPES, LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.prompts.book import PromptBook
-from pairwright.generators.protocols import steps_of_pair
 from tests.generators import recorded_negatives
+from tests.generators.pair_steps import steps_of_pair
 from tests.generators.recorded_negatives import AT_ONCE, answering, line_of, maker, pairs, recorded, rows, settings
 from tests.generators.rule_fixtures import pair_of
 

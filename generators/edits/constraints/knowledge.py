@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
 
-from pairwright.generators.captions.context import plural_of
 from pairwright.generators.edits.constraints.lexical import same_forms
+from pairwright.generators.language.lemmas import singular_of
 from pairwright.generators.language.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.attributes import AttributeLexicon
 from pairwright.generators.lexicon.function_words import words_with
@@ -43,18 +43,30 @@ _TOUCHING: Final[dict[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Words by which a thing is mentioned: single words, and phrases by their last word."""
+    """Words by which a thing is mentioned: single words, and phrases by their last word.
 
-    single: frozenset[str]
+    Attributes:
+        singulars: each stands for its plural as well, which is recognized in a text: to inflect all kinds of a thing
+            would take longer than to read the few words of a caption.
+        exact: other words.
+        phrases: of both, by the last word.
+    """
+
+    singulars: frozenset[str]
+    exact: frozenset[str]
     phrases: dict[str, tuple[str, ...]]
 
     def found_in(self, words: frozenset[str], text: str) -> frozenset[str]:
         """Return the names that a text has; ``words`` are its words, which stand between single spaces."""
-        found = words & self.single
-        lasts = words & self.phrases.keys()
-        if lasts:
-            found |= {phrase for last in lasts for phrase in self.phrases[last] if f" {phrase} " in text}
-        return found
+        found = {*(words & self.singulars), *(words & self.exact)}
+        by_singular = _by_singular(words)
+        for one in by_singular.keys() & self.singulars:
+            found.update(by_singular[one])
+        for last in (words | by_singular.keys()) & self.phrases.keys():
+            for form in {last, *by_singular.get(last, ())}:
+                said = (phrase.removesuffix(last) + form for phrase in self.phrases[last])
+                found.update(phrase for phrase in said if f" {phrase} " in text)
+        return frozenset(found)
 
 
 class EditThesaurus(Thesaurus, NounThesaurus, Protocol):
@@ -80,7 +92,7 @@ class Knowledge:
         self.decided: dict[tuple[Hashable, ...], int] = {}
         self._nouns = tuple(noun_features())
         self._persons = tuple(noun for noun in self._nouns if self.nouns.is_person(noun))
-        self._forms = lru_cache(maxsize=10_000)(self._find_forms)
+        self._kinds = lru_cache(maxsize=10_000)(self._find_kinds)
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
@@ -125,7 +137,7 @@ class Knowledge:
     def _find_mentions(self, noun: str) -> Names:
         """Return the names by which another caption may mention a noun; of a compound, its head too."""
         head = noun.rpartition(" ")[2]
-        return _names(self._forms(noun) | {noun, plural_of(noun), head, plural_of(head)})
+        return _names(self._kinds(noun) | {noun, head}, frozenset())
 
     def _find_own_mentions(self, noun: str, form: str) -> Names:
         """Return the names by which the edited caption itself mentions a noun, strictly: it tells two things apart.
@@ -135,18 +147,17 @@ class Knowledge:
         """
         wide = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
         wide = frozenset(word for word in wide if word != noun and not self._may_mean(noun, word, form))
-        return _names(self._forms(noun) - wide - {plural_of(word) for word in wide} | same_forms(noun))
+        return _names(self._kinds(noun) - wide, same_forms(noun))
 
     def _may_mean(self, noun: str, word: str, form: str) -> bool:
         return self.may_be_called(noun, word) and (form != "add" or self.related(noun, word, "NOUN"))
 
-    def _find_forms(self, noun: str) -> frozenset[str]:
-        """Return the forms of all words that would make a noun true: synonyms, loosely same words, and kinds of it."""
+    def _find_kinds(self, noun: str) -> frozenset[str]:
+        """Return all words that would make a noun true: synonyms, loosely same words, and kinds of it."""
         kinds = [*self.thesaurus.hyponyms(noun, "NOUN")]
         if len(kinds) > _MANY_KINDS:
             kinds = [word for word in kinds if self.pool.frequency(word, "NOUN")]
-        words = {noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("frame")
-        return frozenset(words | {plural_of(word) for word in words})
+        return frozenset({noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("frame"))
 
     def _find_misplaced(self, thing: str, preposition: str, noun: str) -> bool:
         """Whether captions never, or much less often than by chance, put a thing or deed so at a noun."""
@@ -176,10 +187,18 @@ class Knowledge:
         return frozenset(one.rpartition(" ")[2] for one in kin)
 
 
-def _names(forms: frozenset[str]) -> Names:
+def _names(singulars: frozenset[str], exact: frozenset[str]) -> Names:
     phrases: dict[str, list[str]] = {}
-    for form in forms:
-        if " " in form:
-            phrases.setdefault(form.rpartition(" ")[2], []).append(form)
-    single = frozenset(form for form in forms if form and " " not in form)
-    return Names(single, {last: tuple(found) for last, found in phrases.items()})
+    for name in singulars | exact:
+        if " " in name:
+            phrases.setdefault(name.rpartition(" ")[2], []).append(name)
+    return Names(singulars, exact, {last: tuple(found) for last, found in phrases.items()})
+
+
+@lru_cache(maxsize=1_000)  # a caption is compared with each of its edits
+def _by_singular(words: frozenset[str]) -> dict[str, list[str]]:
+    """Return words by their singulars."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        found.setdefault(singular_of(word), []).append(word)
+    return found

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.captions.context import plural_of
-from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.lemmas import is_verb, lemmatize
 from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
 from pairwright.generators.lexicon.nouns import cell_words, loosely_same
 from pairwright.generators.lexicon.relations import Relation, load_relations
@@ -145,5 +145,7 @@ def follows_from(new: Relation, old: Relation) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _verb(word: str) -> str:
+    if not is_verb(word):
+        return word
     tag = "VBG" if word.endswith("ing") else "VBZ" if word.endswith("s") else "VBN"
     return lemmatize(word, tag)

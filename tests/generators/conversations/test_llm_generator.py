@@ -28,8 +28,8 @@ from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import AnswerRule, ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
 from pairwright.generators.prompts.book import PromptBook
-from pairwright.generators.protocols import steps_of_pair
 from tests.generators.llm.session_process import settings
+from tests.generators.pair_steps import steps_of_pair
 from tests.generators.rule_fixtures import pair_of
 
 PAIR = pair_of("A brown dog runs on a beach.", "A dog near the water.", boxes=(Box("dog", 0.5, 0.25, 0.75, 0.9),))

@@ -63,6 +63,14 @@ def test_nouns_that_exclude_each_other(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"), [("day", "night"), ("clock", "watch"), ("church", "store"), ("river", "wave"), ("pond", "ocean")]
+)
+def test_nouns_that_captioners_tell_apart_exclude_each_other(one: str, other: str) -> None:
+    """Also words that speak of the whole picture, which are never replaced by rules."""
+    assert LEXICON.exclusive(one, other)
+
+
+@pytest.mark.parametrize(
     ("one", "other"),
     [
         ("couch", "sofa"),  # synonyms

@@ -1,0 +1,245 @@
+"""Commands that ask a model, run against servers of other projects: do requests, answer formats and errors fit?
+
+    python -m benchmarks.real_servers [litellm] [transformers] [llama.cpp] [--rows 12] [--cache FOLDER]
+
+- *litellm*: its proxy, in front of ``pairwright dev llm-server --plausible``.
+- *transformers*: ``transformers serve`` of this environment, with random checkpoints that are made here: a Llama, and a
+  LLaVA for requests with images.
+- *llama.cpp*: the server of llama-cpp-python with a random model that is made here. Its answers follow a grammar, so the
+  output has to be valid JSON of the schema, whatever it says; compiling it takes minutes.
+
+Each runs ``generate negatives --method llm`` and ``prompts ask`` (with ``--see-image`` where a model sees). Random weights
+write nothing of use: what counts is that the command ends, that each row has its answer, and which reasons it has. Servers
+are installed once, with pip, under ``--cache``.
+"""
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+
+from benchmarks.peers.environments import CannotBeUsed, Peer, python_of
+from benchmarks.process_usage import measured
+from tests.generators.llm.local.tiny_models import make_model, make_seeing_model
+
+CACHE = Path.home() / ".cache" / "pairwright-peers"
+LITELLM = Peer("", "-", ("litellm[proxy]==1.110.2",))
+LLAMA = Peer("", "-", ("llama-cpp-python[server]==0.3.36", "gguf==0.17.1"))
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # it answers on localhost alone, without a key
+}
+LIMIT_S, START_S = 600.0, 180.0
+CAPTIONS = (
+    "A black cat sits on a red mat beside the door.",
+    "Two dogs run along a sandy beach.",
+    "A man rides a brown horse near a fence.",
+    "Three white birds fly over the calm water.",
+)
+PROMPT = """about: one sentence
+system: You describe pictures.
+user: "Say in one sentence what happens: {{ caption }}"
+temperature: 0
+max_tokens: 40
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server: its URL, the name of its model, and options of the commands that ask it."""
+
+    url: str
+    model: str
+    options: Sequence[str] = ()
+    sees: bool = False
+
+
+@dataclass
+class Work:
+    """A folder with captions and images, and what is installed where."""
+
+    folder: Path
+    cache: Path
+    log: Path
+    captions: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.captions = self.folder / "captions.jsonl"
+
+    def write(self, rows: int) -> None:
+        """Write captions with images, and a prompt."""
+        (self.folder / "prompts").mkdir()
+        (self.folder / "prompts" / "one-sentence.yaml").write_text(PROMPT)
+        for number in range(rows):
+            Image.new("RGB", (40, 30), (number * 20 % 256, 90, 160)).save(self.folder / f"{number}.png")
+        lines = ({"caption": CAPTIONS[number % len(CAPTIONS)], "image": f"{number}.png"} for number in range(rows))
+        self.captions.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def free_port() -> int:
+    """Return a port that is free now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(command: Sequence[str], ready: str, log: Path) -> Iterator[None]:
+    """Run a server until the end of the block, from when its URL ``ready`` answers."""
+    env = {**os.environ, **ENVIRONMENT}
+    with log.open("ab") as said, subprocess.Popen(command, stdout=said, stderr=said, env=env) as process:
+        try:
+            until = time.monotonic() + START_S
+            while not _answers(ready):
+                if process.poll() is not None or time.monotonic() > until:
+                    raise CannotBeUsed(f"it does not start: {log.read_text(errors='replace')[-400:]}")
+                time.sleep(0.5)
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2):  # noqa: S310 - our own server
+            return True
+    except OSError:
+        return False
+
+
+@contextmanager
+def litellm(work: Work) -> Iterator[list[Server]]:
+    """Run litellm's proxy in front of the test server."""
+    proxy = python_of(LITELLM, work.cache).with_name("litellm")
+    command = [sys.executable, "-m", "pairwright", "dev", "llm-server", "--exit-with-parent", "--plausible"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url, port = json.loads(process.stdout.readline())["url"], free_port()
+        config = work.folder / "litellm.yaml"
+        config.write_text(
+            f"model_list:\n- model_name: small\n  litellm_params: {{model: openai/small, api_base: '{url}', api_key: none}}\n"
+        )
+        try:
+            with running(
+                [str(proxy), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)],
+                f"http://127.0.0.1:{port}/health/liveliness",
+                work.log,
+            ):
+                yield [Server(f"http://127.0.0.1:{port}/v1", "small", sees=True)]
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def transformers(work: Work) -> Iterator[list[Server]]:
+    """Run ``transformers serve`` with a Llama and a LLaVA."""
+    port = free_port()
+    text, seeing = (
+        make_model(work.folder / "llama", context=16384),
+        make_seeing_model(work.folder / "llava", context=16384),
+    )
+    options = ("--parameter", "max_tokens=40", "--captions-per-request", "1")
+    command = [str(Path(sys.executable).with_name("transformers")), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    with running([*command, "--device", "cpu"], f"http://127.0.0.1:{port}/health", work.log):
+        url = f"http://127.0.0.1:{port}/v1"
+        yield [Server(url, str(text), options), Server(url, str(seeing), options, sees=True)]
+
+
+@contextmanager
+def llama_cpp(work: Work) -> Iterator[list[Server]]:
+    """Run the server of llama-cpp-python with a random model."""
+    python, port, path = python_of(LLAMA, work.cache), free_port(), work.folder / "random.gguf"
+    subprocess.run([python, Path(__file__).with_name("servers") / "make_gguf.py", path], check=True)
+    command = [str(python), "-m", "llama_cpp.server", "--model", str(path), "--n_ctx", "16384", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--model_alias", "random"]
+    with running(command, f"http://127.0.0.1:{port}/v1/models", work.log):
+        options = ("--captions-per-request", "1", "--parameter", "max_tokens=900", "--max-concurrency", "1")
+        yield [Server(f"http://127.0.0.1:{port}/v1", "random", options)]
+
+
+SERVERS = {"litellm": litellm, "transformers": transformers, "llama.cpp": llama_cpp}
+
+
+def ask(server: Server, work: Work, verb: Sequence[str], options: Sequence[str]) -> str:
+    """Run a verb and return its exit code, what it counts, and its message if it failed."""
+    out = work.folder / "out.jsonl"
+    command = [sys.executable, "-m", "pairwright", *verb, str(work.captions), "--out", str(out), "--json", "--quiet"]
+    command += ["--model", server.model, "--base-url", server.url, "--cache", str(work.folder / "cache.sqlite")]
+    log = work.folder / "command.log"
+    log.unlink(missing_ok=True)
+    env = {**os.environ, "OPENAI_API_KEY": "none"}
+    done = measured([*command, *options], env=env, log=log, limit=LIMIT_S, check=False)
+    said = log.read_text(errors="replace").strip().splitlines()[-2:]
+    figures = f"{done.wall:.1f} s, exit code {done.code}"
+    if not done.stdout.strip():
+        return f"{figures}: {' '.join(said)[:300]}"
+    result = json.loads(done.stdout)
+    reasons: Counter[str] = Counter()
+    for counts in result.get("types", {}).values():
+        reasons["kept"] += counts["kept"]
+        reasons.update(counts["rejected"])
+    for name in ("answers", "kept", "rejected"):
+        if isinstance(result.get(name), int):
+            reasons[name] += result[name]
+    bill = result["llm"]
+    told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common()) or json.dumps(result)[:200]
+    return f"{figures}, {bill['requests']} requests, {bill['failed']} failed: {told}. {' '.join(said)[:200]}"
+
+
+def measure(name: str, work: Work) -> None:
+    """Run all verbs against a server and print a row for each."""
+    prompt = ["prompts", "ask", "one-sentence"]
+    with SERVERS[name](work) as servers:
+        for server in servers:
+            grouped = [each for each in server.options if each not in {"--captions-per-request", "1"}]
+            cases = [("negatives", ["generate", "negatives", "--method", "llm"], list(server.options))]
+            cases.append(("prompts ask", prompt, ["--prompts", str(work.folder / "prompts"), *grouped]))
+            if server.sees:
+                seen = ["--prompts", str(work.folder / "prompts"), "--see-image", "--image-root", str(work.folder)]
+                cases.append(("prompts ask, image", prompt, [*seen, *grouped]))
+            for title, verb, options in cases:
+                print(
+                    f"| {name}: {Path(server.model).name} | {title} | {ask(server, work, verb, options)} |", flush=True
+                )
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("servers", nargs="*", help=", ".join(SERVERS))
+    parser.add_argument("--rows", type=int, default=12)
+    parser.add_argument("--cache", type=Path, default=CACHE, help=f"folder of the environments [{CACHE}]")
+    given = parser.parse_args()
+    if unknown := set(given.servers) - set(SERVERS):
+        parser.error(f"no server {', '.join(sorted(unknown))}. There are: {', '.join(SERVERS)}.")
+    print("| server | verb | result |\n|---|---|---|")
+    for name in given.servers or SERVERS:
+        with TemporaryDirectory() as folder:
+            work = Work(Path(folder), given.cache, Path(folder) / "server.log")
+            work.write(given.rows)
+            try:
+                measure(name, work)
+            except CannotBeUsed as reason:
+                print(f"| {name} | | not run: {reason} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
