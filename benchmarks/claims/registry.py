@@ -10,5 +10,6 @@ CLAIMS: tuple[Claim, ...] = (
     retrieved.CLAIM,
     rationales.CLAIM,
     refined.CLAIM,
+    refined.MODEL_CLAIM,
     positions.CLAIM,
 )

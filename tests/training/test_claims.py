@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the benchmark trains models")
 
-from benchmarks.claims import composition, positions, rationales, synonyms
+from benchmarks.claims import composition, positions, rationales, scripted_model, synonyms
 from benchmarks.claims.__main__ import PAGE, RESULTS
 from benchmarks.claims.pictures import COLOURS, SHAPES, Kind, draw
 from benchmarks.claims.registry import CLAIMS
@@ -51,6 +51,18 @@ def test_finetuning_uses_the_second_word_of_a_colour_in_edits_only() -> None:
         word for one in synonyms.pictures("pretraining", 3, 60, both_words=True) for word in one.pair.caption.split()
     }
     assert second <= before
+
+
+def test_the_scripted_model_writes_tidily_and_has_favourite_words() -> None:
+    written = [scripted_model.write("replace-object", "a red circle", Random(seed)) for seed in range(300)]
+    new = [word for _, word, _ in written]
+    assert 0.4 < new.count("square") / 300 < 0.65
+    assert {"circle"} == {old for old, _, _ in written}
+    assert {text for _, _, text in written} == {f"A red {word}." for word in new}
+    longer = [
+        scripted_model.write("add-object", "a red circle and an olive bar", Random(seed))[2] for seed in range(50)
+    ]
+    assert min(len(text.split()) for text in longer) > 7
 
 
 def test_a_label_is_a_function_of_the_fact_in_its_rationale() -> None:

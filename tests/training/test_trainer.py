@@ -130,7 +130,7 @@ def test_focallens_mllm_begins_with_a_llava_and_can_be_trained_further(given: Gi
 
 def test_focallens_mllm_refuses_models_that_it_cannot_start_from(given: Given, tmp_path: Path) -> None:
     begun = llava(tmp_path / "llava")
-    with pytest.raises(UsageError, match=r"is a clip; this recipe requires a LLaVA"):
+    with pytest.raises(UsageError, match=r"is of kind clip; this recipe requires a LLaVA"):
         run("focallens-mllm", *given, tmp_path / "one", f"method.target={given.model}")
     with pytest.raises(UsageError, match=r"pass --set method\.target=PATH"):
         run("focallens-mllm", given.data, begun, tmp_path / "two")

@@ -72,7 +72,7 @@ def _require_kind(method: FinetuningMethod, model: str) -> None:
     if isinstance(method, ConversationMethod):
         needed, what = ImageTextModel.kind, "an image-text-to-text model, or --set method.language=PATH"
     if kind != needed:
-        raise UsageError(f"{model} is a {kind}; this recipe requires {what}.")
+        raise UsageError(f"{model} is of kind {kind}; this recipe requires {what}.")
 
 
 def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -> Network:

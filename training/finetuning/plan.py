@@ -106,7 +106,7 @@ class FinetuningPlan:
         return [
             f"{self.model}",
             f"  parameters   {self.trained:,} trained; {self.frozen:,} frozen",
-            f"  batch        {self.gpus} GPUs x {self.per_device} rows x {self.accumulation} accumulated, sharding: {self.sharding}",
+            f"  batch        {self.gpus} {'GPU' if self.gpus == 1 else 'GPUs'} x {self.per_device} {'row' if self.per_device == 1 else 'rows'} x {self.accumulation} accumulated, sharding: {self.sharding}",
             f"  memory       {total:.1f} GB per GPU of {self.memory_gb:g} GB: {fits}",
             (
                 f"               weights {memory.weights:.1f}, gradients {memory.gradients:.1f}, "

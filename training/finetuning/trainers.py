@@ -172,7 +172,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc]
     """Order of the epochs, progress, and the log of a run."""
 
     def __init__(
-        self, out: Path, order: EpochOrder, reach: Callable[[int], None], notes: Sequence[Callable[[str], None]]
+        self, out: Path, order: EpochOrder, reach: Callable[[int, int], None], notes: Sequence[Callable[[str], None]]
     ) -> None:
         self._out, self._order, self._reach, self._notes = out, order, reach, notes
 
@@ -189,7 +189,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Advance the progress bar."""
-        self._reach(state.global_step)
+        self._reach(state.global_step, state.max_steps)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:  # noqa: ARG002
         """Print a row of the log."""

@@ -60,7 +60,9 @@ class ReactClip(Clip):
         config = self.network.vision_model.config
         depth = config.num_hidden_layers
         if not 1 <= blocks <= depth:
-            raise UsageError(f"{blocks} gated blocks for an image tower of {depth} layers: must be from 1 to {depth}")
+            raise UsageError(
+                f"{blocks} gated blocks for an image tower of {depth} layers. Set method.blocks to at most {depth}."
+            )
         weight = self.network.visual_projection.weight
         self.blocks = nn.ModuleDict(
             {str(number): GatedBlock(config).to(weight) for number in range(depth - blocks, depth)}

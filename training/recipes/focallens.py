@@ -140,7 +140,7 @@ def _open_model(model: str, target: str) -> FocalLensMllm:
         return FocalLensMllm.load(model)
     if kind != ImageTextModel.kind:
         raise UsageError(
-            f"{model} is a {kind}; this recipe requires a LLaVA, as trained by "
+            f"{model} is of kind {kind}; this recipe requires a LLaVA, as trained by "
             "llava-align and llava-instruct, or a focallens-mllm."
         )
     if not target:

@@ -46,7 +46,7 @@ def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
     """
     found: Any = open_model(model)
     if type(found) not in kinds:
-        raise UsageError(f"{model} is a {found.kind}; this recipe requires a {' or a '.join(k.kind for k in kinds)}.")
+        raise UsageError(f"{model} is of kind {found.kind}; this recipe requires {' or '.join(k.kind for k in kinds)}.")
     return cast("Clip", found)
 
 

@@ -62,6 +62,10 @@ class Recipe(RecipeSection):
         for name, used in (("batches.chunk", self.batches.chunk), ("compile", self.compile)):
             if used and not self.method.splits_rows:
                 raise ValueError(f"{name} is for objectives over pairs of image and text, not for {self.method.kind}")
+        if self.batches.chunk > self.batches.size:
+            raise ValueError(
+                f"batches.chunk {self.batches.chunk} is above batches.size {self.batches.size}: set it lower"
+            )
         return self
 
     @model_validator(mode="after")

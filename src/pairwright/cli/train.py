@@ -155,7 +155,7 @@ def _lines(report: "TrainingReport") -> list[str]:
     )
     return [
         f"{report.model}",
-        f"  steps        {report.steps:,} ({report.epochs:g} epochs of {report.samples:,} {report.unit}), {report.ended}",
+        f"  steps        {report.steps:,} ({report.epochs:g} {'epoch' if report.epochs == 1 else 'epochs'} of {report.samples:,} {report.unit}), {report.ended}",
         *_sample_counts("omitted", report.left_out),
         *_sample_counts("skipped", report.skipped),
         *_sample_counts("lacking", report.lacking),

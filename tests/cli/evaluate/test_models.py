@@ -73,7 +73,7 @@ def test_models_stand_side_by_side_in_a_table_a_page_and_json(tmp_path: Path, mo
     done = run(*call, "--html", "page.html")
     assert done.stdout.splitlines()[0].split() == ["of", "measure", "run", "95%", "clip", "95%", "n", "chance"]
     assert "samples have no hard negative" in done.stderr
-    assert "less run" in done.stdout
+    assert "minus run" in done.stdout
     page = (tmp_path / "page.html").read_text()
     assert all(text in page for text in ("run", "clip", "brittleness (less is better)"))
     printed = json.loads(run(*call, "--base-model", "clip", "--wise-ft", "0,1", "--json").stdout)

@@ -118,5 +118,5 @@ def test_a_plan_refuses_what_a_run_refuses(data: str, llava: str, changes: list[
 
 
 def test_a_plan_names_the_kind_of_a_model_that_cannot_be_finetuned(data: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is a clip; this recipe requires an image-text-to-text model"):
+    with pytest.raises(UsageError, match="is of kind clip; this recipe requires an image-text-to-text model"):
         plan("vlm-instruct", data, clip(tmp_path))

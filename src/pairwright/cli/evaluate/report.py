@@ -95,7 +95,7 @@ def print_evaluation(
 
 def difference_lines(apart: "Sequence[PairedDifference]") -> list[str]:
     """Return the differences of models from the first one as a table."""
-    head: list[object] = ["of", "measure", "model", f"less {apart[0].against}", "95%", "n"]
+    head: list[object] = ["of", "measure", "model", f"minus {apart[0].against}", "95%", "n"]
     rows = [[one.part, one.measure, one.model, one.written, one.written_interval, one.n] for one in apart]
     return columns([head, *rows], indent="")
 
