@@ -40,6 +40,7 @@ TWO_BY_TWO: Final = (
     ("image_1", "image_2", "caption_1", "caption_2"),  # ColorSwap
     ("image", "negative_image", "caption", "negative_caption"),  # BiVLC
 )
+_BOX = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
 _ACCEPTED = 2  # of three annotators
 _RELATION = re.compile(
     r"(?P<one>.+?)_(?P<relation>left_of|right_of|on|under|in-front_of|in_front_of|behind)_(?P<two>.+)"
@@ -48,6 +49,7 @@ _AXES = {"left_of": "side", "right_of": "side", "on": "height", "under": "height
 MMVP: Final = ("Question ID", "Type", "Statement")
 UNTEMPLATED: Final = "untemplated"
 _FEWEST_OPTIONS = 2
+_LINES = 2  # of a group
 
 
 def mapping_of(row: SourceRow) -> dict[str, Any]:
@@ -66,14 +68,16 @@ def take(fields: dict[str, Any], names: Iterable[str], place: str) -> Any:
     """Remove and return the value of the first of ``names`` that ``fields`` has.
 
     Raises:
-        InvalidRow: it has none.
+        InvalidRow: it has none, or an empty one.
     """
     wanted = list(names)
     for name in wanted:
-        if fields.get(name) is not None:
+        value = fields.get(name)
+        if value is not None and value != "":
             return fields.pop(name)
-    fix = f"It has: {', '.join(fields)[:200] or 'nothing'}."
-    raise InvalidRow("missing_column", f"no {' or '.join(wanted)}", where=place, fix=fix)
+    empty = next((f" ({name} is empty)" for name in wanted if name in fields), "")
+    fix = f"It has: {', '.join(name for name, value in fields.items() if value is not None)[:200] or 'nothing'}."
+    raise InvalidRow("missing_column", f"no {' or '.join(wanted)}{empty}", where=place, fix=fix)
 
 
 def text_of(fields: dict[str, Any], names: Iterable[str], place: str) -> str:
@@ -151,12 +155,19 @@ def aro(row: SourceRow) -> Iterator[LocatedRow]:
     image, caption, negative = (
         text_of(fields, [name], row.place) for name in ("image_path", "true_caption", "false_caption")
     )
+    box = [fields.get(name) for name in _BOX]
+    if any(side is not None for side in box) and not all(map(_is_number, box)):
+        raise _type_error(", ".join(_BOX), box, "four numbers", row.place)
     pair = fields.get("attributes")
     relation = fields.get("relation_name")
     named = "_".join(map(str, pair)) if isinstance(pair, list) else str(relation or "")
     form = "attribution" if isinstance(pair, list) else "relation"
     texts = {"id": row.index, "image": image, "caption": caption, "negative": negative, "form": form}
     yield row.place, {**fields, **texts, **({"question": {"class": named}} if named else {})}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def whatsup(row: SourceRow) -> Iterator[LocatedRow]:
@@ -176,7 +187,7 @@ def whatsup(row: SourceRow) -> Iterator[LocatedRow]:
 def whatsup_qa(row: SourceRow) -> Iterator[LocatedRow]:
     """Yield a row of What'sUp's COCO-QA or VG-QA: ``[image id, true caption, false caption]``."""
     value = row.value
-    if not isinstance(value, list) or len(value) != 3 or not all(isinstance(text, str) for text in value[1:]):
+    if not isinstance(value, list) or [isinstance(each, str) for each in value[1:]] != [True, True] or not value[0]:
         raise _type_error("the row", value, "[image id, caption, negative]", row.place)
     texts = {"image": whatsup_qa_image(value[0], row.stem), "caption": value[1], "negative": value[2]}
     yield row.place, {"id": row.index, **texts, "form": "position"}
@@ -265,24 +276,36 @@ def _group(
 
 def mmvp(source: Source) -> Iterator[LocatedReading]:
     """Yield the rows of MMVP-VLM's Questions.csv: two lines in succession are a group."""
-    waiting: tuple[str, str, str] | None = None  # id, image, statement
-    for row in source.rows():
-        if isinstance(row, InvalidRow):
-            yield row.where, row
-            continue
-        fields = {name.strip(): value for name, value in mapping_of(row).items()}
-        try:
-            id_, kind, statement = (text_of(fields, [name], row.place) for name in MMVP)
-        except InvalidRow as flaw:
-            yield row.place, flaw
-            continue
-        this = (id_, f"{kind}/{id_}.jpg", statement)
-        if waiting is None:
-            waiting = this
-            continue
-        images, captions = [waiting[1], this[1]], [waiting[2], this[2]]
-        yield from _group(row.place, f"{waiting[0]}+{id_}", images, captions, {"form": kind})
-        waiting = None
-    if waiting is not None:
-        where = str(source.path)
-        yield where, InvalidRow("missing_column", f"question {waiting[0]} has no partner", where=where, fix="Add it.")
+    first: tuple[str, str, str] | None = None  # id, image, statement
+    position = -1
+    for position, row in enumerate(source.rows()):
+        place, found = _mmvp_line(row)
+        is_first = position % _LINES == 0
+        if isinstance(found, InvalidRow):
+            yield place, found
+        elif not is_first and first is not None:
+            images, captions = [first[1], found[1]], [first[2], found[2]]
+            form = found[1].partition("/")[0]
+            yield from _group(place, f"{first[0]}+{found[0]}", images, captions, {"form": form})
+        if not is_first and (isinstance(found, InvalidRow) != (first is None)):
+            alone = first[0] if first is not None else found[0] if not isinstance(found, InvalidRow) else ""
+            yield place, _no_partner(alone, place)
+        first = None if isinstance(found, InvalidRow) else found
+    if position % _LINES == 0 and first is not None:
+        yield str(source.path), _no_partner(first[0], str(source.path))
+
+
+def _mmvp_line(row: SourceRow | InvalidRow) -> tuple[str, tuple[str, str, str] | InvalidRow]:
+    """Return place, and id, image and statement of a line or its error."""
+    if isinstance(row, InvalidRow):
+        return row.where, row
+    fields = {name.strip(): value for name, value in mapping_of(row).items()}
+    try:
+        id_, kind, statement = (text_of(fields, [name], row.place) for name in MMVP)
+    except InvalidRow as flaw:
+        return row.place, flaw
+    return row.place, (id_, f"{kind}/{id_}.jpg", statement)
+
+
+def _no_partner(id_: str, place: str) -> InvalidRow:
+    return InvalidRow("missing_column", f"question {id_} has no partner", where=place, fix="Add it.")

@@ -216,6 +216,15 @@ def test_mmvp_questions_are_paired_in_succession(tmp_path: Path) -> None:
     assert texts(frame) == [("Color/1.jpg", "A red cup", "A blue cup"), ("Color/2.jpg", "A blue cup", "A red cup")]
 
 
+def test_a_broken_line_of_mmvp_costs_its_group_and_no_other(tmp_path: Path) -> None:
+    lines = [{"Question ID": str(at), "Type": "Color", "Statement": f"A cup {at}"} for at in range(1, 7)]
+    lines[0]["Statement"] = lines[5]["Statement"] = ""
+    screening = InvalidRowPolicy("skip")
+    frame = read_candidates(save(tmp_path, "Questions.csv", lines), screening)
+    assert texts(frame) == [("Color/3.jpg", "A cup 3", "A cup 4"), ("Color/4.jpg", "A cup 4", "A cup 3")]
+    assert sum(screening.skipped.rows.values()) == 4
+
+
 def test_equal_texts_and_repeated_rows_are_rejected_and_counted(tmp_path: Path) -> None:
     flaws = [
         PLUS,
@@ -235,6 +244,20 @@ def test_equal_texts_and_repeated_rows_are_rejected_and_counted(tmp_path: Path) 
         ("sugarcrepe++", "b.json", [{"caption": "a", "negative_caption": "b"}], "row 0: no caption2"),
         ("", "c.json", {"1": VALSE, "2": 5}, "row '2': int instead of an object"),
         ("valse", "d.json", {"1": {"caption": "a", "foil": "b"}}, "no image_file"),
+        ("", "m.json", [PLUS, {**PLUS, "caption2": None}], r"row 1: no caption2 \(caption2 is empty\)"),
+        (
+            "",
+            "n.json",
+            [ARO, {**ARO, "bbox_x": "x"}],
+            "row 1: bbox_x, bbox_y, bbox_w, bbox_h is list, not four numbers",
+        ),
+        ("", "o.json", [[1, "a", "b"], [None, "a", "b"]], "row 1: the row is list, not"),
+        (
+            "",
+            "p.csv",
+            [NEGBENCH, {**NEGBENCH, "image_path": ""}],
+            r":3: no image_path or filepath \(image_path is empty\)",
+        ),
         ("aro", "e.json", [{"image_path": "x", "true_caption": "a"}], "no false_caption"),
         ("", "f.json", [{**WHATSUP, "caption_options": "a"}], "caption_options is str, not a list of texts"),
         ("", "g.json", [{**WHATSUP, "caption_options": ["a"]}], "fewer than two captions"),
