@@ -2,7 +2,7 @@
 
     python -m benchmarks.killed_builds [--kills 30] [--pairs 40] [--seed 0] [--workers 2] [--patience 900] [--state FOLDER]
 
-A build of twelve stages, three of which ask the test server, is made once undisturbed. Then builds of the same config
+A build of fourteen stages, three of which ask the test server, is made once undisturbed. Then builds of the same config
 start in folders of their own, and each run is killed (SIGKILL to its whole process group) some moments, drawn from the
 seed, after it tells of a stage, drawn likewise from the next that are still to be made; started again, until it ends by
 itself; then the next folder, until there were so many kills. Checked of every build:
@@ -70,6 +70,8 @@ STAGES = (
     "negatives",
     "positives",
     "conversations",
+    "balance",
+    "balance-positives",
     "refine",
     "rationales",
     "shards",

@@ -27,6 +27,7 @@ from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.row_run import RowRun
 from pairwright.flows.stages.generate import generator_state
 from pairwright.flows.stages.generate_with_model import (
+    SET_UP,
     ModelTotals,
     build_model_access,
     ignore_message,
@@ -152,9 +153,11 @@ class CaptionsPart:
         """
         service = ServiceModel(AnswerSource(root, STAGE, part))
         access = replace(self.access, service=service)
-        batches = read_piece(self.task.read, self.piece, PieceSummary())
-        images = [pair for batch in batches for pair in batch.pairs if not pair.caption]
-        generator, done = self.task.generator(access), list[tuple[Pair, Sequence[Annotation]]]()
+        with SET_UP:
+            batches = read_piece(self.task.read, self.piece, PieceSummary())
+            images = [pair for batch in batches for pair in batch.pairs if not pair.caption]
+            generator = self.task.generator(access)
+        done = list[tuple[Pair, Sequence[Annotation]]]()
         asked = PairTask(generator, access, self.task.seed, self.task.options)
         with RowRun(access, failed_path(root, STAGE, part), ignore_message, service.report) as run:
             rows, take = asked.rows(images), nullcontext(lambda pair, rows: done.append((pair, rows)))

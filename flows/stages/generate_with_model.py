@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
 
 _FAILING_PARTS = 3  # parts without any answer that end a build
+SET_UP = Lock()
+"""Held while a part is set up: two parts may begin at a time in one process, and threads that import the same packages of
+circular imports (spaCy) see them half initialised."""
 
 
 def model_jobs(run: "StageRun") -> Sequence[Job]:
@@ -146,8 +149,9 @@ class ModelPart:
         access = replace(self.access, service=service)
         pairs = list(selected_pairs(root, part, stage.selection))
         options = restrict_to_counts(stage.options, (), stage.seed)  # without `counts`, which are empty
-        materials = access.materials(materials_of(root, stage.seed), load_tagger())
-        generator = build_llm_generator(stage.generator, materials, options)
+        with SET_UP:
+            materials = access.materials(materials_of(root, stage.seed), load_tagger())
+            generator = build_llm_generator(stage.generator, materials, options)
         task = PairTask(generator, access, stage.seed, stage.options)
         made: list[list[Annotation]] = []
         with RowRun(access, failed, ignore_message, service.report) as run:

@@ -22,6 +22,7 @@ from pairwright.flows.llm.row_run import RowRun, write_by_part
 from pairwright.flows.rationales.generation import RationaleTask
 from pairwright.flows.rationales.importing import RationaleCounts, number_repeats
 from pairwright.flows.stages.generate_with_model import (
+    SET_UP,
     ModelTotals,
     build_model_access,
     ignore_message,
@@ -141,9 +142,11 @@ class RationalePart:
         """
         service = ServiceModel(AnswerSource(root, STAGE, part))
         access = replace(self.access, service=service)
-        definition, counts, judged = open_task(TASK), RationaleCounts(), list[JudgedExample]()
-        task = RationaleTask.open(definition, self.questions.settings, access)
-        items = list(number_repeats(self.questions.items(root, part, definition)))  # equal rows are of one pair
+        counts, judged = RationaleCounts(), list[JudgedExample]()
+        with SET_UP:
+            definition = open_task(TASK)
+            task = RationaleTask.open(definition, self.questions.settings, access)
+            items = list(number_repeats(self.questions.items(root, part, definition)))  # equal rows are of one pair
         with RowRun(access, failed_path(root, STAGE, part), ignore_message, service.report) as run:
             rows, take = map(task.row, items), nullcontext(lambda _, row: judged.append(row))
             bill = run_part(run, service, self.parts, len(items), lambda: run.run(task, rows, len(items), take))

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.blas_threads import limit_blas_to_one_thread
@@ -61,6 +62,7 @@ class SpacyTagger:
     def __init__(self, source: str, nlp: "Language") -> None:
         self._source, self._nlp = source, nlp
         self._distinct = distinct_window_tagger(nlp)
+        self._lock = Lock()  # neither spaCy's vocabulary nor the limit of BLAS threads is made for several threads
 
     @property
     def name(self) -> str:
@@ -69,7 +71,7 @@ class SpacyTagger:
 
     def tag(self, texts: Sequence[str]) -> list[list[Token]]:
         """Return the tokens of each text; white space is no token."""
-        with limit_blas_to_one_thread():
+        with self._lock, limit_blas_to_one_thread():
             if len(texts) == 1:  # cheaper than `pipe`
                 return [_tokens(texts[0], self._nlp(_normalize_capitals(texts[0])))]
             written = map(_normalize_capitals, texts)
