@@ -35,7 +35,7 @@ from benchmarks.process_usage import measured
 from tests.generators.llm.local.tiny_models import make_model, make_seeing_model
 
 CACHE = Path.home() / ".cache" / "pairwright-peers"
-LITELLM = Peer("", "-", ("litellm[proxy]==1.110.2",))
+LITELLM = Peer("", "-", ("litellm[proxy]==1.108.7",))
 LLAMA = Peer("", "-", ("xllamacpp==2026.10.11549", "gguf==0.19.0"))
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
