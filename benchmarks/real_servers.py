@@ -64,11 +64,12 @@ max_tokens: 40
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: its URL, the name of its model, and options of the commands that ask it."""
+    """A running server: its URL, the name of its model, and options of all commands and of `generate` alone."""
 
     url: str
     model: str
     options: Sequence[str] = ()
+    edits: Sequence[str] = ()
     sees: bool = False
 
 
@@ -161,11 +162,11 @@ def transformers(work: Work) -> Iterator[list[Server]]:
         make_model(work.folder / "llama", context=16384),
         make_seeing_model(work.folder / "llava", context=16384),
     )
-    options = ("--parameter", "max_tokens=40", "--captions-per-request", "1")
+    options, edits = ("--parameter", "max_tokens=40"), ("--captions-per-request", "1")
     command = [str(Path(sys.executable).with_name("transformers")), "serve", "--host", "127.0.0.1", "--port", str(port)]
     with running([*command, "--device", "cpu"], f"http://127.0.0.1:{port}/health", work.log):
         url = f"http://127.0.0.1:{port}/v1"
-        yield [Server(url, str(text), options), Server(url, str(seeing), options, sees=True)]
+        yield [Server(url, str(text), options, edits), Server(url, str(seeing), options, edits, sees=True)]
 
 
 @contextmanager
@@ -177,8 +178,9 @@ def llama_cpp(work: Work) -> Iterator[list[Server]]:
     with running(
         [str(python), str(scripts / "serve_gguf.py"), str(path), str(port)], f"http://127.0.0.1:{port}/health", work.log
     ):
-        options = ("--captions-per-request", "1", "--parameter", "max_tokens=900", "--max-concurrency", "1")
-        yield [Server(f"http://127.0.0.1:{port}/v1", "random", options)]
+        options = ("--parameter", "max_tokens=900", "--max-concurrency", "1", "--timeout", "600")
+        edits = ("--captions-per-request", "1", "--types", "replace-object")
+        yield [Server(f"http://127.0.0.1:{port}/v1", "random", options, edits)]
 
 
 SERVERS = {"litellm": litellm, "transformers": transformers, "llama.cpp": llama_cpp}
@@ -227,12 +229,13 @@ def measure(name: str, work: Work, verbs: Sequence[str]) -> None:
     prompt = ["prompts", "ask", "one-sentence"]
     with SERVERS[name](work) as servers:
         for server in servers:
-            grouped = [each for each in server.options if each not in {"--captions-per-request", "1"}]
-            cases = [("negatives", ["generate", "negatives", "--method", "llm"], list(server.options))]
-            cases.append(("prompts ask", prompt, ["--prompts", str(work.folder / "prompts"), *grouped]))
+            own = ["--prompts", str(work.folder / "prompts"), *server.options]
+            cases = [
+                ("negatives", ["generate", "negatives", "--method", "llm"], [*server.options, *server.edits]),
+                ("prompts ask", prompt, own),
+            ]
             if server.sees:
-                seen = ["--prompts", str(work.folder / "prompts"), "--see-image", "--image-root", str(work.folder)]
-                cases.append(("prompts ask, image", prompt, [*seen, *grouped]))
+                cases.append(("prompts ask, image", prompt, [*own, "--see-image", "--image-root", str(work.folder)]))
             for title, verb, options in (case for case in cases if case[0].split()[0] in verbs):
                 print(
                     f"| {name}: {Path(server.model).name} | {title} | {ask(server, work, verb, options)} |", flush=True

@@ -15,7 +15,7 @@ def test_transformers_serve_answers_texts_and_images(tmp_path: Path) -> None:
     work.write(2)
     said = ["--prompts", str(tmp_path / "prompts"), "--parameter", "max_tokens=8"]
     with transformers(work) as [text, seeing]:
-        negatives = ask(text, work, ["generate", "negatives", "--method", "llm"], text.options)
+        negatives = ask(text, work, ["generate", "negatives", "--method", "llm"], [*text.options, *text.edits])
         described = ask(
             seeing, work, ["prompts", "ask", "one-sentence"], [*said, "--see-image", "--image-root", str(tmp_path)]
         )
