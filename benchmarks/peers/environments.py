@@ -47,7 +47,7 @@ PEERS: dict[str, Peer] = {
     "curator": Peer("ask_curator.py", "-", ("bespokelabs-curator==0.1.31",), _TOKENS),
     "DataDesigner": Peer("ask_datadesigner.py", "-", ("data-designer==0.9.6",)),
     "distilabel": Peer("ask_distilabel.py", "-", _DISTILABEL),
-    "litellm": Peer("ask_litellm.py", "-", ("litellm==1.110.2",), _TOKENS),
+    "litellm": Peer("ask_litellm.py", "-", ("litellm==1.108.7",), _TOKENS),
 }
 
 _QUIET = {

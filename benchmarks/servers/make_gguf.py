@@ -1,4 +1,4 @@
-"""Writes a llama of random weights with a tokenizer of bytes as GGUF; runs in the environment of llama.cpp's server.
+"""Writes a llama of random weights with a tokenizer of ASCII characters as GGUF; runs in the environment of the server.
 
 python make_gguf.py FILE
 """
@@ -15,10 +15,12 @@ CHAT = "{% for message in messages %}<|{{ message['role'] }}|>{{ message['conten
 def write(path: str) -> None:
     """Write the file."""
     rng = np.random.default_rng(0)
-    words = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁"]
+    bytes_ = [9, 10, *range(32, 127)]  # others make texts that are no UTF-8, which the server refuses to return
+    words = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in bytes_), "▁"]
     words += [chr(code) for code in range(33, 127)]
     special = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
-    kinds = [*special, *[gguf.TokenType.BYTE] * 256, *[gguf.TokenType.NORMAL] * (len(words) - 259)]
+    rest = len(words) - len(special) - len(bytes_)
+    kinds = [*special, *[gguf.TokenType.BYTE] * len(bytes_), *[gguf.TokenType.NORMAL] * rest]
 
     out = gguf.GGUFWriter(path, "llama")
     out.add_name("random")

@@ -125,8 +125,8 @@ ERROR_SIGNATURES: tuple[ErrorSignature, ...] = (
     ErrorSignature(
         "schema_failed",
         codes="json_validate_failed|tool_use_failed",
-        message="failed_generation",
-        statuses=(400, 422),
+        message="failed_generation|output that does not match the expected",  # the latter: llama.cpp
+        statuses=(400, 422, 500),
     ),
     ErrorSignature("unsupported", message=r"no endpoints found that (support|can handle)", statuses=(404,)),
     ErrorSignature(

@@ -170,6 +170,17 @@ PROVIDER_FAULTS: Mapping[str, ProviderFault] = {
         _openai("Requested tokens (5000) exceed context window of 2048", "internal_server_error"),
         "llama-cpp-python: the prompt is too long",
     ),
+    "llama_cpp_unparsed": ProviderFault(
+        500,
+        {
+            "error": {
+                "code": 500,
+                "message": "The model produced output that does not match the expected peg-native format",
+                "type": "server_error",
+            }
+        },
+        "llama.cpp: the server cannot parse the model's output",
+    ),
     "openrouter_no_credit": ProviderFault(
         402,
         {

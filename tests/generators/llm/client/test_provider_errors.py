@@ -339,6 +339,18 @@ UNSUPPORTED = [
 OTHERS = [
     ("groq schema", "schema_failed", 400, openai("Failed to generate JSON.", "json_validate_failed")),
     ("groq tool", "schema_failed", 400, openai("Failed to call a function.", "tool_use_failed")),
+    (
+        "llama.cpp parser",
+        "schema_failed",
+        500,
+        {
+            "error": {
+                "code": 500,
+                "message": "The model produced output that does not match the expected peg-native format",
+                "type": "server_error",
+            }
+        },
+    ),
     ("groq large", "request_too_large", 413, openai("Request too large for model `m` on tokens per minute (TPM)")),
     ("bedrock", "rate_limited", 429, {"message": "Too many tokens, please wait before trying again."}),
     ("azure filter", "content_filter", 400, openai("The response was filtered", "content_filter")),

@@ -68,6 +68,7 @@ FAULTS = {
     "litellm_budget": "no_quota",
     "litellm_unknown_model": "unknown_model",
     "llama_cpp_python_context": "context_too_long",
+    "llama_cpp_unparsed": "schema_failed",
     "openrouter_no_credit": "no_quota",
     "openrouter_unknown_model": "unknown_model",
     "openrouter_wrapped": "context_too_long",

@@ -1,0 +1,19 @@
+"""Serves a GGUF with llama.cpp's server, in the environment of xllamacpp, which has it as a wheel.
+
+python serve_gguf.py FILE PORT
+"""
+
+import sys
+import time
+
+import xllamacpp
+
+params = xllamacpp.CommonParams()
+params.model.path = sys.argv[1]
+params.hostnames, params.port = ["127.0.0.1"], int(sys.argv[2])
+params.n_ctx, params.n_parallel = 16384, 1
+params.warmup = False
+server = xllamacpp.Server(params)
+print(server.listening_address, flush=True)
+while True:
+    time.sleep(3600)
