@@ -27,14 +27,14 @@ import numpy.typing as npt
 from benchmarks.document_lookup import DUMMY, Task, tokenizer, trained
 from pairwright.datasets.reports.html_page import render_page, render_section
 from pairwright.datasets.rng import make_numpy_rng
+from pairwright.filters.evaluation.plots import position_plot
+from pairwright.filters.evaluation.report import STYLE
 from pairwright.training.attention.calibration import Calibration, Form, calibrated_relevance
 from pairwright.training.attention.decoder import DocumentDecoder
 from pairwright.training.attention.prompts import DocumentPrompt
 from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer
 from pairwright.training.attention.ranking import descending_order, relevance_scores
 from pairwright.training.evaluation.multi_document import MultiDocumentPlan, check_attention_conditions
-from pairwright.training.evaluation.plots import position_plot
-from pairwright.training.evaluation.report import STYLE
 
 LAYERS, OTHERS, DRAWS = 2, (100, 101), 2000
 ALONE, TESTED, TOP = 100, 50, 3  # questions for rankings that read documents alone, and for the model of attention

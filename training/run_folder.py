@@ -1,56 +1,75 @@
-"""Run folder checks: a new run needs an unused folder, a resumed one the same settings, and one process group at a time."""
+"""A run and its folder: a new run needs an unused folder, a resumed one the same settings, and one process group at a time."""
 
 import errno
 import fcntl
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Generic, TypeVar
 
 import yaml
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import StorageError, UsageError, describe_write_error
+from pairwright.training.loading.samples import OnError
+from pairwright.training.metrics_log import LogRow
 from pairwright.training.recipes.sections import RecipeSection
 
+R = TypeVar("R", bound=RecipeSection)
 _CHANGEABLE = {("batches", "workers"), ("log_every",), ("save_every",), ("save_openclip",)}  # may differ on resume
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """Settings, model and data of a requested run."""
+@dataclass(frozen=True)
+class Run(Generic[R]):
+    """A training run: settings, data, initial model and run folder.
 
-    recipe: RecipeSection
-    model: str
+    Attributes:
+        recipe: settings.
+        data: shards, see `ShardLoader`; for step-by-step also a ``.jsonl`` of rationale rows.
+        model: initial checkpoint: a folder (also of a run) or a name.
+        out: run folder (`run_checkpoints.py`, `finetuning/run.py`).
+        validation: shards for early stop and for evaluation during finetuning; empty: none.
+        resume: resume the run in ``out``.
+        on_error: for broken samples and samples without image or caption: ``skip`` skips and counts them, ``stop`` ends the
+            run.
+        report_to: names of `reporters.REPORTERS`, which get the log rows too.
+        on_row: called with each log row of our own loop.
+        on_message: called with notes on the data before the first step (skipped samples, missing texts, smaller batches),
+            with the first few samples skipped during training, and with the log rows of a finetuning run.
+    """
+
+    recipe: R
     data: str
-    validation: str
+    model: str
+    out: Path
+    validation: str = ""
+    resume: bool = False
+    on_error: OnError = "skip"
+    report_to: tuple[str, ...] = ()
+    on_row: Callable[[LogRow], None] = field(default=lambda _: None)
+    on_message: Callable[[str], None] = field(default=lambda _: None)
 
 
-def check_run_folder(out: Path, asked: RunRequest, *, resume: bool) -> None:
-    """Check that the folder can be used by this run.
-
-    Args:
-        out: run folder.
-        asked: requested settings.
-        resume: whether to resume the run in ``out``.
+def check_run_folder(run: Run[Any]) -> None:
+    """Check that the run's folder can be used by it.
 
     Raises:
         UsageError: the folder holds another run, or no run to resume.
         StorageError: the description of the run is damaged.
     """
-    path = out / "run.json"
+    out, path = run.out, run.out / "run.json"
     if not path.is_file():
-        if resume:
+        if run.resume:
             raise UsageError(f"{out} holds no run to resume. Remove --resume.")
         return
-    if not resume:
+    if not run.resume:
         raise UsageError(f"{out} already holds a run. Pass --resume to continue it, or choose another --out.")
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise StorageError(f"{path} is damaged ({error}). Choose another --out.") from None
-    _refuse_changes(before, _description(asked), out)
+    _refuse_changes(before, _description(run), out)
 
 
 def lock_run_folder(out: Path) -> IO[str]:
@@ -79,17 +98,17 @@ def lock_run_folder(out: Path) -> IO[str]:
     return handle
 
 
-def write_run_description(out: Path, asked: RunRequest) -> None:
+def write_run_description(run: Run[Any]) -> None:
     """Write the settings, model and data of a run to recipe.yaml and run.json."""
-    now = _description(asked)
-    write_text(out / "recipe.yaml", yaml.safe_dump(now["recipe"], sort_keys=False))
-    write_text(out / "run.json", json.dumps(now, indent=2) + "\n")
+    now = _description(run)
+    write_text(run.out / "recipe.yaml", yaml.safe_dump(now["recipe"], sort_keys=False))
+    write_text(run.out / "run.json", json.dumps(now, indent=2) + "\n")
 
 
-def _description(asked: RunRequest) -> dict[str, Any]:
+def _description(run: Run[Any]) -> dict[str, Any]:
     return {
-        **{name: getattr(asked, name) for name in ("model", "data", "validation")},
-        "recipe": asked.recipe.model_dump(mode="json"),
+        **{name: getattr(run, name) for name in ("model", "data", "validation")},
+        "recipe": run.recipe.model_dump(mode="json"),
     }
 
 

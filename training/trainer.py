@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.images.loading import publishable_image_name
 from pairwright.datasets.progress import open_step
+from pairwright.datasets.shards.shard_files import locate_shards
 from pairwright.training.accelerate_setup import default_workers, start_processes
-from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_data_exists
-from pairwright.training.loading.samples import OnError
+from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loss_curves import write_curves
 from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics
 from pairwright.training.models.checkpoints import copy_weights, load_trained, save_trained
@@ -47,41 +47,13 @@ from pairwright.training.run_checkpoints import (
     save_model,
     write_skipped,
 )
-from pairwright.training.run_folder import RunRequest, check_run_folder, lock_run_folder, write_run_description
+from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, write_run_description
 from pairwright.training.training_step import TrainingStep
 
 _MAX_SKIP_MESSAGES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingRun:
-    """A training run: settings, data, initial model and run folder.
-
-    Attributes:
-        recipe: settings.
-        data: shards, see `ShardLoader`.
-        model: initial checkpoint: a folder (also of a run) or a name.
-        out: run folder (`run_checkpoints.py`).
-        validation: shards for early stop; empty: none.
-        resume: resume the run in ``out``.
-        on_error: for broken samples and samples without image or caption: ``skip`` skips and counts them, ``stop`` ends the
-            run.
-        report_to: names of `reporters.REPORTERS`, which get the log rows too.
-        on_row: called with each log row.
-        on_message: called with notes on incomplete data before the first step (skipped samples, missing texts, smaller
-            batches), and with the first few samples skipped during training.
-    """
-
-    recipe: Recipe
-    data: str
-    model: str
-    out: Path
-    validation: str = ""
-    resume: bool = False
-    on_error: OnError = "skip"
-    report_to: tuple[str, ...] = ()
-    on_row: Callable[[LogRow], None] = field(default=lambda _: None)
-    on_message: Callable[[str], None] = field(default=lambda _: None)
+TrainingRun = Run[Recipe]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +121,9 @@ class _Trainer:
         if size % count:
             raise UsageError(f"batches.size {size} is not divisible by {count} processes: set it to a multiple.")
         self.ranks = Ranks(self.accelerator.process_index, count, size // count)
-        asked = RunRequest(run.recipe, run.model, run.data, run.validation)
-        check_run_folder(run.out, asked, resume=run.resume)
+        check_run_folder(run)
         for data in filter(None, (run.data, run.validation)):
-            check_data_exists(data)  # before loading a large model
+            locate_shards(data)  # before loading a large model
         torch.manual_seed(run.recipe.seed)
         prepared = run.recipe.method.prepare(run.recipe, model_folder(run.model))
         self.loader = self._loader(run.data, prepared, validation=False)
@@ -166,8 +137,8 @@ class _Trainer:
         self.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if self.accelerator.is_main_process:
             self.lock = lock_run_folder(run.out)
-            check_run_folder(run.out, asked, resume=run.resume)  # again, under the lock
-            write_run_description(run.out, asked)
+            check_run_folder(run)  # again, under the lock
+            write_run_description(run)
             for line in self.loader.notes():
                 run.on_message(line)
 

@@ -19,7 +19,16 @@ from pathlib import Path
 
 from benchmarks.claims import scripted_model
 from benchmarks.claims.commands import pairwright
-from benchmarks.claims.pictures import COLOURS, caption_of, draw, hard_negatives, make_sample, small_clip, two_kinds
+from benchmarks.claims.pictures import (
+    COLOURS,
+    Edited,
+    caption_of,
+    draw,
+    hard_negatives,
+    make_sample,
+    small_clip,
+    two_kinds,
+)
 from benchmarks.claims.results import Arms, Claim, Comparison
 from benchmarks.claims.trials import Schedule, Trials
 from pairwright.datasets.colorshape.rendering import OUTLINES
@@ -98,7 +107,7 @@ def scripted(trials: Trials, samples: Sequence[Sample]) -> list[Sample]:
 
     found = json.loads((Path(trials.folder("scripted", captions, write)) / "kept.json").read_text("utf-8"))
     return [
-        make_sample(name, one.pair.caption, one.image, (scripted_model.Edited(**edit) for edit in found[name]))
+        make_sample(name, one.pair.caption, one.image, (Edited(**edit) for edit in found[name]))
         for one in samples
         for name in (one.pair.source_id,)
     ]

@@ -107,10 +107,10 @@ def write(kind: str, caption: str, rng: Random) -> tuple[str, str, str]:
         text = text[:place] + new + text[place:]
     else:
         known = _THINGS if kind == "replace-object" else _QUALITIES
-        place = rng.choice(list(re.finditer("|".join(known), text)))
-        old = place[0]
+        found = rng.choice(list(re.finditer("|".join(known), text)))
+        old = found[0]
         new = _prefer([one for one in known[old] if one not in text], rng)
-        text = text[: place.start()] + new + text[place.end() :]
+        text = text[: found.start()] + new + text[found.end() :]
     if rng.random() < _REWORDED:
         text = text.replace(" and ", rng.choice(_REWORDINGS), 1)
     return old, new.strip(" ,"), _tidy(text)

@@ -15,6 +15,7 @@ import numpy as np
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.filters.evaluation.results import Metric, ModelResult, TaskResult, Units
 from pairwright.filters.metrics.answer_judging import (
     AnswerJudge,
     AnswerJudgement,
@@ -30,7 +31,6 @@ from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.row_run import run_rows
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
-from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult, Units
 
 ANSWERS_KIND = "answers"
 _SCORE = "relative score"

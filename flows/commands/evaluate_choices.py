@@ -16,6 +16,9 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.filters.evaluation.data import HardNegativeRow, HardNegativeRows, read_hard_negatives
+from pairwright.filters.evaluation.hard_negative_metrics import SCORE_SCHEMA, hard_negative_metrics
+from pairwright.filters.evaluation.results import Metric, ModelResult, TaskResult
 from pairwright.filters.metrics.hard_negative_accuracy import evaluate_scores
 from pairwright.filters.metrics.image_choices import NO_PROBABILITIES, CaptionChoice, CaptionProbability, ChoiceRow
 from pairwright.filters.metrics.question_scores import QUESTION_COLUMNS
@@ -24,9 +27,6 @@ from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.row_run import run_rows
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
-from pairwright.training.evaluation.data import HardNegativeRow, HardNegativeRows, read_hard_negatives
-from pairwright.training.evaluation.hard_negative_metrics import SCORE_SCHEMA, hard_negative_metrics
-from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult
 
 Method = Literal["choice", "probability"]
 _ACROSS_IMAGES: Final = frozenset({"image", "group"})  # a choice between captions does not compare images

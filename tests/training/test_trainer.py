@@ -99,7 +99,7 @@ def test_a_clip_gets_what_a_method_adds_and_can_be_trained_further(
     assert type(open_model(first.model)) is kind
     second = run(recipe, given.data, first.model, tmp_path / "second", change)
     assert second.trained == first.trained
-    with pytest.raises(UsageError, match=rf"is a {kind.kind}; this recipe requires a clip"):
+    with pytest.raises(UsageError, match=rf"is of kind {kind.kind}; this recipe requires clip"):
         run("clip", given.data, first.model, tmp_path / "third")
 
 

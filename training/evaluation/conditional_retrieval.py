@@ -16,10 +16,10 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.suggestions import require_known
+from pairwright.filters.evaluation.data import LabelledImages
+from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.filters.metrics.retrieval_precision import average_precisions, random_precision
-from pairwright.training.evaluation.data import LabelledImages
 from pairwright.training.evaluation.embedding import INSTRUCTED_KINDS, Embedder, EmbeddingRows
-from pairwright.training.evaluation.results import Metric, TaskResult
 
 RGB = "rgb"
 # Table D.3.

@@ -9,8 +9,8 @@ import torch
 
 from pairwright.datasets.images.loading import decode_image
 from pairwright.datasets.progress import track
+from pairwright.filters.evaluation.crops import open_cropped
 from pairwright.filters.metrics.answer_judging import ImageQuestion
-from pairwright.training.evaluation.crops import open_cropped
 from pairwright.training.evaluation.evaluated_models import OpenedModel
 from pairwright.training.models.generative import ImageTextModel
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.progress import track
-from pairwright.training.evaluation.crops import cropped_size, open_cropped
+from pairwright.filters.evaluation.crops import cropped_size, open_cropped
 from pairwright.training.loading.image_transforms import ImageOptions, load_pixels, load_tiles
 from pairwright.training.models.anyres import Grid
 from pairwright.training.models.clip import PixelSettings

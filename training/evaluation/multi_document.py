@@ -22,12 +22,12 @@ import numpy as np
 import polars as pl
 
 from pairwright.datasets.rng import make_rng
+from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.training.attention.calibration import Calibration, FloatArray
 from pairwright.training.attention.decoder import DocumentDecoder
 from pairwright.training.attention.prompts import DocumentPrompt, as_chat, question_prompt
 from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer
 from pairwright.training.attention.ranking import RANKINGS, Ranking, descending_order, relevance_scores
-from pairwright.training.evaluation.results import Metric, TaskResult
 
 Treatment = Literal[
     "plain", "calibrated", "attention-sorting", "yes-no-order", "likelihood-order", "likelihood-order+calibrated"

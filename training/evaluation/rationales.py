@@ -16,8 +16,8 @@ import numpy.typing as npt
 import torch
 
 from pairwright.datasets.errors import InputError
+from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.training.evaluation.evaluated_models import OpenedModel
-from pairwright.training.evaluation.results import Metric, TaskResult
 from pairwright.training.loading.rationales import RationaleCollator, index_rationales
 from pairwright.training.loading.samples import SampleIndex, SampleSelection, read_samples
 from pairwright.training.loading.shard_index import index_shards

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.training.evaluation.data import CaptionedImages
+from pairwright.filters.evaluation.data import CaptionedImages
+from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.training.evaluation.embedding import Embedder, EmbeddingRows
-from pairwright.training.evaluation.results import Metric, TaskResult
 
 RECALL_AT = (1, 5, 10)
 _BLOCK = 512

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pairwright.datasets.errors import UsageError
+from pairwright.filters.evaluation.data import read_captioned_images, read_hard_negatives, read_labelled_images
+from pairwright.filters.evaluation.results import ModelResult, TaskResult
 from pairwright.indexes.retrieval.queries import Query, read_queries
 from pairwright.training.evaluation.conditional_retrieval import conditional_precision, select_conditions
-from pairwright.training.evaluation.data import read_captioned_images, read_hard_negatives, read_labelled_images
 from pairwright.training.evaluation.embedding import IMAGE_TEXT_KINDS, Embedder
 from pairwright.training.evaluation.evaluated_models import (
     NamedModel,
@@ -23,7 +24,6 @@ from pairwright.training.evaluation.evaluated_models import (
 from pairwright.training.evaluation.hard_negatives import hard_negative_accuracy
 from pairwright.training.evaluation.images import image_sizes
 from pairwright.training.evaluation.rationales import rationale_accuracy, read_student_tasks
-from pairwright.training.evaluation.results import ModelResult, TaskResult
 from pairwright.training.evaluation.retrieval import retrieval_recall
 from pairwright.training.evaluation.zero_shot import join_classes, zero_shot_accuracy
 from pairwright.training.models.focallens_mllm import FocalLensMllm

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.errors import InputError
+from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.filters.metrics.confidence_intervals import Z95
 from pairwright.indexes.retrieval.queries import Query
 from pairwright.training.evaluation.embedding import Embedder, EmbeddingRows
-from pairwright.training.evaluation.results import Metric, TaskResult
 
 TEMPLATE = "a photo of a {}."
 _FIVE = 5

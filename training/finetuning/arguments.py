@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
-from transformers import Seq2SeqTrainingArguments, TrainingArguments
+from transformers import PreTrainedModel, Seq2SeqTrainingArguments, TrainingArguments
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.suggestions import require_known
 from pairwright.training.accelerate_setup import default_workers
-from pairwright.training.finetuning.networks import layers_to_wrap
+from pairwright.training.finetuning.networks import layers_to_wrap, share_embedding
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 
 _PROJECT = "pairwright"
@@ -139,9 +138,10 @@ def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> d
     }
 
 
-def wrap_present_layers(arguments: TrainingArguments, model: nn.Module) -> None:
+def wrap_present_layers(arguments: TrainingArguments, model: PreTrainedModel) -> None:
     """Let FSDP shard the layers that the model has, unless the recipe or accelerate's config names them."""
     layers = layers_to_wrap(model)
+    share_embedding(model)
     if arguments.fsdp and isinstance(arguments.fsdp_config, dict):
         arguments.fsdp_config.setdefault("transformer_layer_cls_to_wrap", layers)
         arguments.fsdp_plugin_args = arguments._process_fsdp_args()  # noqa: SLF001

@@ -1,8 +1,8 @@
 """Networks of transformers for finetuning: opened, joined from parts, or built from configs alone; and what of them is trained."""
 
 import re
+import warnings
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, cast
 
 import torch
@@ -27,6 +27,7 @@ from pairwright.training.finetuning.settings import ConversationMethod, Finetuni
 from pairwright.training.models.checkpoints import explain_unreadable, load_pretrained, read_config, read_tokenizer
 from pairwright.training.models.generative import EncoderDecoder, ImageTextModel
 from pairwright.training.models.registry import model_kind
+from pairwright.training.models.trainable_parameters import names_like
 
 IMAGE_TOKEN = "<image>"  # noqa: S105 - a token of a vocabulary
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -158,15 +159,11 @@ def choose_trained(model: PreTrainedModel, method: FinetuningMethod) -> PreTrain
     Raises:
         UsageError: a pattern without a match, or nothing to train.
     """
-    names = [name for name, _ in model.named_parameters()]
-    for pattern in (*method.train, *method.freeze):
-        if not any(fnmatchcase(name, pattern) for name in names):
-            raise UsageError(
-                f"{type(model).__name__} has no parameter {pattern}: change method.train or method.freeze."
-            )
+    fix = "change method.train or method.freeze."
+    trained, frozen = (names_like(model, patterns, fix) for patterns in (method.train or ("*",), method.freeze))
+    chosen = trained - frozen
     for name, parameter in model.named_parameters():
-        chosen = not method.train or any(fnmatchcase(name, pattern) for pattern in method.train)
-        parameter.requires_grad_(chosen and not any(fnmatchcase(name, pattern) for pattern in method.freeze))
+        parameter.requires_grad_(name in chosen)
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise UsageError("nothing is trained: change method.train or method.freeze.")
     return model if method.lora is None else _add_adapters(model, method)
@@ -188,7 +185,9 @@ def _add_adapters(model: PreTrainedModel, method: FinetuningMethod) -> PreTraine
         lora_dropout=method.lora.dropout,
         target_modules="|".join(map(re.escape, layers)),
     )
-    return cast("PreTrainedModel", get_peft_model(model, config))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft reads an attribute of models that has been renamed
+        return cast("PreTrainedModel", get_peft_model(model, config))
 
 
 def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> frozenset[int]:
@@ -196,6 +195,18 @@ def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> frozenset[int]:
     known = model.generation_config.eos_token_id if model.generation_config else None
     ids = known if isinstance(known, list) else [known]
     return frozenset(one for one in (*ids, tokenizer.eos_token_id) if one is not None)
+
+
+def share_embedding(model: PreTrainedModel) -> None:
+    """Let layers that share the weights of the input embedding be that module, as FSDP shards a weight in one place.
+
+    T5's encoder and decoder each have an embedding of their own with the same weights.
+    """
+    embedding = model.get_input_embeddings()
+    for module in list(model.modules()):
+        for name, layer in module.named_children():
+            if type(layer) is type(embedding) and layer.weight is embedding.weight:
+                setattr(module, name, embedding)
 
 
 def layers_to_wrap(model: nn.Module) -> list[str]:

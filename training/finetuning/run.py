@@ -13,9 +13,8 @@ A checkpoint has weights, optimizer, schedule, random state and position, so a r
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.shards.shard_files import locate_shards
 from pairwright.training.finetuning.arguments import training_arguments, wrap_present_layers
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.finetuning.dataset import EpochOrder, RowCollator, ShardDataset, open_dataset, read_lengths
@@ -34,43 +34,16 @@ from pairwright.training.finetuning.log import write_log
 from pairwright.training.finetuning.networks import Network, choose_trained, open_network, stop_tokens
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
-from pairwright.training.loading.loader import check_data_exists
-from pairwright.training.loading.rationales import RationaleCollator
-from pairwright.training.loading.samples import OnError
+from pairwright.training.loading.rationales import RationaleCollator, check_rows_file
 from pairwright.training.loss_curves import write_curves
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.run_checkpoints import write_skipped
-from pairwright.training.run_folder import RunRequest, check_run_folder, lock_run_folder, write_run_description
+from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, write_run_description
 from pairwright.training.trainer import TrainingReport
 
-
-@dataclass(frozen=True, slots=True)
-class FinetuningRun:
-    """A finetuning run: settings, data, initial model and run folder.
-
-    Attributes:
-        recipe: settings.
-        data: shards; for step-by-step also a ``.jsonl`` of rationale rows.
-        model: initial checkpoint: a folder (also of a run) or a name.
-        out: run folder.
-        validation: shards for evaluation during the run; empty: none.
-        resume: resume the run in ``out``.
-        on_error: for broken samples: ``skip`` skips and counts them, ``stop`` ends the run.
-        report_to: loggers of transformers, such as ``tensorboard`` and ``wandb``.
-        on_message: called with log rows and notes.
-    """
-
-    recipe: FinetuningRecipe
-    data: str
-    model: str
-    out: Path
-    validation: str = ""
-    resume: bool = False
-    on_error: OnError = "skip"
-    report_to: tuple[str, ...] = ()
-    on_message: Callable[[str], None] = field(default=lambda _: None)
+FinetuningRun = Run[FinetuningRecipe]
 
 
 def finetune(run: FinetuningRun) -> TrainingReport:
@@ -86,10 +59,12 @@ def finetune(run: FinetuningRun) -> TrainingReport:
     if recipe.early_stop and not run.validation:
         raise UsageError("`early_stop` requires --validation.")
     for data in filter(None, (run.data, run.validation)):
-        check_data_exists(data)
+        if data.endswith(".jsonl"):
+            check_rows_file(Path(data))
+        else:
+            locate_shards(data)
     arguments = training_arguments(recipe, run.out, validated=bool(run.validation), report_to=run.report_to)
-    asked = RunRequest(recipe, run.model, run.data, run.validation)
-    check_run_folder(run.out, asked, resume=run.resume)
+    check_run_folder(run)
     with explain_out_of_memory(lambda: _memory_helps(recipe)), ExitStack() as stack:
         torch.manual_seed(recipe.seed)
         network = open_network(recipe, model_folder(run.model))
@@ -103,7 +78,7 @@ def finetune(run: FinetuningRun) -> TrainingReport:
         trainer.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if arguments.process_index == 0:
             stack.enter_context(lock_run_folder(run.out))
-            write_run_description(run.out, asked)
+            write_run_description(run)
             for reason, count in dataset.index.left_out.items():
                 run.on_message(f"{count:,} samples are skipped: {reason.replace('_', ' ')}.")
         _train_to_end(run, trainer)

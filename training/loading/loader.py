@@ -21,7 +21,6 @@ resuming stays exact.
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, TypedDict
 
 import torch
@@ -29,14 +28,12 @@ from torch.utils.data import DataLoader, Sampler
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import Reject
-from pairwright.datasets.shards.shard_files import locate_shards
 from pairwright.training.loading.batches import B, unpack
 from pairwright.training.loading.collation import Collator
 from pairwright.training.loading.data_notes import check_usable, data_notes
 from pairwright.training.loading.image_transforms import ImageOptions
-from pairwright.training.loading.rationales import index_rationales, missing_file_message
 from pairwright.training.loading.sample_order import Ends, SampleOrder
-from pairwright.training.loading.samples import OnError, SampleIndex, SampleSelection
+from pairwright.training.loading.samples import OnError, SampleSelection
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.step_batches import StepBatches
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
@@ -117,7 +114,7 @@ class ShardLoader(Generic[B]):
         """Index the shards and check all options.
 
         Args:
-            data: a folder of shards, a tar, or a brace pattern, on disk or as a URL (``s3://``, ...); for `RationaleCollator` also a ``.jsonl`` of rationale rows.
+            data: a folder of shards, a tar, or a brace pattern, on disk or as a URL (``s3://``, ...).
             recipe: the collator.
             options: batch size, order, workers and ranks.
             texts: tokenization.
@@ -133,7 +130,7 @@ class ShardLoader(Generic[B]):
         self.skipped: dict[str, Reject] = {}
         lacks = None if recipe.needs == "nothing" else recipe.lacks
         selection = SampleSelection(lacks, recipe.needs == "each", recipe.units, recipe.members, options.on_error)
-        self.index = _index(data, selection)
+        self.index = index_shards(data, selection)
         self.lacking = self.index.lacking
         check_usable(self.index, self.lacking, data)
         self.order = SampleOrder(
@@ -215,24 +212,6 @@ class ShardLoader(Generic[B]):
                     "Resume with the same data and settings, or start a new run."
                 )
         self.epoch, self.step = state["epoch"], state["step"]
-
-
-def check_data_exists(data: str) -> None:
-    """Check that shards or file exist, without reading them.
-
-    Raises:
-        InputError: no such shard or file.
-    """
-    if not data.endswith(".jsonl"):
-        locate_shards(data)
-    elif not Path(data).is_file():
-        raise missing_file_message(Path(data))
-
-
-def _index(data: str, selection: SampleSelection) -> SampleIndex:
-    if data.endswith(".jsonl"):
-        return index_rationales(Path(data), selection.lacks)
-    return index_shards(data, selection)
 
 
 def _explain_killed_workers(made: Iterable[Any]) -> Iterator[Any]:

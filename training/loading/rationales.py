@@ -78,8 +78,7 @@ def index_rationales(path: Path, check: SampleCheck | None = None) -> RationaleI
     Raises:
         InputError: no such file, no rows, or an invalid row.
     """
-    if not path.is_file():
-        raise missing_file_message(path)
+    check_rows_file(path)
     spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     rows: defaultdict[str, list[Any]] = defaultdict(list)
     for start, end, row in _lines(path):
@@ -115,9 +114,10 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
     return row
 
 
-def missing_file_message(path: Path) -> InputError:
-    """Return the error for a missing file."""
-    return InputError("no such file", where=str(path), fix="Pass a .jsonl of rationale rows.")
+def check_rows_file(path: Path) -> None:
+    """Raise InputError if the file is missing."""
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), fix="Pass a .jsonl of rationale rows.")
 
 
 Objectives = Literal["multi-task", "single-task", "label"]

@@ -11,8 +11,10 @@ Patterns match parameter names (`fnmatch`). Sources:
 - ``lora``: only the low-rank matrices.
 """
 
+import fnmatch
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from itertools import chain
 
 from torch import nn
 
@@ -66,13 +68,23 @@ def train_only(model: nn.Module, what: str | tuple[str, ...]) -> ParameterCounts
     if isinstance(what, str):
         require_known("no such set of trained parameters:", [what], TRAINABLE)
     patterns = TRAINABLE[what] if isinstance(what, str) else what
-    names = [name for name, _ in model.named_parameters()]
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            raise UsageError(f"{type(model).__name__} has no parameter {pattern}: {what!r} is for another model")
+    trained = names_like(model, patterns, f"{what!r} is for another model")
     for name, parameter in model.named_parameters():
-        parameter.requires_grad_(any(fnmatchcase(name, pattern) for pattern in patterns))
+        parameter.requires_grad_(name in trained)
     return count_parameters(model)
+
+
+def names_like(model: nn.Module, patterns: Sequence[str], fix: str) -> set[str]:
+    """Return the names of the parameters that match a pattern.
+
+    Raises:
+        UsageError: a pattern without a match; ``fix`` says what to do.
+    """
+    found = [fnmatch.filter((name for name, _ in model.named_parameters()), pattern) for pattern in patterns]
+    for pattern, names in zip(patterns, found, strict=True):
+        if not names:
+            raise UsageError(f"{type(model).__name__} has no parameter {pattern}: {fix}")
+    return set(chain.from_iterable(found))
 
 
 def count_parameters(model: nn.Module) -> ParameterCounts:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError
+from pairwright.filters.evaluation.report import evaluation_page
+from pairwright.filters.evaluation.results import Metric, ModelResult, TaskResult, describe_counts
 from pairwright.indexes.retrieval.queries import queries_from_classes
 from pairwright.training.evaluation.conditional_retrieval import rank_correlations
 from pairwright.training.evaluation.rationales import equal_texts, split_answer, word_f1
-from pairwright.training.evaluation.report import evaluation_page
-from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult, describe_counts
 from pairwright.training.evaluation.retrieval import best_ranks, chance_recall
 from pairwright.training.evaluation.zero_shot import join_classes
 

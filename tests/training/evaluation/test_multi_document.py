@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.filters.evaluation.results import TaskResult
 from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer, read_questions
 from pairwright.training.evaluation.multi_document import TREATMENTS, MultiDocumentPlan, evaluate_multi_document, tables
-from pairwright.training.evaluation.results import TaskResult
 from tests.training.attention.test_decoder import reader
 
 QUESTION = MultiDocumentQuestion("Who flies?", ("Anna",), "Anna flies.", ("Ben walks.", "Cleo swims.", "Dan rests."))

@@ -18,12 +18,12 @@ from pairwright.datasets.colorshape.toy_set import generate_toy_set, write_toy_s
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
 from pairwright.datasets.images.loading import decode_image, open_image  # noqa: E402
 from pairwright.datasets.shards.webdataset import read_shard  # noqa: E402
-from pairwright.training.evaluation.crops import open_cropped  # noqa: E402
-from pairwright.training.evaluation.data import read_captioned_images, read_hard_negatives  # noqa: E402
+from pairwright.filters.evaluation.crops import open_cropped  # noqa: E402
+from pairwright.filters.evaluation.data import read_captioned_images, read_hard_negatives  # noqa: E402
+from pairwright.filters.evaluation.results import Metric, ModelResult  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import OpenedModel, WiseFtSettings, identify_model, open_models  # noqa: E402
 from pairwright.training.evaluation.images import image_sizes  # noqa: E402
 from pairwright.training.evaluation.rationales import rationale_accuracy, read_student_tasks  # noqa: E402
-from pairwright.training.evaluation.results import Metric, ModelResult  # noqa: E402
 from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models  # noqa: E402
 from pairwright.training.loading.tokenization import load_tokenizer  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402

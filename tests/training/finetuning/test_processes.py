@@ -73,10 +73,12 @@ def test_copies_with_accumulated_gradients_train_as_one_and_resume_in_a_later_ep
 
 
 @pytest.mark.slow
-def test_the_two_tasks_of_step_by_step_have_the_loss_of_one_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sharding", ["trainer.fsdp=false", SHARDED])
+def test_the_two_tasks_of_step_by_step_have_the_loss_of_one_process(tmp_path: Path, sharding: str) -> None:
+    """Also when the T5, whose encoder and decoder share an embedding, is sharded."""
     data, model = shards(tmp_path / "data"), student(tmp_path / "student")
     weighted = ("method.rationale_weight=0.5", "batches.per_device=2")
     run("step-by-step", data, model, tmp_path / "one", *CHANGES, *weighted)
-    together("step-by-step", data, model, tmp_path / "two", *weighted)
+    together("step-by-step", data, model, tmp_path / "two", sharding, *weighted)
     for column in ("loss", "loss_label", "loss_rationale"):
         assert losses(tmp_path / "two", column) == pytest.approx(losses(tmp_path / "one", column), rel=1e-4)

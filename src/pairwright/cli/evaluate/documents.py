@@ -17,8 +17,8 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.suggestions import require_known
 
 if TYPE_CHECKING:
+    from pairwright.filters.evaluation.results import TaskResult
     from pairwright.training.evaluation.multi_document import Treatment
-    from pairwright.training.evaluation.results import TaskResult
 
 
 @with_progress
@@ -53,12 +53,12 @@ def multi_document(
     """
     refuse_repeated_models(models)
     require_torch(models)
+    from pairwright.filters.evaluation.results import ModelResult
     from pairwright.indexes.encoders.pretrained_models import choose_device
     from pairwright.training.attention.calibration import Calibration
     from pairwright.training.attention.question_files import read_questions
     from pairwright.training.attention.ranking import open_decoder
     from pairwright.training.evaluation.multi_document import MultiDocumentPlan, evaluate_multi_document
-    from pairwright.training.evaluation.results import ModelResult
 
     started = time.perf_counter()
     counts = tuple(dict.fromkeys(documents or ())) or (10,)
@@ -78,7 +78,7 @@ def multi_document(
 
 
 def _merge_results(parts: "Sequence[TaskResult]", short: Mapping[int, int]) -> "TaskResult":
-    from pairwright.training.evaluation.results import TaskResult
+    from pairwright.filters.evaluation.results import TaskResult
 
     return TaskResult(
         tuple(metric for part in parts for metric in part.metrics),

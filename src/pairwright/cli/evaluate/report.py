@@ -12,8 +12,8 @@ from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.datasets.suggestions import find_duplicates
 
 if TYPE_CHECKING:
-    from pairwright.training.evaluation.paired_differences import PairedDifference
-    from pairwright.training.evaluation.results import Metric, ModelResult
+    from pairwright.filters.evaluation.paired_differences import PairedDifference
+    from pairwright.filters.evaluation.results import Metric, ModelResult
 
 _NEEDED = ("torch", "transformers", "safetensors")
 
@@ -66,8 +66,8 @@ def print_evaluation(
         lines: replacement of the default table.
         bill: cost of a language model that judged.
     """
-    from pairwright.training.evaluation.paired_differences import paired_differences
-    from pairwright.training.evaluation.results import describe_counts
+    from pairwright.filters.evaluation.paired_differences import paired_differences
+    from pairwright.filters.evaluation.results import describe_counts
 
     apart = paired_differences(found)
     result = {
@@ -85,7 +85,7 @@ def print_evaluation(
     shown += [] if bill is None else ["", *bill_lines({"llm": bill})]
     if html is not None:
         from pairwright.datasets.atomic_files import write_text
-        from pairwright.training.evaluation.report import evaluation_page
+        from pairwright.filters.evaluation.report import evaluation_page
 
         write_text(html, evaluation_page(task, data, found))
         result["html"] = str(html)
@@ -114,7 +114,7 @@ def document_lines(models: "Sequence[ModelResult]") -> list[str]:
 
 def table_lines(models: "Sequence[ModelResult]") -> list[str]:
     """Return all figures as one table: models in columns, or in rows where there are many."""
-    from pairwright.training.evaluation.results import MAX_COLUMNS, find_metric, metric_rows
+    from pairwright.filters.evaluation.results import MAX_COLUMNS, find_metric, metric_rows
 
     many = len(models) > MAX_COLUMNS
     table: list[list[object]] = [_head(models, many=many)]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from pairwright.training.evaluation.results import Metric, ModelResult, find_metric
+from pairwright.filters.evaluation.results import Metric, ModelResult, find_metric
 
 COLOURS = 6
 _WIDTH, _LEFT, _RIGHT, _LINE, _TOP, _FOOT = 420, 8, 56, 20, 6, 24

@@ -28,8 +28,8 @@ from pairwright.datasets.shards.webdataset import find_shards, read_members
 from pairwright.filters.candidates.files import layout_of, read_candidates
 from pairwright.filters.candidates.layouts import TRIPLES
 from pairwright.filters.candidates.rows import edit_type_name
+from pairwright.filters.evaluation.crops import crop_locator
 from pairwright.filters.metrics.score_files import NO_TYPE, read_table
-from pairwright.training.evaluation.crops import crop_locator
 
 
 @dataclass(frozen=True, slots=True)

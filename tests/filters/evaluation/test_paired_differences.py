@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="the trainer needs torch")
-
-from pairwright.training.evaluation.paired_differences import paired_differences
-from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult
+from pairwright.filters.evaluation.paired_differences import paired_differences
+from pairwright.filters.evaluation.results import Metric, ModelResult, TaskResult
 
 
 def models(*metrics: Metric) -> list[ModelResult]:

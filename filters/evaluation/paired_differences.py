@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.rng import make_numpy_rng
-from pairwright.training.evaluation.results import Metric, ModelResult, Units, find_metric, metric_rows
+from pairwright.filters.evaluation.results import Metric, ModelResult, Units, find_metric, metric_rows
 
 BOOTSTRAP_DRAWS = 1000
 _CHUNK_VALUES = 1 << 21  # values per chunk

@@ -5,9 +5,9 @@ from html import escape
 from pathlib import Path
 
 from pairwright.datasets.reports.html_page import render_page, render_section
-from pairwright.training.evaluation.paired_differences import PairedDifference, paired_differences
-from pairwright.training.evaluation.plots import COLOURS, dot_plot, interpolation_plot, position_plots
-from pairwright.training.evaluation.results import (
+from pairwright.filters.evaluation.paired_differences import PairedDifference, paired_differences
+from pairwright.filters.evaluation.plots import COLOURS, dot_plot, interpolation_plot, position_plots
+from pairwright.filters.evaluation.results import (
     MAX_COLUMNS,
     Metric,
     ModelResult,

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pairwright.filters.evaluation.results import Metric
 from pairwright.filters.metrics.hard_negative_accuracy import Evaluation
 from pairwright.filters.metrics.question_scores import QUESTION_COLUMNS, class_accuracies, question_measures
 from pairwright.filters.metrics.score_files import SCHEMA
-from pairwright.training.evaluation.results import Metric
 
 SCORE_SCHEMA: Final = {
     **SCHEMA,
