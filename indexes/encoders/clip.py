@@ -103,6 +103,16 @@ class ClipEncoder:
             return int(self._config.projection_dim)
         return int(self._config.text_config.projection_size)
 
+    @property
+    def image_size(self) -> int:
+        """Side of the square that an image becomes, in pixels; 0 for a model that reads images in their own shape."""
+        return int(getattr(self._parts.pixels, "size", 0))
+
+    @property
+    def context(self) -> int:
+        """Maximum tokens of a text, including start and end token."""
+        return int(self._config.text_config.max_position_embeddings)
+
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Return one unit row per text, float32 (len(texts), dim)."""
         rows = np.empty((len(texts), self.dim), np.float32)

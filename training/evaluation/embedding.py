@@ -12,7 +12,11 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.evaluation.evaluated_models import OpenedModel
+from pairwright.datasets.images.loading import decode_image
+from pairwright.datasets.progress import track
+from pairwright.indexes.encoders.clip import ClipEncoder
+from pairwright.training.evaluation.crops import open_cropped
+from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, OpenedModel
 from pairwright.training.evaluation.images import ImageBatch, image_batches
 from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id
 from pairwright.training.models.clip import Clip, PixelSettings
@@ -20,7 +24,7 @@ from pairwright.training.models.focallens_clip import FocalLensClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 
 EmbeddingRows = npt.NDArray[np.float32]
-IMAGE_TEXT_KINDS = ("clip", "siglip", "react-clip", "focallens-clip")
+IMAGE_TEXT_KINDS = ("clip", "siglip", "react-clip", "focallens-clip", ENCODER_KIND)
 INSTRUCTED_KINDS = ("focallens-clip", "focallens-mllm")
 _INSTRUCTION_TOKENS = 512  # far below a language model's own limit
 
@@ -42,17 +46,19 @@ class Embedder:
     @property
     def device(self) -> torch.device:
         """Device of the model."""
-        return next(self.subject.model.parameters()).device
+        return next(self._clip().parameters()).device
 
     @property
     def size(self) -> int:
-        """Image side in pixels."""
-        return self._pixels().size
+        """Image side in pixels; 0 for a model that reads images in their own shape."""
+        encoder = self._encoder
+        return encoder.image_size if encoder is not None else self._pixels().size
 
     @property
     def context(self) -> int:
         """Maximum tokens of the text tower, including start and end token."""
-        return self._clip().context
+        encoder = self._encoder
+        return encoder.context if encoder is not None else self._clip().context
 
     def images(self, images: Sequence[str], instruction: str = "") -> EmbeddingRows:
         """Return the unit embeddings of images, float32 (n, d).
@@ -66,6 +72,8 @@ class Embedder:
             UnusableImageError: an image does not decode.
         """
         places = {one: place for place, one in enumerate(dict.fromkeys(images))}
+        if (encoder := self._encoder) is not None:
+            return self._encoded_images(list(places), encoder)[[places[image] for image in images]]
         instruction_ids = self._instruction_tokens(instruction)
         with torch.inference_mode():
             blocks = [
@@ -76,9 +84,14 @@ class Embedder:
 
     def texts(self, texts: Sequence[str]) -> EmbeddingRows:
         """Return the unit embeddings of texts, float32 (n, d); each distinct text is embedded and counted once."""
+        places = {one: place for place, one in enumerate(dict.fromkeys(texts))}
+        if (encoder := self._encoder) is not None:
+            before = encoder.truncated
+            rows = encoder.encode_texts(list(places))
+            self.cut += encoder.truncated - before
+            return rows[[places[text] for text in texts]]
         clip = self._clip()
         options = TextOptions(self._text_folder(), clip.context)
-        places = {one: place for place, one in enumerate(dict.fromkeys(texts))}
         distinct, blocks = list(places), []
         for start in range(0, len(distinct), self.batch):
             ids, cut = encode(distinct[start : start + self.batch], options)
@@ -86,6 +99,17 @@ class Embedder:
             with torch.inference_mode():
                 blocks.append(_to_numpy(clip.encode_texts(pad_rows(ids, padding_id(options))[0].to(self.device))))
         return np.concatenate(blocks)[[places[text] for text in texts]]
+
+    @property
+    def _encoder(self) -> ClipEncoder | None:
+        return self.subject.model if isinstance(self.subject.model, ClipEncoder) else None
+
+    def _encoded_images(self, images: Sequence[str], encoder: ClipEncoder) -> EmbeddingRows:
+        blocks = []
+        for start in track(range(0, len(images), self.batch), "embedding images", unit="batches"):
+            opened = [decode_image(open_cropped(each), each) for each in images[start : start + self.batch]]
+            blocks.append(encoder.encode_images(opened))
+        return np.concatenate(blocks)
 
     def _clip(self) -> Clip:
         model = self.subject.model

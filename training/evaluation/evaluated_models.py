@@ -1,8 +1,9 @@
 """Evaluated models, opened one after the other, optionally interpolated with their base model (WiSE-FT).
 
 A model is the folder of a run of ``pairwright train``, a folder of a saved model, or a checkpoint of transformers (CLIP,
-image-text-to-text models, T5 and other encoder-decoders) by folder or name. Its kind is read before its weights, so that an unsupported task
-fails immediately.
+image-text-to-text models, T5 and other encoder-decoders) by folder or name. Its kind is read before its weights, so that an
+unsupported task fails immediately. Models that are encoded but not trained here (OpenCLIP's own format, SigLIP 2 NaFlex) are
+opened as encoders of an index.
 
 WiSE-FT (Wortsman et al. 2022): share 0 is the model before training, share 1 the trained one. REACT's gated blocks, which
 the base model does not have, are the trained ones with closed gates, which is the same function.
@@ -10,16 +11,22 @@ the base model does not have, are the trained ones with closed gates, which is t
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from pairwright.datasets.errors import UsageError
+from pairwright.indexes.encoders import clip_checkpoint, openclip_checkpoint, siglip_checkpoint
+from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.indexes.encoders.pretrained_models import choose_device
+from pairwright.training.models.checkpoints import read_config, read_description
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.react_clip import ReactClip
 from pairwright.training.models.registry import Model, model_folder, model_kind, open_model
 
+ENCODER_KIND: Final = "encoder"
 _GATES = ("gate_attention", "gate_dense")
 
 
@@ -30,7 +37,7 @@ class NamedModel:
     Attributes:
         name: as the user named it.
         folder: of its weights; equal to the name except for a run.
-        kind: see `models.registry`.
+        kind: see `models.registry`; `ENCODER_KIND` for one that is opened as an encoder.
     """
 
     name: str
@@ -49,7 +56,7 @@ class OpenedModel:
     """
 
     named: NamedModel
-    model: Model
+    model: Model | ClipEncoder
     share: float | None = None
 
 
@@ -70,7 +77,15 @@ def identify_model(name: str) -> NamedModel:
         StorageError: its description is damaged.
     """
     folder = model_folder(name)
-    return NamedModel(name, folder, model_kind(folder))
+    return NamedModel(name, folder, ENCODER_KIND if _is_encoder(folder) else model_kind(folder))
+
+
+def _is_encoder(name: str) -> bool:
+    """Return whether a model is in OpenCLIP's own format (``ARCH::pretrained``, or a folder of it), or a NaFlex."""
+    folder = Path(name)
+    if openclip_checkpoint.SEPARATOR in name or (folder / openclip_checkpoint.CONFIG_FILE).is_file():
+        return not (folder / clip_checkpoint.CONFIG_FILE).is_file()
+    return not read_description(folder) and read_config(name).model_type == siglip_checkpoint.NAFLEX
 
 
 def open_models(models: Sequence[NamedModel], mixing: WiseFtSettings | None, device: str = "") -> Iterator[OpenedModel]:
@@ -86,6 +101,13 @@ def open_models(models: Sequence[NamedModel], mixing: WiseFtSettings | None, dev
     """
     on = choose_device(device)
     for named in models:
+        if named.kind == ENCODER_KIND:
+            if mixing is not None:
+                raise UsageError(
+                    f"--wise-ft: the weights of {named.name} cannot be interpolated. Convert it to transformers' format."
+                )
+            yield OpenedModel(named, ClipEncoder(named.folder, device=device))
+            continue
         model = open_model(named.folder)
         if mixing is None:
             yield OpenedModel(named, model.to(on).eval())

@@ -61,10 +61,10 @@ def _kind_of_checkpoint(name: str) -> str:
         return str(config.model_type)
     if config.model_type == _NAFLEX:
         raise InputError(
-            "a SigLIP 2 of variable resolution (NaFlex), which is neither trained nor evaluated",
+            "a SigLIP 2 of variable resolution (NaFlex), which is not trained",
             where=name,
             fix="Use its sibling of a fixed resolution (google/siglip2-base-patch16-224 instead of "
-            "google/siglip2-base-patch16-naflex). `index`, `filter` and `validate` read NaFlex.",
+            "google/siglip2-base-patch16-naflex). `evaluate`, `index`, `filter` and `validate` read NaFlex.",
         )
     raise InputError(
         f"a checkpoint of kind {config.model_type}",
