@@ -70,7 +70,8 @@ def compute_repeated_gaps(
         for _ in range(len(np.unique(fold))):
             gaps[tested[column]] = margins[tested[column], column]
             column += 1
-        found.append(np.round(gaps, _DECIMALS))
+        rounded: FloatArray = np.round(gaps, _DECIMALS)
+        found.append(rounded)
     return found
 
 

@@ -146,7 +146,7 @@ class ModelPart:
         """
         stage, failed = self.stage, failed_path(root, self.stage.name, part)
         service = ServiceModel(AnswerSource(root, stage.name, part, self.rows_in_stage))
-        access = replace(self.access, service=service)
+        access = self.access.for_job(service)
         pairs = list(selected_pairs(root, part, stage.selection))
         options = restrict_to_counts(stage.options, (), stage.seed)  # without `counts`, which are empty
         with SET_UP:
