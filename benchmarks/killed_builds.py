@@ -226,7 +226,8 @@ def _waited(process: "subprocess.Popen[bytes]", log: Path, moment: Moment | None
 def _told(log: Path) -> list[str]:
     """Return the stages whose end was told, in order, behind the start once there is a first word."""
     lines = log.read_text().splitlines()
-    return ["(start)"] * bool(lines) + [line.split()[0] for line in lines if line.startswith("  ")]
+    named = [line.split()[0] for line in lines if line.startswith("  ")]  # some are of messages
+    return ["(start)"] * bool(lines) + [name for name in named if name in STAGES]
 
 
 def digests(out: Path) -> dict[str, str]:

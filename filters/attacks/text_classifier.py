@@ -68,9 +68,9 @@ def compute_repeated_gaps(
     for fold in assigned:
         gaps = np.zeros(features.shape[0])
         for _ in range(len(np.unique(fold))):
-            gaps[tested[column]] = margins[tested[column], column]
+            gaps[tested[column]] = np.round(margins[tested[column], column], _DECIMALS)
             column += 1
-        found.append(np.round(gaps, _DECIMALS))
+        found.append(gaps)
     return found
 
 

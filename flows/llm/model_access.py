@@ -203,6 +203,10 @@ class ModelAccess:
             stop=stop,
         )
 
+    def for_job(self, service: ServiceModel) -> "ModelAccess":
+        """Return the access of one of several jobs: requests go to a service, and it counts its own spending."""
+        return replace(self, service=service, bill=replace(self.bill))
+
     def without_address(self) -> "ModelAccess":
         """Return the access for jobs that a service answers: without the server's address, which may hold a password."""
         section = self.section.model_copy(

@@ -152,7 +152,7 @@ class CaptionsPart:
             PairwrightError: what stopped the job.
         """
         service = ServiceModel(AnswerSource(root, STAGE, part))
-        access = replace(self.access, service=service)
+        access = self.access.for_job(service)
         with SET_UP:
             batches = read_piece(self.task.read, self.piece, PieceSummary())
             images = [pair for batch in batches for pair in batch.pairs if not pair.caption]

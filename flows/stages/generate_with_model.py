@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pairwright.flows.runners.engine import StageJobs
     from pairwright.flows.stages.definition import StageRun
 
-_FAILING_PARTS = 3  # parts without any answer that end a build
+_FAILING_PARTS = 5  # parts without any answer that end a build; some wait while others fail
 SET_UP = Lock()
 """Held while a part is set up: two parts may begin at a time in one process, and threads that import the same packages of
 circular imports (spaCy) see them half initialised."""
@@ -146,7 +146,7 @@ class ModelPart:
         """
         stage, failed = self.stage, failed_path(root, self.stage.name, part)
         service = ServiceModel(AnswerSource(root, stage.name, part, self.rows_in_stage))
-        access = replace(self.access, service=service)
+        access = self.access.for_job(service)
         pairs = list(selected_pairs(root, part, stage.selection))
         options = restrict_to_counts(stage.options, (), stage.seed)  # without `counts`, which are empty
         with SET_UP:

@@ -141,7 +141,7 @@ class RationalePart:
             PairwrightError: what stopped the job.
         """
         service = ServiceModel(AnswerSource(root, STAGE, part))
-        access = replace(self.access, service=service)
+        access = self.access.for_job(service)
         counts, judged = RationaleCounts(), list[JudgedExample]()
         with SET_UP:
             definition = open_task(TASK)

@@ -19,7 +19,7 @@ from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.rejects import make_reject
 from pairwright.flows.state.inputs import named_state
 from pairwright.flows.state.layout import chosen_path, pairs_path, part_name, rejected_path, retrieved_keys_path
-from pairwright.flows.state.receipts import Counts, JobResult, contents_of, total_counts
+from pairwright.flows.state.receipts import Counts, JobResult, Receipt, contents_of, total_counts
 from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
 from pairwright.indexes.retrieval.batched_search import Mode, SearchEffort
@@ -47,7 +47,8 @@ def retrieve_jobs(run: "StageRun") -> "StageJobs":
     args = (run.parts, section, index.device, *([run.base.root] if run.base else []))
     named = [section.queries, *filter(None, [section.query_vectors]), *section.exclude, *section.exclude_images]
     state = f"{named_state(named)} {run.base_state}"
-    tuned, found = {}, ()
+    tuned: Mapping[str, Any] = {}
+    found: Sequence[Receipt] = ()
     batches = range(0, len(read_queries(Path(section.queries))), QUERIES_PER_JOB)
     if len(batches) > 1:
         own = (section, index.device)
@@ -70,7 +71,7 @@ def plan_search(root: Path, section: "RetrieveSection", device: str) -> JobResul
     """Tune the search; the facts are the settings of each mode."""
     opened, queries = open_index_with_encoder(root / "index", device=device), read_queries(Path(section.queries))
     tuned = tune_search(opened.index, _encoding(opened, section, len(queries)), queries, _options(section))
-    facts = {
+    facts: dict[str, Any] = {
         mode: [one.effort.ef_search, one.effort.exact, one.effort.min_score, one.recall, one.sample]
         for mode, one in tuned.items()
     }
