@@ -17,7 +17,7 @@ from pairwright.generators.captions.edited import BothOutcome
 from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import KINDS, AdditionProposals, Additions
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.table import find_violation, is_allowed
+from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
 from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
@@ -131,7 +131,7 @@ class InsertEditor:
         """Yield the likeliest proposals that no constraint rejects."""
         proposals: AdditionProposals = prepared.proposals[self.name]
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
-            if is_allowed(proposals.proposed_edit(at), self.knowledge, skip=self.skip):
+            if find_violation(proposals.proposed_edit(at), self.knowledge, skip=self.skip) is None:
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
     def _weights(self, proposals: AdditionProposals) -> FloatArray:
@@ -224,6 +224,8 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
     wanted = tuple(types)
     editors: dict[str, Editor] = {}
     insertions: dict[str, ProposeInsertions] = {}
+    fit = ClozeFit(materials.model.cloze, materials.thesaurus)
+    swaps = SwapMaterials(materials.knowledge, materials.nouns, fit, skip=skip)
     additions = Additions(materials) if not ADDED.keys().isdisjoint(wanted) else None
     for name in wanted:
         if name in REPLACEMENT_TYPES:
@@ -235,8 +237,6 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
             insertions[name] = partial(_negations, Negations(materials.model.cloze, materials.thesaurus, vocabulary))
             editors[name] = _insert_editor(name, materials, paired=True, skip=skip)
         elif name in SWAPPED:
-            fit = ClozeFit(materials.model.cloze, materials.thesaurus)
-            swaps = SwapMaterials(materials.knowledge, materials.nouns, fit, skip=skip)
             editors[name] = SwapEditor(SWAPPED[name], swaps)
         else:
             editors[name] = ShuffleEditor()
@@ -247,7 +247,7 @@ def _additions(
     additions: Additions, target: str, captions: Sequence[Caption], *, paired: bool
 ) -> Sequence[AdditionProposals]:
     propose = additions.propose_pairs if paired else additions.propose
-    return propose(additions.score(captions, target), target)
+    return propose(additions.score(captions, target, paired=paired), target)
 
 
 def _negations(negations: Negations, captions: Sequence[Caption]) -> Sequence[AdditionProposals]:

@@ -15,13 +15,17 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.screens import Replaced, Screen, Screened
 from pairwright.generators.edits.scored_captions import FloatArray, ScoredCaption
-from pairwright.generators.edits.slots import Slot
+from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, lexicon_key
 from pairwright.generators.language.cloze.model import ClozeModel
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
+TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
 _MAX_ROWS: Final = 20_000  # of candidates that are remembered
 COMPANY: Final = 3.0  # lowers the log-ratio (to a twentieth) where the new thing may be there beside the old one
 _MAX_LOG_RATIO = 3.0  # above it a proposal is not preferred any more: an odd original must not decide alone
@@ -39,6 +43,7 @@ class Proposals:
         new: index of the proposed word into ``targets``, int64.
         log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32;
             lowered by `COMPANY` at slots whose edits are less certainly false, which are drawn where no other is left.
+        screened: which constraints each violates or may violate.
     """
 
     slots: Sequence[Slot]
@@ -47,6 +52,7 @@ class Proposals:
     old: IntArray
     new: IntArray
     log_ratio: FloatArray
+    screened: Screened
 
     def __len__(self) -> int:
         return len(self.new)
@@ -66,6 +72,7 @@ class Proposer:
         substitutes: returns the columns of the vocabulary, ascending, that may stand in a slot instead.
         group: what of a slot `substitutes` depends on.
         floor: the least ratio, above 0.
+        screen: of the constraints.
     """
 
     kind: str
@@ -73,6 +80,7 @@ class Proposer:
     substitutes: Callable[[Slot], Sequence[int] | npt.NDArray[Any]]
     group: Callable[[Slot], Hashable]
     floor: float
+    screen: Screen
     _rows: dict[Hashable, npt.NDArray[np.int32]] = field(default_factory=dict)
 
     def propose(self, captions: Sequence[ScoredCaption]) -> list[Proposals]:
@@ -92,13 +100,27 @@ class Proposer:
         at, new = at[fits], new[fits]
         company = np.array([slot.company for slot in slots], bool)[at]
         ratios = np.minimum(ratios[fits], _MAX_LOG_RATIO) - np.where(company, COMPANY, 0.0).astype(np.float32)
-        ends = np.cumsum([len(found) for found in by_caption])
+        sizes = [len(found) for found in by_caption]
+        ends = np.cumsum(sizes)
+        asked, violated = self._screen([each.caption for each in captions], slots, sizes, at, new)
         found, first, start = [], 0, 0
         for these, last, stop in zip(by_caption, ends.tolist(), np.searchsorted(at, ends).tolist(), strict=True):
             part = slice(start, stop)
-            found.append(Proposals(these, targets, at[part] - first, old[at[part]], new[part], ratios[part]))
+            screened = Screened(asked[part], violated[part])
+            found.append(Proposals(these, targets, at[part] - first, old[at[part]], new[part], ratios[part], screened))
             first, start = last, stop
         return found
+
+    def _screen(
+        self, captions: Sequence[Caption], slots: Sequence[Slot], sizes: Sequence[int], at: IntArray, new: IntArray
+    ) -> Screened:
+        used, slot = np.unique(at, return_inverse=True)  # slots without proposals are not looked at
+        caption = np.repeat(np.arange(len(captions)), sizes)[used]
+        edits = [
+            proposed_edit(captions[number], slots[number_of_slot], "")
+            for number, number_of_slot in zip(caption.tolist(), used.tolist(), strict=True)
+        ]
+        return self.screen.screen(Replaced(captions, edits, caption, slot, new))
 
     def _candidates(self, slot: Slot) -> npt.NDArray[np.int32]:
         key = self.group(slot)
@@ -108,3 +130,11 @@ class Proposer:
                 self._rows.clear()
             row = self._rows[key] = np.asarray(self.substitutes(slot), np.int32)
         return row
+
+
+def proposed_edit(caption: Caption, slot: Slot, new: str) -> ProposedEdit:
+    """Return a proposal as constraints see it."""
+    old = slot.key
+    if slot.kind == RELATION:
+        old, new = lexicon_key(old), lexicon_key(new)
+    return ProposedEdit(caption, "replace", TARGETS[slot.kind], old, new, slot.before, slot.after, slot.start, slot.end)

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from pairwright.generators.edits.constraints.screens import AttributeScreen, NounScreen, RelationScreen, Screen
+from pairwright.generators.edits.constraints.table import applicable_constraints
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.proposals import BoolArray, Proposer
+from pairwright.generators.edits.proposals import TARGETS, BoolArray, Proposer
 from pairwright.generators.edits.replacements import Replacements
 from pairwright.generators.edits.sampling import balance_of_targets
 from pairwright.generators.edits.slots import (
@@ -33,11 +35,13 @@ class ReplacementType:
         kind: of its slots.
         substitutes: the columns of the cloze model that may stand in a slot instead.
         group: what of a slot the substitutes depend on.
+        screen: of the constraints on them.
     """
 
     kind: str
     substitutes: Callable[[EditMaterials, Slot], Any]
     group: Callable[[Slot], Hashable]
+    screen: type[Screen]
 
 
 def _nouns(materials: EditMaterials, slot: Slot) -> Sequence[int]:
@@ -74,12 +78,13 @@ def _having_form(targets: tuple[str, ...], tag: str) -> BoolArray:
 
 
 REPLACEMENT_TYPES: Final = {
-    "replace-object": ReplacementType(NOUN, _nouns, lambda slot: slot.key),
-    "replace-attribute": ReplacementType(ADJECTIVE, _adjectives, lambda slot: (slot.key, slot.after)),
+    "replace-object": ReplacementType(NOUN, _nouns, lambda slot: slot.key, NounScreen),
+    "replace-attribute": ReplacementType(ADJECTIVE, _adjectives, lambda slot: (slot.key, slot.after), AttributeScreen),
     "replace-relation": ReplacementType(
         RELATION,
         _relations,
         lambda slot: (slot.key, slot.tag, load_relations().classes_of(slot.before or UNKNOWN, slot.after)),
+        RelationScreen,
     ),
 }
 
@@ -96,7 +101,10 @@ def build_replacements(
         skip: ids of constraints that are not applied.
     """
     chosen, model = REPLACEMENT_TYPES[name], materials.model
-
-    proposer = Proposer(chosen.kind, model.cloze, partial(chosen.substitutes, materials), chosen.group, floor)
-    balance = balance_of_targets(model.cloze.targets(chosen.kind), model.balance.get(name, {}))
-    return Replacements(proposer, balance, materials.knowledge, skip)
+    targets = model.cloze.targets(chosen.kind)
+    constraints = applicable_constraints("hard_negative", "replace", TARGETS[chosen.kind], skip)
+    keys = _lexicon_keys(targets) if chosen.kind == RELATION else targets
+    screen = chosen.screen(constraints, keys, materials.knowledge)
+    substitutes = partial(chosen.substitutes, materials)
+    proposer = Proposer(chosen.kind, model.cloze, substitutes, chosen.group, floor, screen)
+    return Replacements(proposer, balance_of_targets(targets, model.balance.get(name, {})))

@@ -21,7 +21,7 @@ size of the parts.
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -228,6 +228,18 @@ class PoolStatistics:
         """Return the number of captions in which ``first`` is adjacent to ``second`` (see the module)."""
         return self._following.get(first, _NONE).get(second, 0)
 
+    def followers(self, first: str) -> Mapping[str, int]:
+        """Return the words that ``first`` is adjacent to, with the number of captions."""
+        return self._following.get(first, _NONE)
+
+    def leaders(self, second: str) -> Mapping[str, int]:
+        """Return the words that are adjacent to ``second``, with the number of captions."""
+        return self._leading.get(second, _NONE)
+
+    def companions(self, word: str) -> Mapping[str, int]:
+        """Return the content words of captions with a word, itself among them, with the number of captions."""
+        return self._cooccurring.get(word, _NONE)
+
     def run(self, first: str, second: str) -> int:
         """Return the number of captions with the form ``first`` right before ``second``; "" is an end of a caption."""
         return self._running.get(first, _NONE).get(second, 0)
@@ -239,6 +251,14 @@ class PoolStatistics:
     def linked_lefts(self, preposition: str, noun: str) -> AbstractSet[str]:
         """Return the nouns and verbs that captions link to a noun by a preposition."""
         return self._lefts.get((preposition, noun), frozenset())
+
+    def links_to(self, noun: str) -> AbstractSet[Pair]:
+        """Return by what captions link what to a noun: nouns or verbs, and prepositions."""
+        return self._links_to.get(noun, frozenset())
+
+    def linked_nouns(self, left: str, preposition: str) -> AbstractSet[str]:
+        """Return the nouns at which captions put a noun or verb by a preposition."""
+        return self._rights.get((left, preposition), frozenset())
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:
         """Return the mean normalised pointwise mutual information of a content word with others, in [-1, 1].
@@ -295,6 +315,10 @@ class PoolStatistics:
         return _by_first(self.adjacent)
 
     @cached_property
+    def _leading(self) -> dict[str, dict[str, int]]:
+        return _by_first({(second, first): count for (first, second), count in self.adjacent.items()})
+
+    @cached_property
     def _running(self) -> dict[str, dict[str, int]]:
         return _by_first(self.runs)
 
@@ -312,6 +336,20 @@ class PoolStatistics:
         found: dict[Pair, set[str]] = {}
         for left, preposition, noun in self.links:
             found.setdefault((preposition, noun), set()).add(left)
+        return found
+
+    @cached_property
+    def _links_to(self) -> dict[str, set[Pair]]:
+        found: dict[str, set[Pair]] = {}
+        for left, preposition, noun in self.links:
+            found.setdefault(noun, set()).add((left, preposition))
+        return found
+
+    @cached_property
+    def _rights(self) -> dict[Pair, set[str]]:
+        found: dict[Pair, set[str]] = {}
+        for left, preposition, noun in self.links:
+            found.setdefault((left, preposition), set()).add(noun)
         return found
 
     @cached_property

@@ -7,11 +7,11 @@ and age only. A noun may *replace* another that it excludes and that captions us
 symmetric. What fits the caption at hand is for others to say.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -75,6 +75,23 @@ class _NounClass:
     name: str
     above: frozenset[str]
     places: frozenset[str]
+
+
+class _Index(NamedTuple):
+    """The profiles of a vocabulary, and their positions by what they have."""
+
+    profiles: list[NounProfile]
+    uses: dict[str, set[int]]
+    marks: dict[str | int, set[int]]
+    also: dict[str | int, set[int]]
+    called: dict[str, set[int]]
+    persons: set[int]
+    frames: set[int]
+
+
+def _union(table: Mapping[Any, set[int]], names: Iterable[Any]) -> set[int]:
+    """Return the positions under any of some names."""
+    return set[int]().union(*(table[name] for name in names if name in table))
 
 
 def cell_words(cell: str) -> tuple[str, ...]:
@@ -215,23 +232,35 @@ class NounLexicon:
         return self._substitutes(noun, tuple(vocabulary))
 
     def _find_substitutes(self, noun: str, vocabulary: tuple[str, ...]) -> tuple[str, ...]:
-        profile = self.profile(noun)
-        profiles, by_use = self._by_use(vocabulary)
-        found = {at for use in profile.classes | profile.places for at in by_use.get(use, ())}
-        return tuple(
-            vocabulary[at]
-            for at in sorted(found)
-            if vocabulary[at] != noun and _exclude_each_other(profile, profiles[at])
+        profile, index = self.profile(noun), self._by_use(vocabulary)
+        if "frame" in profile.flags:
+            return ()
+        found = _union(index.uses, profile.classes | profile.places) - index.frames
+        related = _union(index.marks, profile.also) | _union(index.also, profile.marks)
+        asked = _union(index.called, profile.apart)  # which others are persons or kept apart decides more
+        asked |= index.persons if "person" in profile.classes else set()
+        asked = {at for at in asked & found if _exclude_each_other(profile, index.profiles[at])} | (
+            found - asked - related
         )
+        return tuple(vocabulary[at] for at in sorted(asked) if vocabulary[at] != noun)
 
-    def _index(self, vocabulary: tuple[str, ...]) -> tuple[list[NounProfile], dict[str, list[int]]]:
-        """Return the profiles of a vocabulary, and their positions by classes and places."""
-        profiles = [self.profile(noun) for noun in vocabulary]
-        index: dict[str, list[int]] = {}
-        for at, profile in enumerate(profiles):
-            for use in profile.classes | profile.places:
-                index.setdefault(use, []).append(at)
-        return profiles, index
+    def _index(self, vocabulary: tuple[str, ...]) -> "_Index":
+        index = _Index([self.profile(noun) for noun in vocabulary], {}, {}, {}, {}, set(), set())
+        for at, profile in enumerate(index.profiles):
+            columns: tuple[tuple[dict[Any, set[int]], Iterable[Any]], ...] = (
+                (index.uses, profile.classes | profile.places),
+                (index.marks, profile.marks),
+                (index.also, profile.also),
+                (index.called, profile.called),
+            )
+            for table, names in columns:
+                for name in names:
+                    table.setdefault(name, set()).add(at)
+            if "person" in profile.classes:
+                index.persons.add(at)
+            if "frame" in profile.flags:
+                index.frames.add(at)
+        return index
 
     def _find_profile(self, noun: str) -> NounProfile:
         joined = noun.replace(" ", "")

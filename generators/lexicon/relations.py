@@ -115,6 +115,7 @@ class RelationLexicon:
         }
         self._analysed: dict[str, Relation | None] = {}
         self._table = lru_cache(maxsize=256)(self._find_table)
+        self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
 
     def keys(self) -> tuple[str, ...]:
         """Return all phrases that the tables allow, sorted: many are odd ("hang into"), so a pool should choose."""
@@ -194,13 +195,15 @@ class RelationLexicon:
         Returns:
             False as well if one of them is not in the tables.
         """
+        return self._excludes(a, b, self._noun_classes(subject, object), by_place)
+
+    def _find_excludes(self, a: str, b: str, classes: tuple[NounClass, ...], by_place: bool) -> bool:  # noqa: FBT001 - a key
         one, other = self.analyse(a), self.analyse(b)
         if one is None or other is None:
             return False
         wrong = self._exceptions.get(frozenset((a, b)))
         if wrong is not None:
             return wrong
-        classes = self._noun_classes(subject, object)
         states = [_applied(classes, each.states) for each in (one, other)]
         return exclude(*((each[: -len(DEEDS)] if by_place else each) for each in states))
 
@@ -216,9 +219,18 @@ class RelationLexicon:
         own = _as_words([self._space.every if relation is None else _applied(classes, relation.states)])
         shared = np.any(self._table(keys, classes) & own, axis=2)
         found = np.asarray(~np.all(shared, axis=1), np.bool_)
-        for pair, wanted in self._exceptions.items():
-            if key in pair:
-                found[[other != key and other in pair for other in keys]] = wanted
+        columns = _columns(keys)
+        for pair in self._exceptions_of.get(key, ()):
+            for at in (at for other in pair - {key} for at in columns.get(other, ())):
+                found[at] = self._exceptions[pair]
+        return found
+
+    @cached_property
+    def _exceptions_of(self) -> dict[str, list[frozenset[str]]]:
+        found: dict[str, list[frozenset[str]]] = {}
+        for pair in self._exceptions:
+            for key in pair:
+                found.setdefault(key, []).append(pair)
         return found
 
     def _find_table(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.uint64]:
@@ -299,6 +311,14 @@ def _read_classes(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tup
         each = NounClass(row["class"], parse_merging(space, row["merge"], row["drop"]), groups)
         for noun in row["nouns"].split() or [""]:
             found[row["role"], noun] = (*found.get((row["role"], noun), ()), each)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _columns(keys: tuple[str, ...]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for at, key in enumerate(keys):
+        found.setdefault(key, []).append(at)
     return found
 
 

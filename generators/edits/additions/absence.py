@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.context import ImageWords, plural_of
 from pairwright.generators.edits.additions.places import drawn_figures
 from pairwright.generators.language.sources import Pool as PoolWords
 from pairwright.generators.lexicon.nouns import loosely_same
@@ -114,39 +114,54 @@ class AbsentObjects:
         self._stems: dict[str, int] = {}
         self._phrases: dict[str, list[tuple[str, int]]] = {}
         self._index_names(thesaurus)
+        self._last: tuple[Any, int] = (None, 0)
         self._expected_beside = lru_cache(maxsize=40_000)(self._find_expected)
         self._beside = lru_cache(maxsize=20_000)(self._find_company)
 
     def absent(self, caption: Caption) -> BoolArray:
         """Return for each of `nouns` whether it is absent and may be written beside the words of the caption."""
-        named, expected = self._named(caption, own=False), self._expected(caption, caption.words.all, MAX_RISK)
-        return self._unpacked(self._plausible(caption) & ~(named | expected))
+        plausible = self._plausible(caption)
+        if not plausible:
+            return self._unpacked(0)
+        words = caption.words
+        said = self._of_image(frozenset((words.own, *words.others)), frozenset(words.labels), words)
+        return self._unpacked(plausible & ~(said | self._expected(caption, caption.contents, MAX_RISK)))
 
     def possible(self, caption: Caption) -> BoolArray:
         """Return whether the caption itself does not name the object, nor make it so likely that all would expect it."""
-        named, expected = self._named(caption, own=True), self._expected(caption, (), MAX_TRUE_RISK)
-        return ~self._unpacked(named | expected)
+        words = caption.words
+        named = self._named(words, words.own)
+        return ~self._unpacked(named | self._expected(caption, caption.contents, MAX_TRUE_RISK))
 
     def joins(self, noun: str) -> BoolArray:
         """Return whether captions name the object together with a noun."""
         return self._unpacked(self._beside(noun)[0])
 
-    def _named(self, caption: Caption, *, own: bool) -> int:
-        """Return the objects that something said of the image, or by the caption itself, names or may mean."""
-        said = caption.words.own if own else caption.words.all
-        words, stems, found = self._words, self._stems, 0
+    def _of_image(self, lines: frozenset[tuple[str, ...]], labels: frozenset[str], words: ImageWords) -> int:
+        """Return the objects that what is said of the image names or may mean, or leaves unnamed; kept for its next caption."""
+        key = lines, labels
+        if self._last[0] != key:
+            silent, found = min(_CAPTIONS, 1 + len(words.others)), self._named(words, words.all)
+            for word in words.all:
+                found |= self._expected_beside(word, silent, MAX_RISK)
+            self._last = key, found
+        return self._last[1]
+
+    def _named(self, words: ImageWords, said: Iterable[str]) -> int:
+        """Return the objects that some words of the captions of an image name or may mean."""
+        names, stems, found = self._words, self._stems, 0
         for word in said:
-            found |= words.get(word, 0) | stems.get(word[:_STEM], 0)
+            found |= names.get(word, 0) | stems.get(word[:_STEM], 0)
         for word in self._phrases.keys() & said:
             for name, mask in self._phrases[word]:
-                if caption.words.has(name):
+                if words.has(name):
                     found |= mask
         return found
 
     def _expected(self, caption: Caption, words: Iterable[str], limit: float) -> int:
-        """Return the objects that captions with one of these words, or of the caption's own, may leave unnamed."""
+        """Return the objects that captions with one of some words may leave unnamed."""
         silent, found = min(_CAPTIONS, 1 + len(caption.words.others)), 0
-        for word in {*caption.contents, *words}:
+        for word in words:
             found |= self._expected_beside(word, silent, limit)
         return found
 

@@ -11,7 +11,7 @@ snow, a brown elephant), so the attribute must be rare among those of its class 
 the thing must not be a person or an animal.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -60,18 +60,19 @@ class FalseAttributes:
             return []
         return [word for word in self.said_of(caption, phrase) if not _is_denied(caption, word)]
 
-    def is_false(self, caption: Caption, phrase: NounPhrase, attribute: str, said: list[str]) -> bool:
-        """Return whether an attribute is false of the thing that a phrase names.
+    def false_of(self, caption: Caption, phrase: NounPhrase, attributes: Iterable[str]) -> list[str]:
+        """Return which of some attributes that are seen with a noun are false of the thing that a phrase without any names."""
+        head, seen = caption.head(phrase), list(attributes)
+        if not seen or (not caption.plural(phrase) and caption.words.several(head)):
+            return []
+        said = self.said_of(caption, phrase)
+        return [attribute for attribute in seen if self._is_false(caption, head, attribute, said)]
 
-        Args:
-            caption: the caption.
-            phrase: one of its phrases, without attributes.
-            attribute: lower-case word.
-            said: what `said_of` returned for the phrase.
-        """
-        head = caption.head(phrase)
-        if self._pool.adjacency(attribute, head) < _SEEN or self._is_one_of_several(caption, phrase):
-            return False
+    def is_seen(self, attribute: str, noun: str) -> bool:
+        """Return whether captions of the pool give a noun an attribute."""
+        return bool(self._pool.adjacency(attribute, noun) >= _SEEN)
+
+    def _is_false(self, caption: Caption, head: str, attribute: str, said: list[str]) -> bool:
         if caption.words.has_any(same_concept(attribute)):
             return False
         if said:
@@ -79,9 +80,6 @@ class FalseAttributes:
                 self._lexicon.exclusive(attribute, other, head) for other in said
             )  # a size is a matter of opinion
         return self._is_unusual(head, attribute) and self._risk(caption, head, attribute) <= MAX_RISK
-
-    def _is_one_of_several(self, caption: Caption, phrase: NounPhrase) -> bool:
-        return not caption.plural(phrase) and caption.words.several(caption.head(phrase))
 
     def _is_unusual(self, head: str, attribute: str) -> bool:
         described = self._described_count(head, self._lexicon.class_of(attribute))

@@ -81,12 +81,14 @@ class ScoredPlaces:
         places: n places.
         log_probs: natural log-probability of each word of the vocabulary, float32 (n, vocabulary).
         typical: that of a typical word (`typical_log_probs`), float32 (n,).
+        absent: of each object, whether it is absent; empty if nobody asked.
     """
 
     caption: Caption
     places: Sequence[Place]
     log_probs: FloatArray
     typical: FloatArray
+    absent: BoolArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,20 +158,48 @@ class Additions:
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
         self._alive = np.array([nouns.is_alive(noun) for noun in self.objects.nouns], bool)
         self._figures = np.array([noun in drawn_figures() for noun in self.objects.nouns], bool)
-        self._like = lru_cache(maxsize=20_000)(self._find_like)
+        self._joins = lru_cache(maxsize=10_000)(self._find_joins)
+        self._seen_with = lru_cache(maxsize=10_000)(self._find_seen_with)
 
-    def score(self, captions: Sequence[Caption], target: str) -> list[ScoredPlaces]:
-        """Return the places of captions, scored together; those in which no relation fits are left out."""
-        find = object_places if target == OBJECT else attribute_places
-        found = self._with_fitting_relations([(at, place) for at, each in enumerate(captions) for place in find(each)])
-        scores = self._model.log_probs(KINDS[target], [place.context for _, place in found])
-        typical = typical_log_probs(scores)
-        sizes = np.bincount([at for at, _ in found], minlength=len(captions)) if found else np.zeros(len(captions), int)
+    def score(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[ScoredPlaces]:
+        """Return the places of captions, scored together; those in which no relation fits are left out.
+
+        Places of objects at which none is absent are not scored unless additions are paired, since they get none.
+        """
+        find, filtered = object_places if target == OBJECT else attribute_places, target == OBJECT and not paired
+        absent = [self._find_absent(each) if filtered else np.zeros(0, bool) for each in captions]
+        found = [
+            (at, place, not filtered or self._has_object(place, absent[at]))
+            for at, each in enumerate(captions)
+            for place in find(each)
+        ]
+        found = self._with_fitting_relations(found)
+        scored = np.array([promising for _, _, promising in found], bool)
+        known = self._model.log_probs(KINDS[target], [place.context for _, place, promising in found if promising])
+        scores = np.full((len(found), known.shape[1]), -np.inf, np.float32)
+        typical = np.zeros(len(found), np.float32)
+        scores[scored], typical[scored] = known, typical_log_probs(known)
+        sizes = (
+            np.bincount([at for at, _, _ in found], minlength=len(captions)) if found else np.zeros(len(captions), int)
+        )
         ends = np.cumsum(sizes)
         return [
-            ScoredPlaces(caption, [place for _, place in found[part]], scores[part], typical[part])
-            for caption, part in zip(captions, map(slice, (ends - sizes).tolist(), ends.tolist()), strict=True)
+            ScoredPlaces(caption, [place for _, place, _ in found[part]], scores[part], typical[part], absent[at])
+            for at, (caption, part) in enumerate(
+                zip(captions, map(slice, (ends - sizes).tolist(), ends.tolist()), strict=True)
+            )
         ]
+
+    def _find_absent(self, caption: Caption) -> BoolArray:
+        absent = self.objects.absent(caption)
+        return absent & self._may_be_shown(caption) if absent.any() else absent
+
+    def _has_object(self, place: Place, absent: BoolArray) -> bool:
+        """Whether an absent object may be written at a place."""
+        return not place.claim and bool((absent & self._join(place) if place.head else absent).any())
+
+    def _join(self, place: Place) -> BoolArray:
+        return self._joins(place.head, alike=bool(place.before and not place.relation))
 
     def propose(self, captions: Sequence[ScoredPlaces], target: str) -> list[AdditionProposals]:
         """Return the false additions to captions, which do not depend on the others."""
@@ -183,9 +213,11 @@ class Additions:
         find = self._object_pairs if target == OBJECT else self._attribute_pairs
         return [self._paired_additions(each, target, [*find(each)]) for each in captions]
 
-    def _with_fitting_relations(self, found: list[tuple[int, Place]]) -> list[tuple[int, Place]]:
+    def _with_fitting_relations(self, found: list[tuple[int, Place, bool]]) -> list[tuple[int, Place, bool]]:
         asked = [
-            (at, place.relation, place.relation_context) for at, (_, place) in enumerate(found) if place.asks_relation
+            (at, place.relation, place.relation_context)
+            for at, (_, place, promising) in enumerate(found)
+            if promising and place.asks_relation
         ]
         log_probs = self._model.log_probs("relation", [context for _, _, context in asked if context is not None])
         index = self._model.index("relation")
@@ -200,13 +232,15 @@ class Additions:
         """Return for each place the columns of the absent objects that captions could have there, and their log-ratios."""
         if not scored.places:
             return []
-        absent = self.objects.absent(scored.caption) & self._may_be_shown(scored.caption)
-        columns, rows = self._columns[absent], []
+        columns, rows = self._columns[scored.absent], []
         ratios = scored.log_probs[:, columns] - scored.typical[:, None]
         fits = ratios >= np.log(self._floors[OBJECT])
         for at, place in enumerate(scored.places):
-            fitting = fits[at] & self._joins(place)[absent] if place.head else fits[at]
-            rows.append((columns[fitting], ratios[at, fitting]) if not place.claim else (columns[:0], ratios[at, :0]))
+            if place.claim or not fits[at].any():
+                rows.append((columns[:0], ratios[at, :0]))
+                continue
+            fitting = fits[at] & self._join(place)[scored.absent] if place.head else fits[at]
+            rows.append((columns[fitting], ratios[at, fitting]))
         return rows
 
     def _keep_fitting_relations(self, captions: Sequence[ScoredPlaces], rows: Sequence[list[Row]]) -> None:
@@ -243,15 +277,20 @@ class Additions:
             found &= ~self._alive
         return found
 
-    def _joins(self, place: Place) -> BoolArray:
-        """Return for each object whether it may join the noun of a place: its like in a list, or what goes with it."""
-        together = self.objects.joins(place.head)
-        return together & self._like(place.head) if place.before and not place.relation else together
+    def _find_seen_with(self, head: str) -> BoolArray:
+        """Return for each adjective whether captions describe a noun by it."""
+        return np.array([self.attributes.is_seen(word, head) for word in self._model.targets("adjective")], bool)
 
-    def _find_like(self, head: str) -> BoolArray:
-        """Return whether each object shares a class with a noun."""
+    def _find_joins(self, head: str, *, alike: bool) -> BoolArray:
+        """Return for each object whether it goes with the noun of a place, and in a list, whether they share a class."""
+        together = self.objects.joins(head)
+        if not alike:
+            return together
         classes = self._nouns.classes(head)
-        return np.array([not classes.isdisjoint(self._nouns.classes(noun)) for noun in self.objects.nouns], bool)
+        like: BoolArray = np.array(
+            [not classes.isdisjoint(self._nouns.classes(noun)) for noun in self.objects.nouns], bool
+        )
+        return np.logical_and(together, like)
 
     def _object_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
         caption, log_probs = scored.caption, scored.log_probs
@@ -276,13 +315,14 @@ class Additions:
                         yield place, int(old), int(new), float(row[is_false] - row[is_true])
 
     def _attribute_rows(self, scored: ScoredPlaces) -> list[Row]:
-        targets, rows = self._model.targets("adjective"), []
-        for place, row, typical in zip(scored.places, scored.log_probs, scored.typical, strict=True):
-            ratios = row - typical
-            columns = np.flatnonzero(ratios >= np.log(self._floors[ATTRIBUTE])).tolist()
-            said = self.attributes.said_of(scored.caption, place.phrase) if place.phrase else []
-            kept = [at for at in columns if self._is_false(scored.caption, place, targets[at], said)]
-            rows.append((np.array(kept, np.int64), ratios[kept]))
+        index, targets, rows = self._model.index("adjective"), self._model.targets("adjective"), []
+        fits = scored.log_probs - scored.typical[:, None] >= np.log(self._floors[ATTRIBUTE])
+        for at, place in enumerate(scored.places):
+            fits[at] &= self._seen_with(place.head)
+            fitting = [targets[column] for column in np.flatnonzero(fits[at]).tolist()] if place.phrase else []
+            false = self.attributes.false_of(scored.caption, place.phrase, fitting) if place.phrase else []
+            columns = np.array([index[word] for word in false], np.int64)
+            rows.append((columns, scored.log_probs[at, columns] - scored.typical[at]))
         return rows
 
     def _attribute_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
@@ -297,9 +337,6 @@ class Additions:
                 for new, false_ratio in zip(columns, ratios, strict=True):
                     if _alike(true, targets[new]):
                         yield at, index[true], int(new), float(false_ratio - ratio)
-
-    def _is_false(self, caption: Caption, place: Place, attribute: str, said: list[str]) -> bool:
-        return place.phrase is not None and self.attributes.is_false(caption, place.phrase, attribute, said)
 
     def _false_additions(self, scored: ScoredPlaces, target: str, rows: Sequence[Row]) -> AdditionProposals:
         place = np.repeat(np.arange(len(rows)), [len(columns) for columns, _ in rows])

@@ -5,6 +5,7 @@ rejecting. A relation counts in both directions ("flowers in a vase", "a vase wi
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_truth import is_vague, may_count, number_of, place_in_doubt
@@ -42,6 +43,20 @@ class Relation(NamedTuple):
     phrase: str
     object: str
     old: str = ""
+
+
+class SaidRelations(NamedTuple):
+    """Relation phrases that captions have of two things.
+
+    Attributes:
+        forward: from the subject to the object.
+        backward: from the object to the subject.
+        places: before the object, in captions that do not name the subject.
+    """
+
+    forward: frozenset[str]
+    backward: frozenset[str]
+    places: frozenset[str]
 
 
 def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -100,31 +115,45 @@ def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
 def is_said_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether another caption has the new relation between the same two things, or its place alone."""
     del known
-    words, said = edit.caption.words, relation_of(edit)
-    if said is None or not words.others:
+    asked = relation_of(edit)
+    if asked is None:
         return False
-    subject, new, thing, old = said
+    subject, new, thing, old = asked
+    forward, backward, places = said_relations(edit.caption, subject, thing)
+    # Captioners call a thing by many names: what is in such a place may be the subject.
+    if edit.target == "relation" and any(is_same_place(key, new, old, thing) for key in places):
+        return True
+    if any(supports(found, new, old, subject, thing) for found in forward):
+        return True
+    return bool(backward) and not backward.isdisjoint(converses(new) - converses(old) - {old, new})
+
+
+@lru_cache(maxsize=64)
+def said_relations(caption: Caption, subject: str, thing: str) -> SaidRelations:
+    """Return what the other captions of an image say of two things, given by their lemmas."""
     subjects, things = names_of(subject), names_of(thing)
-    backward = converses(new) - converses(old) - {old, new}
-    for line in words.others:
+    forward, backward, places = set[str](), set[str](), set[str]()
+    for line in caption.words.others:
         if things.isdisjoint(line):
             continue
         if subjects.isdisjoint(line):
-            # Captioners call a thing by many names: what is in such a place may be the subject.
-            if edit.target == "relation" and any(is_same_place(key, new, old, thing) for key in _said_of(line, things)):
-                return True
-            continue
-        if any(supports(found, new, old, subject, thing) for found in _said_between(line, subjects, things)):
-            return True
-        if not backward.isdisjoint(_said_between(line, things, subjects)):
-            return True
-    return False
+            places.update(_said_of(line, things))
+        else:
+            forward.update(_said_between(line, subjects, things))
+            backward.update(_said_between(line, things, subjects))
+    return SaidRelations(frozenset(forward), frozenset(backward), frozenset(places))
 
 
 def is_said_deed(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether another caption says that someone does what the new relation says, and not what the old one does."""
     del known
-    return any(is_deed(key, edit.new, edit.old) for line in edit.caption.words.others for key in deeds_of(line))
+    return any(is_deed(key, edit.new, edit.old) for key in said_deeds(edit.caption))
+
+
+@lru_cache(maxsize=8)
+def said_deeds(caption: Caption) -> frozenset[str]:
+    """Return the verbs of the other captions of an image as relation phrases."""
+    return frozenset[str]().union(*map(deeds_of, caption.words.others))
 
 
 def may_be_place(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -152,12 +181,13 @@ def may_be_some_of_them(edit: ProposedEdit, known: Knowledge) -> bool:
     Things stay where they are, so it is asked of them only what they do; people and animals are anywhere.
     """
     old, new, subject, thing = edit.old, edit.new, edit.before, edit.after
-    if not _is_of_many(edit):
+    if not is_of_many(edit):
         return False
     return known.nouns.is_alive(subject) or not known.relations.exclusive(old, new, subject, thing, by_place=True)
 
 
-def _is_of_many(edit: ProposedEdit) -> bool:
+def is_of_many(edit: ProposedEdit) -> bool:
+    """Whether the subject of a relation is an unknown number of things or persons."""
     caption = edit.caption
     for phrase in reversed(caption.by_head.get(edit.before, ())):
         if phrase.end <= edit.start:

@@ -4,7 +4,6 @@ Pool statistics answer which words stand next to each other (adjacency), and wha
 verb, a preposition and a noun).
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
@@ -31,7 +30,6 @@ SLACK: Final = 0.05  # plausibility by which a word may fall short
 KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
 MISPLACED: Final = 0.2  # of the links that chance would have, below which captions do not put things so
 _MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool has
-_MAX_DECIDED: Final = 100_000
 _ON: Final = ("on", "on top of", "atop", "upon")
 _IN: Final = ("in", "inside", "inside of", "within")
 _BENEATH: Final = ("under", "underneath", "beneath")
@@ -79,9 +77,6 @@ class Knowledge:
     Args:
         thesaurus: WordNet.
         pool: statistics of the reference captions.
-
-    Attributes:
-        decided: what `decide` remembers.
     """
 
     def __init__(self, thesaurus: EditThesaurus, pool: Pool) -> None:
@@ -89,7 +84,6 @@ class Knowledge:
         self.nouns = NounLexicon(thesaurus)
         self.attributes = AttributeLexicon(thesaurus, self.nouns)
         self.relations = load_relations()
-        self.decided: dict[tuple[Hashable, ...], int] = {}
         self._nouns = tuple(noun_features())
         self._persons = tuple(noun for noun in self._nouns if self.nouns.is_person(noun))
         self._kinds = lru_cache(maxsize=10_000)(self._find_kinds)
@@ -97,7 +91,7 @@ class Knowledge:
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
         self.share_without_article = lru_cache(maxsize=20_000)(self._find_share)
-        self._often = lru_cache(maxsize=100_000)(self._find_often)
+        self.captions_with = lru_cache(maxsize=100_000)(self._find_captions_with)
         self._kin = lru_cache(maxsize=5_000)(self._find_kin)
         self.is_misplaced = lru_cache(maxsize=100_000)(self._find_misplaced)
 
@@ -105,28 +99,21 @@ class Knowledge:
         """Pickle without the caches."""
         return Knowledge, (self.thesaurus, self.pool)
 
-    def decide(self, words: tuple[Hashable, ...], answer: int) -> int:
-        """Remember and return what follows from some words alone."""
-        if len(self.decided) >= _MAX_DECIDED:
-            self.decided.clear()
-        self.decided[words] = answer
-        return answer
-
     def may_be_called(self, one: str, other: str) -> bool:
         """Whether captioners use two nouns for the same thing, and do not tell them apart."""
         return reword_each_other(one, other) and not self.nouns.exclusive(one, other)
 
     def expects(self, one: str, other: str, captions: float) -> bool:
         """Whether chance alone would have two lemmas together in so many captions of the pool."""
-        return self._often(one) * self._often(other) >= captions * self.pool.captions
+        return self.captions_with(one) * self.captions_with(other) >= captions * self.pool.captions
 
     def often_beside(self, one: str, other: str) -> bool:
         """Whether images of one thing often show another one, so that it may be there where no caption mentions it."""
         both = self.pool.cooccurrence(one, other)
-        chance = self._often(one) * self._often(other) / max(self.pool.captions, 1)
-        return both >= SEEN and both >= BESIDE * self._often(one) and both >= MORE_THAN_CHANCE * chance
+        chance = self.captions_with(one) * self.captions_with(other) / max(self.pool.captions, 1)
+        return both >= SEEN and both >= BESIDE * self.captions_with(one) and both >= MORE_THAN_CHANCE * chance
 
-    def _find_often(self, word: str) -> int:
+    def _find_captions_with(self, word: str) -> int:
         return max(self.pool.cooccurrence(word, word), self.pool.form_frequency(word))
 
     def _find_share(self, noun: str) -> float:

@@ -8,8 +8,8 @@ from pairwright.generators.language.lemmas import is_verb, lemmatize
 from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
 from pairwright.generators.lexicon.nouns import cell_words, loosely_same
 from pairwright.generators.lexicon.relations import Relation, load_relations
-from pairwright.generators.lexicon.states import DEEDS, exclude
-from pairwright.generators.lexicon.synonyms import rewordings
+from pairwright.generators.lexicon.states import DEEDS, States, exclude
+from pairwright.generators.lexicon.synonyms import rewording_rows, rewordings
 from pairwright.generators.lexicon.tables import read_rows
 
 _REWORDED_NOUNS: Final = frozenset(
@@ -17,6 +17,7 @@ _REWORDED_NOUNS: Final = frozenset(
 )
 GENERAL: Final = {row["noun"]: cell_words(row["kinds"]) for row in read_rows("general_nouns")}
 SENSES: Final = {row["noun"]: row["sense"] for row in read_rows("noun_senses")}
+_AUXILIARIES: Final = frozenset({"be", "have"})
 _BEARING: Final = frozenset({"place:held", "place:worn", "place:contains", "place:bears"})
 
 
@@ -33,6 +34,22 @@ def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
         return True
     entailed = rewordings(one, pos, noun, "entailed_rewordings")
     return other in entailed or (pos == "noun" and frozenset((one, other)) in _REWORDED_NOUNS)
+
+
+@lru_cache(maxsize=4)
+def reworded_anywhere(pos: str) -> dict[str, frozenset[str]]:
+    """Return the words of a part of speech, with those that `reworded` may hold for, whatever the noun."""
+    found: dict[str, set[str]] = {}
+    for (of, word), rows in (*rewording_rows().items(), *rewording_rows("entailed_rewordings").items()):
+        for other in (other for row in rows if of == pos for other in row.others):
+            found.setdefault(word, set()).add(other)
+            found.setdefault(other, set()).add(word)
+    return {word: frozenset(others) for word, others in found.items()}
+
+
+def plain_relation(key: str) -> str:
+    """Return a relation without "is" and "has"."""
+    return " ".join(word for word in key.split() if word not in _AUXILIARIES)
 
 
 @lru_cache(maxsize=20_000)
@@ -116,12 +133,21 @@ def deeds_of(line: tuple[str, ...]) -> frozenset[str]:
 @lru_cache(maxsize=100_000)
 def is_deed(said: str, new: str, old: str) -> bool:
     """Whether a verb of a caption may describe the action of a new relation, and not that of the old one."""
-    lexicon = load_relations()
-    one, other, before = lexicon.analyse(said), lexicon.analyse(new), lexicon.analyse(old)
-    if one is None or other is None or before is None or not one.verb or not other.verb:
+    if not is_displaced_deed(said, old):
         return False
-    deed, written, replaced = (each.states[-len(DEEDS) :] for each in (one, other, before))
-    return exclude(deed, replaced) and not exclude(deed, written)
+    one, other = load_relations().analyse(said), load_relations().analyse(new)
+    return one is not None and other is not None and bool(other.verb) and not exclude(_deed(one), _deed(other))
+
+
+@lru_cache(maxsize=20_000)
+def is_displaced_deed(said: str, old: str) -> bool:
+    """Whether a verb of a caption does not describe the action of an old relation."""
+    one, before = load_relations().analyse(said), load_relations().analyse(old)
+    return one is not None and before is not None and bool(one.verb) and exclude(_deed(one), _deed(before))
+
+
+def _deed(relation: Relation) -> States:
+    return relation.states[-len(DEEDS) :]
 
 
 @lru_cache(maxsize=100_000)

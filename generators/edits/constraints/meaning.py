@@ -14,6 +14,7 @@ from pairwright.generators.edits.constraints.lexical import (
     SENSES,
     are_opposed,
     follows_from,
+    plain_relation,
     reworded,
     split_relation,
 )
@@ -24,7 +25,6 @@ from pairwright.generators.lexicon.relations import UNKNOWN
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
 _ARTICLES: Final = frozenset({"a", "an"})
-_AUXILIARIES: Final = frozenset({"be", "have"})
 _POS: Final = {"object": "noun", "attribute": "adjective", "relation": "relation"}
 _SMALL: Final = frozenset({"a", "of", "-"})  # "a pair of"
 _ONE: Final = _ARTICLES | {"one", "1", "single"}  # as captions count
@@ -70,7 +70,7 @@ def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a relation may hold between the same two things as another."""
-    old, new = _deed(edit.old), _deed(edit.new)
+    old, new = plain_relation(edit.old), plain_relation(edit.new)
     if old == new or reworded(old, new, "relation", edit.after):
         return True
     if known.relations.analyse(old) and known.relations.analyse(new):
@@ -81,7 +81,7 @@ def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_no_rewording(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a positive says, or may say, something else than its caption."""
-    old, new = _deed(edit.old), _deed(edit.new)
+    old, new = plain_relation(edit.old), plain_relation(edit.new)
     if reworded(old, new, _POS[edit.target], edit.after):
         return False
     if edit.target == "relation":
@@ -121,11 +121,6 @@ def _range(word: str) -> tuple[int, ...]:
 
 def _is_one(words: str) -> bool:
     return all(_range(word)[:1] == (1,) for word in words.split())
-
-
-def _deed(key: str) -> str:
-    """Return a relation without "is" and "has"."""
-    return " ".join(word for word in key.split() if word not in _AUXILIARIES)
 
 
 def _name(noun: str, known: Knowledge) -> str:

@@ -1,6 +1,7 @@
 """Whether reference captions find an edit strange: what stands together, and what is where."""
 
 from collections.abc import Iterator
+from enum import Enum, auto
 from functools import lru_cache
 
 from pairwright.generators.captions.box_truth import number_of
@@ -75,7 +76,7 @@ def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """
     new, old = edit.new.rpartition(" ")[2], edit.old.rpartition(" ")[2]
     adjacency, expects = known.pool.adjacency, known.expects
-    before, behind = _neighbours(edit.caption, edit.start, edit.end)
+    before, behind = governors_of(edit.caption, edit.start, edit.end)
     return (
         any((adjacency(word, old) or expects(word, new, LINKED)) and not adjacency(word, new) for word in before)
         or any((adjacency(old, word) or expects(new, word, LINKED)) and not adjacency(new, word) for word in behind)
@@ -87,8 +88,7 @@ def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
 def _is_unseen_compound(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether captions never have the new noun right behind a noun that modifies it: "eye scissors"."""
     caption, before = edit.caption, edit.start - 1
-    phrase = caption.ending_at(edit.end)
-    if phrase is None or before not in phrase.nouns:
+    if not is_behind_noun(caption, edit.start, edit.end):
         return False
     run, modifier, first = known.pool.run, caption.lower[before], edit.new.split()[0]
     if first == edit.new:
@@ -97,19 +97,49 @@ def _is_unseen_compound(edit: ProposedEdit, known: Knowledge) -> bool:
     return bool(asked) and not run(modifier, first)
 
 
+def is_behind_noun(caption: Caption, start: int, end: int) -> bool:
+    """Whether a noun ends a phrase in which another noun modifies it."""
+    phrase = caption.ending_at(end)
+    return phrase is not None and start - 1 in phrase.nouns
+
+
 def is_unused_form(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether captions do not use the new noun in this number, or with this article: "rices", "a cattle", "eating sandwich"."""
-    caption, head = edit.caption, edit.new.rpartition(" ")[2]
-    tag, share = caption.tags[edit.end - 1], known.share_without_article
-    if tag == "NN":
-        phrase = caption.ending_at(edit.end)
-        first = caption.lower[phrase.start] if phrase is not None else ""
-        if first in words_with("one"):
-            return share(head) > ALWAYS_MASS
-        bare = phrase is not None and phrase.determiner < 0 and phrase.count < 0
-        return bare and share(head) < MASS <= share(edit.old.rpartition(" ")[2])
-    count, form = known.pool.form_frequency, inflect(head, tag)
-    return form != head and count(form) < count(head) * (FEWEST_PLURALS if share(head) < MASS else FEW_PLURALS)
+    usage = usage_of(edit.caption, edit.old, edit.end, known)
+    return usage is not None and lacks_usage(edit.new, usage, known)
+
+
+class Usage(Enum):
+    """How a caption uses a noun: behind an article, bare as mass nouns are, or in the plural."""
+
+    ONE = auto()
+    MASS = auto()
+    PLURAL = auto()
+
+
+def usage_of(caption: Caption, old: str, end: int, known: Knowledge) -> Usage | None:
+    """Return how a caption uses the noun ``old``, which ends before a token; None for a bare noun that is no mass noun."""
+    tag, phrase = caption.tags[end - 1], caption.ending_at(end)
+    if tag == "NNS":
+        return Usage.PLURAL
+    if tag != "NN" or phrase is None:
+        return None
+    if caption.lower[phrase.start] in words_with("one"):
+        return Usage.ONE
+    bare = phrase.determiner < 0 and phrase.count < 0
+    return Usage.MASS if bare and known.share_without_article(old.rpartition(" ")[2]) >= MASS else None
+
+
+def lacks_usage(noun: str, usage: Usage, known: Knowledge) -> bool:
+    """Whether captions do not use a noun so."""
+    head = noun.rpartition(" ")[2]
+    share = known.share_without_article(head)
+    if usage is Usage.ONE:
+        return share > ALWAYS_MASS
+    if usage is Usage.MASS:
+        return share < MASS
+    count, form = known.pool.form_frequency, inflect(head, "NNS")
+    return form != head and count(form) < count(head) * (FEWEST_PLURALS if share < MASS else FEW_PLURALS)
 
 
 def _has_unseen_link(caption: Caption, old: str, new: str, known: Knowledge) -> bool:
@@ -118,12 +148,12 @@ def _has_unseen_link(caption: Caption, old: str, new: str, known: Knowledge) -> 
         return False
     return any(
         linked(left, preposition, old) and not linked(left, preposition, new)
-        for left, preposition, noun in _links(caption)
+        for left, preposition, noun in links_of(caption)
         if noun == old
     )
 
 
-def _neighbours(caption: Caption, start: int, end: int) -> tuple[list[str], list[str]]:
+def governors_of(caption: Caption, start: int, end: int) -> tuple[list[str], list[str]]:
     """Return the lemmas before a noun that modify or govern it, and the verb or preposition behind it."""
     before: list[str] = []
     at = start - 1
@@ -169,11 +199,12 @@ def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
 def lacks_motion(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a preposition of a path would have no verb of motion: "a blanket | into a bag"."""
     del known
-    return _is_bare_path(edit.new) and not _is_bare_path(edit.old)
+    return is_bare_path(edit.new) and not is_bare_path(edit.old)
 
 
 @lru_cache(maxsize=10_000)
-def _is_bare_path(key: str) -> bool:
+def is_bare_path(key: str) -> bool:
+    """Whether a relation is a preposition of a path, without a verb."""
     relation = load_relations().analyse(key)
     if relation is None or relation.verb:
         return False
@@ -198,5 +229,6 @@ def _described(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
 
 
 @lru_cache(maxsize=8)
-def _links(caption: Caption) -> tuple[PrepositionalLink, ...]:
+def links_of(caption: Caption) -> tuple[PrepositionalLink, ...]:
+    """Return the prepositional links of a caption."""
     return tuple(find_links(caption.tokens))

@@ -15,7 +15,7 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.lexicon.function_words import words_with
 
 _DENIES, _DENIES_BEHIND = words_with("denies"), words_with("denies_behind")
-_ANY_DENIAL: Final = _DENIES | _DENIES_BEHIND
+ANY_DENIAL: Final = _DENIES | _DENIES_BEHIND
 _OR: Final = frozenset({"or", "and/or"})
 _INEXACT: Final = frozenset({"more", "less", "so", "fewer"})  # "two | or more"
 _MARKS: Final = frozenset('.,;:!?()"')
@@ -32,7 +32,7 @@ class Scope(NamedTuple):
 
 def is_in_negation_scope(edit: ProposedEdit) -> bool:
     """Whether an edit stands in what its caption negates."""
-    return not _ANY_DENIAL.isdisjoint(edit.caption.lower) and _touches(edit, _negations(edit.caption))
+    return not ANY_DENIAL.isdisjoint(edit.caption.lower) and _touches(edit, _negations(edit.caption))
 
 
 def is_in_disjunction(edit: ProposedEdit) -> bool:
@@ -42,7 +42,7 @@ def is_in_disjunction(edit: ProposedEdit) -> bool:
 
 def is_denial(edit: ProposedEdit) -> bool:
     """Whether an edit adds or removes a negating word."""
-    return bool(_ANY_DENIAL & (set(edit.old.split()) ^ set(edit.new.split())))
+    return bool(ANY_DENIAL & (set(edit.old.split()) ^ set(edit.new.split())))
 
 
 def _touches(edit: ProposedEdit, scopes: tuple[Scope, ...]) -> bool:
@@ -59,7 +59,7 @@ def _negations(caption: Caption) -> tuple[Scope, ...]:
     marks = [at for at, word in enumerate(caption.lower) if word in _MARKS]
     found = []
     for at, word in enumerate(caption.lower):
-        if word in _ANY_DENIAL:
+        if word in ANY_DENIAL:
             before = max((mark + 1 for mark in marks if mark < at), default=0)
             end = min((mark for mark in marks if mark > at), default=len(caption.lower))
             found.append(Scope(at + 1 if word in _DENIES_BEHIND else before, end, at))

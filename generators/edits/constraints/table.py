@@ -55,6 +55,7 @@ class Constraint:
         allowed: a similar edit that does not.
         kinds: of annotations.
         by_words: whether the words of the edit decide alone, so that the answer is the same in every caption.
+        by_place: whether the replaced tokens decide alone, whatever is written for them.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Constraint:
     allowed: Example
     kinds: tuple[str, ...] = ("hard_negative",)
     by_words: bool = False
+    by_place: bool = False
 
     def applies_to(self, kind: str, form: str, target: str) -> bool:
         """Whether it is asked of edits of a kind, form and target."""
@@ -80,44 +82,18 @@ def find_violation(edit: ProposedEdit, known: Knowledge, *, skip: frozenset[str]
         known: of words.
         skip: ids or groups of constraints that are not asked.
     """
-    constraints, by_caption = _applicable(edit.kind, edit.form, edit.target, skip)
-    first = _first_by_words(edit, known, skip)
-    for at, constraint in by_caption:
-        if at > first:
-            break
-        if constraint.violated(edit, known):
-            return constraint
-    return constraints[first] if first < len(constraints) else None
-
-
-def is_allowed(edit: ProposedEdit, known: Knowledge, *, skip: frozenset[str] = frozenset()) -> bool:
-    """Return whether an edit violates no constraint, in less time than `find_violation`; for the arguments see there."""
-    constraints, by_caption = _applicable(edit.kind, edit.form, edit.target, skip)
-    return _first_by_words(edit, known, skip) == len(constraints) and not any(
-        constraint.violated(edit, known) for _, constraint in by_caption
-    )
-
-
-def _first_by_words(edit: ProposedEdit, known: Knowledge, skip: frozenset[str]) -> int:
-    """Return the place of the first violated constraint among those that words decide, remembered by these words."""
-    words = (edit.old, edit.new, edit.before, edit.after, edit.form, edit.target, edit.kind, skip)
-    first = known.decided.get(words)
-    if first is None:
-        constraints, _ = _applicable(edit.kind, edit.form, edit.target, skip)
-        violated = (at for at, each in enumerate(constraints) if each.by_words and each.violated(edit, known))
-        first = known.decide(words, next(violated, len(constraints)))
-    return first
+    constraints = applicable_constraints(edit.kind, edit.form, edit.target, skip)
+    return next((each for each in constraints if each.violated(edit, known)), None)
 
 
 @lru_cache(maxsize=1_000)
-def _applicable(
-    kind: str, form: str, target: str, skip: frozenset[str]
-) -> tuple[tuple[Constraint, ...], tuple[tuple[int, Constraint], ...]]:
-    """Return the constraints of a type of edits, and, with their places, those that depend on the caption."""
-    found = tuple(
+def applicable_constraints(
+    kind: str, form: str, target: str, skip: frozenset[str] = frozenset()
+) -> tuple[Constraint, ...]:
+    """Return the constraints of a type of edits, in the order in which they are asked."""
+    return tuple(
         each for each in CONSTRAINTS if skip.isdisjoint((each.id, each.group)) and each.applies_to(kind, form, target)
     )
-    return found, tuple((at, each) for at, each in enumerate(found) if not each.by_words)
 
 
 def _negation_scope(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -146,7 +122,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "question", "grammar", "question", ("*",), grammar.is_question,
         Example("Is the [dog] on the bed?", "cat", "replace-object"),
         Example("A [dog] on the bed", "cat", "replace-object"),
-        _BOTH,
+        _BOTH, by_place=True,
     ),
     Constraint(
         "splits_word", "grammar", "not_grammatical", ("*",), grammar.splits_word,
@@ -164,6 +140,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "in_name", "grammar", "not_grammatical", ("*",), grammar.is_in_name,
         Example("A fan of the [Red] Sox on a bench", "blue", "replace-attribute"),
         Example("A fan of the [red] bus on a bench", "blue", "replace-attribute"),
+        by_place=True,
     ),
     Constraint(
         "denial", "truth", "another_target", ("replace-*", "swap-*", "add-*"), _denial,
@@ -175,11 +152,13 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "negation_scope", "truth", "true_of_image", ("*",), _negation_scope,
         Example("a street with no [cars] on it", "buses", "replace-object"),
         Example("a [street] with no cars on it", "beach", "replace-object"),
+        by_place=True,
     ),
     Constraint(
         "disjunction", "truth", "true_of_image", ("*",), _disjunction,
         Example("a [cat] or a dog on a bed", "horse", "replace-object"),
         Example("a cat or a dog on a [bed]", "roof", "replace-object"),
+        by_place=True,
     ),
     Constraint(
         "same_thing", "truth", "same_meaning", ("replace-object",), meaning.is_same_thing,

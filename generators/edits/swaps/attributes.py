@@ -67,18 +67,26 @@ def swap_attributes(caption: Caption, materials: SwapMaterials) -> Iterator[Swap
 
 def described_pairs(caption: Caption, materials: SwapMaterials) -> Iterator[tuple[Modifier, Modifier]]:
     """Yield the attributes of two different things, in order of position."""
-    modifiers = [each for phrase in caption.phrases for each in _modifiers_of(caption, materials, phrase)]
-    for one, other in combinations(modifiers, 2):
+    for one, other in combinations(_modifiers(caption, materials), 2):
         if one.phrase is not other.phrase and set(one.words).isdisjoint(other.words):
             yield one, other
 
 
 def counted_pairs(caption: Caption) -> Iterator[tuple[Counted, Counted]]:
     """Yield two phrases that name different numbers of things, in order of position."""
-    numbers = [Counted(phrase, number) for phrase in caption.phrases if (number := _number(caption, phrase))]
-    for one, other in combinations(numbers, 2):
+    for one, other in combinations(_numbers(caption), 2):
         if one.number != other.number:
             yield one, other
+
+
+@lru_cache(maxsize=2)  # both types of swaps ask for them
+def _modifiers(caption: Caption, materials: SwapMaterials) -> tuple[Modifier, ...]:
+    return tuple([each for phrase in caption.phrases for each in _modifiers_of(caption, materials, phrase)])
+
+
+@lru_cache(maxsize=2)
+def _numbers(caption: Caption) -> tuple[Counted, ...]:
+    return tuple([Counted(phrase, number) for phrase in caption.phrases if (number := _number(caption, phrase))])
 
 
 def doubt_about(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> str:

@@ -76,7 +76,7 @@ def proposals_of(caption: Caption, target: str, *, pairs: bool = False) -> Addit
     """Return the proposals for one caption."""
     additions = small_additions()
     propose = additions.propose_pairs if pairs else additions.propose
-    return propose(additions.score([caption], target), target)[0]
+    return propose(additions.score([caption], target, paired=pairs), target)[0]
 
 
 def false_texts(caption: Caption, target: str, *, pairs: bool = False) -> set[str]:
