@@ -58,7 +58,7 @@ class Names:
         """Return the names that a text has; ``words`` are its words, which stand between single spaces."""
         found = {*(words & self.singulars), *(words & self.exact)}
         by_singular = _by_singular(words)
-        for one in by_singular.keys() & self.singulars:
+        for one in self.singulars.intersection(by_singular):  # visits the few words of the text
             found.update(by_singular[one])
         for last in (words | by_singular.keys()) & self.phrases.keys():
             for form in {last, *by_singular.get(last, ())}:
