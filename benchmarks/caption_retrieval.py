@@ -1,6 +1,6 @@
 """Finding the captions of the same image by one of them: our encoders beside BM25 and plain TF-IDF.
 
-    python benchmarks/caption_retrieval.py CAPTIONS [--queries 4000] [--encoders lexical minilm] [--dims 512]
+    python -m benchmarks.caption_retrieval CAPTIONS [--queries 4000] [--encoders lexical minilm] [--dims 512]
         [--images 20264] [--half all]
 
 CAPTIONS is any text-only input with several captions an image (COCO's captions as JSON lines, say); every caption is a

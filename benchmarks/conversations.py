@@ -1,6 +1,6 @@
 """Conversations by templates over ColorShape: speed, memory, truth by the oracle, balance of answers and letters.
 
-Usage: ``python benchmarks/conversations.py [--turns N] [--judged N] [--types T,...] [--seed S] [--contexts FILE]``.
+Usage: ``python -m benchmarks.conversations [--turns N] [--judged N] [--types T,...] [--seed S] [--contexts FILE]``.
 Scenes are made one after the other, each a pair with boxes and captions, until there are N turns, and M that the oracle
 judges; none is kept.
 

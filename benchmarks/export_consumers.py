@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.environments import CannotBeUsed, Peer, environment_of, python_of
+from benchmarks.llm.peers.environments import CannotBeUsed, Peer, environment_of, python_of
 from pairwright.datasets.exports.formats import export
 
 HERE = Path(__file__).resolve().parent / "consumers"

@@ -1,7 +1,7 @@
 """Golden outputs: hashes of the files that fixed commands write, to show that a refactoring changes no output.
 
-    python benchmarks/golden.py record golden.json [--captions CAPTIONS]     before a change
-    python benchmarks/golden.py check golden.json [--captions CAPTIONS]      after it: lists what differs; exit code 1
+    python -m benchmarks.golden record golden.json [--captions CAPTIONS]     before a change
+    python -m benchmarks.golden check golden.json [--captions CAPTIONS]      after it: lists what differs; exit code 1
 
 The commands cover rules (negatives, positives, both sides, conversations, triples), refinement, audit, retrieval, a text
 build, an image build, shards and every export. They run on a ColorShape corpus that the script draws; with CAPTIONS (any

@@ -1,6 +1,6 @@
 """Building, opening and searching an index, beside bare FAISS with the same parameters, hnswlib and usearch.
 
-    python benchmarks/index.py [--vectors 20000] [--dim 512] [--runs 3] [--only NAME ...] [--folder FOLDER]
+    python -m benchmarks.index [--vectors 20000] [--dim 512] [--runs 3] [--only NAME ...] [--folder FOLDER]
 
 The pool is a mixture of clusters of unequal size on the sphere. Queries are of two kinds: *like the pool* (further vectors
 of the mixture) and *like texts* (a small part of such a vector, a direction that no stored vector has, and noise: cosines
@@ -359,7 +359,10 @@ def main() -> None:
                     continue
                 size = ["--vectors", str(chosen.vectors), "--dim", str(chosen.dim), "--folder", name]
                 done = subprocess.run(
-                    [sys.executable, __file__, "--measure", maker, *size], check=True, capture_output=True, text=True
+                    [sys.executable, "-m", "benchmarks.index", "--measure", maker, *size],
+                    check=True,
+                    capture_output=True,
+                    text=True,
                 )
                 runs.setdefault(maker, []).append(json.loads(done.stdout.splitlines()[-1]))
     medians = {maker: {key: statistics.median(run[key] for run in of) for key in of[0]} for maker, of in runs.items()}

@@ -1,6 +1,6 @@
 """How often captioners use two words of which the lexicon says that they exclude each other for the same thing.
 
-    python benchmarks/noun_substitutions.py captions.jsonl
+    python -m benchmarks.noun_substitutions captions.jsonl
 
 captions.jsonl: rows with ``captions``, several an image. Two nouns are *exchanged* in an image if one caption has the one
 and another has the other in the same role (subject of the same verb, object of the same verb or preposition, first

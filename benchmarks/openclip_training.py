@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.peers.environments import CannotBeUsed, Peer, environment_of, python_of
+from benchmarks.llm.peers.environments import CannotBeUsed, Peer, environment_of, python_of
 
 HERE: Final = Path(__file__).resolve().parent / "consumers"
 SOURCE: Final = Path(__file__).resolve().parents[1] / "src"

@@ -26,7 +26,7 @@ from typing import Any
 
 import orjson
 
-from benchmarks.llm_cache import REPLY, Instant, request
+from benchmarks.llm.cache import REPLY, Instant, request
 from pairwright.generators.llm.cache.database import INSERT, open_database
 from pairwright.generators.llm.cache.store import Cache
 from pairwright.generators.llm.client.event_loop import new_event_loop

@@ -1,6 +1,6 @@
 """How fast the refinement is, and what it does to real sets of hard negatives.
 
-    python benchmarks/refinement.py FOLDER [--part PART]
+    python -m benchmarks.refinement FOLDER [--part PART]
 
 FOLDER holds ``coco_captions/captions.jsonl`` (objects with ``image_id`` and ``captions``) and, in
 ``sugarcrepe_unrefined``, candidate rows in SugarCrepe's layout. The parts, all of them without ``--part``:

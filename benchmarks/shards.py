@@ -1,6 +1,6 @@
 """How fast shards are written and read, beside Python's tarfile and webdataset's own writer.
 
-    python benchmarks/shards.py [--samples 10000] [--side 224]
+    python -m benchmarks.shards [--samples 10000] [--side 224]
 
 Samples hold a noisy JPEG (noise: the worst case for its size), a caption, two edited texts and a conversation. Each line
 is the best of two runs, in samples per second, in the page cache. `write_shard` includes JSON, check sum and flush to disk;

@@ -1,6 +1,6 @@
 """Structure of the project in numbers: files and lines of code by room, imports of a command, words to avoid.
 
-    python benchmarks/structure.py [CHECKOUT]
+    python -m benchmarks.structure [CHECKOUT]
 
 Compares two checkouts when it is run on each. Lines of code exclude blank lines, comments and docstrings. A module is
 entered when one of its functions is called; ``generate negatives`` runs on one caption in a fresh process. The words to

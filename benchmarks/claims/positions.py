@@ -18,8 +18,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from benchmarks.claims.results import Arms, Claim, Comparison
 from benchmarks.claims.trials import Trials
-from benchmarks.document_lookup import DUMMY, PARTS, TOPICS, VALUES, WORDS, Task, tokenizer
-from benchmarks.found_in_the_middle import toy_prompt
+from benchmarks.trainer.document_lookup import DUMMY, PARTS, TOPICS, VALUES, WORDS, Task, tokenizer
+from benchmarks.trainer.found_in_the_middle import toy_prompt
 from pairwright.training.attention.calibration import Form, calibrated_relevance
 from pairwright.training.attention.decoder import DocumentDecoder
 from pairwright.training.attention.prompts import DocumentPrompt

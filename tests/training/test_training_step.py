@@ -1,7 +1,5 @@
 """A step: cached gradients, device reads, precision, averaged weights."""
 
-import importlib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +8,8 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 accelerate = pytest.importorskip("accelerate", reason="the trainer's processes are those of accelerate")
 pytest.importorskip("peft", reason="LoRA is peft's")
 
-from pairwright.datasets.errors import ConfigError  # noqa: E402 - behind the guard of torch
+from benchmarks.trainer.device_reads import DeviceReads  # noqa: E402 - behind the guard of torch
+from pairwright.datasets.errors import ConfigError  # noqa: E402
 from pairwright.training.gradient_cache import GradientCache  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.siglip import Siglip  # noqa: E402
@@ -103,11 +102,10 @@ def step_of(recipe: str, *changes: str) -> Any:
 
 @pytest.mark.parametrize("chunk", [0, 2])
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_step_reads_nothing_from_the_device(monkeypatch: pytest.MonkeyPatch, recipe: str, chunk: int) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+def test_a_step_reads_nothing_from_the_device(recipe: str, chunk: int) -> None:
     step = step_of(recipe, f"batches.chunk={chunk}", "ema=0.9", "optimizer.clip=1")
     step.take(batch(), 0)
-    with importlib.import_module("device_reads").DeviceReads() as reads:
+    with DeviceReads() as reads:
         step.take(batch(seed=1), 1)
     # On a CPU, AdamW reads its count of steps once for each parameter; "fused" on a GPU, it does not.
     assert reads.waits == ["_local_scalar_dense"] * len(step.state.optimizer.state)

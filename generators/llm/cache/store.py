@@ -17,7 +17,7 @@ does not survive a fork: open it afterwards.
 Durability is SQLite's own: in WAL mode with ``synchronous=NORMAL`` a commit is one ``write`` to the operating system,
 which keeps it when the process dies. A thread syncs the WAL to disk. An earlier version grouped commits in a thread and
 journalled responses until then. SQLite alone takes 25 µs of CPU more per new response (61 instead of 36 for a whole row,
-``benchmarks/own_code.py``, ``benchmarks/llm_cache.py``) and 220 lines of code less; lookups cost the same.
+``benchmarks/own_code.py``, ``benchmarks/llm/cache.py``) and 220 lines of code less; lookups cost the same.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Direct transport: aiohttp and orjson, one POST per request.
 
 The ``openai`` package builds, validates and copies several objects per call; this transport takes about a tenth of its
-CPU (``benchmarks/llm_transport.py``). It sends plain chat completions with a bearer key, which every compatible server
+CPU (``benchmarks/llm/transport.py``). It sends plain chat completions with a bearer key, which every compatible server
 accepts. It never retries, and never follows a redirect, which would send the key along.
 
 TLS: the system's certificates, or SSL_CERT_FILE and SSL_CERT_DIR. Proxies: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and

@@ -1,10 +1,10 @@
-"""Commands that ask servers of other projects; see `benchmarks.real_servers`, which runs litellm and llama.cpp as well."""
+"""Commands that ask servers of other projects; see `benchmarks.llm.real_servers`, which runs litellm and llama.cpp as well."""
 
 from pathlib import Path
 
 import pytest
 
-from benchmarks.real_servers import CACHE, Work, ask, transformers
+from benchmarks.llm.real_servers import CACHE, Work, ask, transformers
 from pairwright.generators.llm.output.errors import OUTPUT_ERROR_CODES
 
 

@@ -1,6 +1,6 @@
 """Found in the middle on decoders trained here: is there a U-curve, does calibration lift the middle and rank better?
 
-    python -m benchmarks.found_in_the_middle --results found.jsonl [--seeds 5] [--questions 200] [--documents 10]
+    python -m benchmarks.trainer.found_in_the_middle --results found.jsonl [--seeds 5] [--questions 200] [--documents 10]
                                             [--html curves.html]
 
 `found_task` trains the decoders, each from nothing by its own seed. Temperatures are chosen on decoders of other seeds,
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.document_lookup import DUMMY, Task, tokenizer, trained
+from benchmarks.trainer.document_lookup import DUMMY, Task, tokenizer, trained
 from pairwright.datasets.reports.html_page import render_page, render_section
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.evaluation.plots import position_plot

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from functools import partial
 
-from benchmarks.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, Job, preload, read_job
+from benchmarks.llm.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, Job, preload, read_job
 from pairwright.generators.llm.client.messages import Message, Reply, Request
 from pairwright.generators.llm.client.settings import LLMSettings
 from pairwright.generators.llm.client.steps import LLMStep

@@ -6,7 +6,7 @@ import data_designer.config as dd  # type: ignore[import-not-found]  # it stands
 from data_designer.config.run_config import ResumeMode  # type: ignore[import-not-found]
 from data_designer.interface import DataDesigner  # type: ignore[import-not-found]
 
-from benchmarks.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, preload, read_job
+from benchmarks.llm.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, preload, read_job
 
 job = read_job()
 preload(

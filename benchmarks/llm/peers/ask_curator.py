@@ -4,7 +4,7 @@ from typing import Any
 
 from bespokelabs import curator  # type: ignore[import-not-found]  # it stands in an environment of its own
 
-from benchmarks.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, preload, read_job
+from benchmarks.llm.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, preload, read_job
 from datasets import Dataset
 
 

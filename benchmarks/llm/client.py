@@ -1,6 +1,6 @@
 """Benchmark of the LLM client: runner, cache, budget and transport against the test server.
 
-    python -m benchmarks.llm_client [SECTION ...] [--rows 10000] [--runs 3] [--memory 20000 200000] [--repeat 100000]
+    python -m benchmarks.llm.client [SECTION ...] [--rows 10000] [--runs 3] [--memory 20000 200000] [--repeat 100000]
 
 Sections, by default all:
 
@@ -37,6 +37,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.llm.transport import SYSTEM, caption, server
+from benchmarks.llm.transport import run as bare_run
 from pairwright.generators.llm.budget import Budget
 from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.client.messages import Message, Reply, Request
@@ -47,12 +49,6 @@ from pairwright.generators.llm.prices import Prices
 from pairwright.generators.llm.runner import LLMRow, RowResult
 from pairwright.generators.llm.session import ModelWrapper, Session
 from pairwright.generators.llm.testing.faults import KINDS
-
-if not __package__:  # started by its path
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.llm_transport import SYSTEM, caption, server
-from benchmarks.llm_transport import run as bare_run
 
 FATAL = {"401", "quota"}
 UNREAD = 0.1  # seconds that an answer may lie unread in the buffers of connections
@@ -95,7 +91,7 @@ class Job:
 
     def command(self) -> list[str]:
         """Return the command that does it."""
-        return [sys.executable, "-m", "benchmarks.llm_client", "--job", json.dumps(vars(self))]
+        return [sys.executable, "-m", "benchmarks.llm.client", "--job", json.dumps(vars(self))]
 
 
 def client(job: Job) -> dict[str, Any]:
@@ -328,7 +324,7 @@ def main() -> None:
     if unknown := set(given.sections) - set(SECTIONS):
         parser.error(f"no section {', '.join(unknown)}. There are: {', '.join(SECTIONS)}")
     os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+        [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     )
     print(f"load of the machine {os.getloadavg()[0]:.1f}")
     for name in given.sections or SECTIONS:

@@ -1,6 +1,6 @@
 """Training CLIP ViT-B/32 from random weights on a GPU: samples per second, model FLOPs utilization, memory.
 
-    python benchmarks/training_gpu.py [--batch 4096] [--chunks 0 1024] [--steps 30] [--pairs 20000] [--peak-tflops 989]
+    python -m benchmarks.trainer.gpu [--batch 4096] [--chunks 0 1024] [--steps 30] [--pairs 20000] [--peak-tflops 989]
 
 The recipe is negclip with three hard negatives, compiled, in bf16, on ColorShape shards (`pairwright demo`). Texts have 77
 tokens, missing negatives included, so that every sample costs the same:
@@ -97,7 +97,9 @@ def main() -> None:
     parser.add_argument("--peak-tflops", type=float, default=0.0, help="dense bf16; 0: by the name of the device")
     asked = parser.parse_args()
     if not torch.cuda.is_available():
-        sys.exit("This benchmark requires a CUDA GPU, and torch finds none. On a CPU run benchmarks/training_step.py.")
+        sys.exit(
+            "This benchmark requires a CUDA GPU, and torch finds none. On a CPU run python -m benchmarks.trainer.step."
+        )
     device = torch.cuda.get_device_name()
     peak = asked.peak_tflops or next((value for name, value in PEAKS.items() if name in device), 0)
     if not peak:

@@ -1,6 +1,6 @@
 """Cost of an LLM call by transport, compared with loops over the bare ``openai`` package.
 
-    python benchmarks/llm_transport.py [--rows 6000] [--runs 3] [--only NAME ...]
+    python -m benchmarks.llm.transport [--rows 6000] [--runs 3] [--only NAME ...]
 
 The server is a ``pairwright dev llm-server`` process; each client is a new process for each run. Rows are short, distinct
 prompts. A column is the median of the runs.
@@ -129,7 +129,8 @@ def measure(name: str, case: str, rows: int, runs: int) -> dict[str, float]:
         with server(options) as url:
             command = [
                 sys.executable,
-                __file__,
+                "-m",
+                "benchmarks.llm.transport",
                 "--one",
                 name,
                 "--url",

@@ -5,7 +5,7 @@ from distilabel.pipeline import Pipeline  # type: ignore[import-not-found]
 from distilabel.steps import LoadDataFromDicts  # type: ignore[import-not-found]
 from distilabel.steps.tasks import TextGeneration  # type: ignore[import-not-found]
 
-from benchmarks.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, read_job
+from benchmarks.llm.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, read_job
 
 if __name__ == "__main__":  # its workers are processes that import this file
     job = read_job()

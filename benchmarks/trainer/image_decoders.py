@@ -1,6 +1,6 @@
 """Decoders of JPEGs for training: processor time per image, and how far the pixels are from Pillow's.
 
-    python benchmarks/image_decoders.py [--side 480] [--rounds 9]
+    python -m benchmarks.trainer.image_decoders [--side 480] [--rounds 9]
 
 Each line takes an image from bytes to uint8 224 x 224: decoding (at 1/2 where the library can), a crop of 0.95 of each
 side, bicubic resizing. PSNR is that of the result against Pillow's full decoding and resizing. The noisy image is the
@@ -20,8 +20,9 @@ import numpy.typing as npt
 import simplejpeg
 import torch
 from PIL import Image
-from shards import noisy_jpeg
 from torch.nn.functional import interpolate
+
+from benchmarks.shards import noisy_jpeg
 
 Pixels = npt.NDArray[np.uint8]
 SIZE, REPEATS = 224, 30

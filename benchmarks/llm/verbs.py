@@ -1,6 +1,6 @@
 """Throughput of the verbs that ask a model: rows/s and CPU of the whole command, checks and output included.
 
-    python -m benchmarks.llm_verbs [VERB ...] [--rows 5000] [--captions FILE] [--workers 1 2] [--latency 0 100] [--runs 1]
+    python -m benchmarks.llm.verbs [VERB ...] [--rows 5000] [--captions FILE] [--workers 1 2] [--latency 0 100] [--runs 1]
 
 Verbs: negatives, positives, conversations, rationales (of the negatives), by default all. The answers are those of
 ``dev llm-server --plausible``; they are recorded first, and a server replays them in each run, since it must answer
@@ -27,9 +27,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-
-if not __package__:  # started by its path
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.process_usage import measured
 

@@ -5,7 +5,7 @@ import json
 
 import litellm  # type: ignore[import-not-found]  # it stands in an environment of its own
 
-from benchmarks.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, Job, read_job
+from benchmarks.llm.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, Job, read_job
 
 
 async def ask_all(job: Job) -> list[tuple[int, str | None]]:

@@ -1,7 +1,7 @@
 """Work of the host in a contrastive training step, and memory of the loss, by the number of processes; on the CPU.
 
-    python benchmarks/training_step.py host [--recipes clip fsc-clip] [--ranks 1 2 4] [--steps 10]
-    python benchmarks/training_step.py memory [--recipes negclip fsc-clip] [--ranks 1 2 4] [--batch 2048]
+    python -m benchmarks.trainer.step host [--recipes clip fsc-clip] [--ranks 1 2 4] [--steps 10]
+    python -m benchmarks.trainer.step memory [--recipes negclip fsc-clip] [--ranks 1 2 4] [--batch 2048]
 
 *host*: a tiny CLIP with 8 rows a process, so that a step is little else than the work of its host. Per step, medians:
 operations that the host starts, those for which it would wait for a GPU (`device_reads.py`; AdamW's own count of steps,
@@ -28,10 +28,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from device_reads import DeviceReads
 from torch import Tensor, distributed
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from training_loading import sample
+
+from benchmarks.trainer.device_reads import DeviceReads
+from benchmarks.trainer.loading import sample
 
 WARM = 3
 SIZES = {"width": 512, "patches": 49, "tokens": 24, "negatives": 3}
@@ -41,7 +42,7 @@ def processes(count: int, *arguments: str) -> Any:
     """Run this module in processes that train together, and return what the first prints as JSON."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
     done = subprocess.run(
-        [*command, __file__, *arguments],
+        [*command, "-m", "benchmarks.trainer.step", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -54,8 +55,7 @@ def processes(count: int, *arguments: str) -> Any:
 
 def write_inputs(folder: Path) -> None:
     """Write shards with three negatives for each caption, and a tiny CLIP."""
-    from shards import noisy_jpeg
-
+    from benchmarks.shards import noisy_jpeg
     from pairwright.datasets.shards.webdataset import write_shards
     from pairwright.training.tiny_clip import write_tiny_clip
 

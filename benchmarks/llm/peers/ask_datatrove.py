@@ -12,7 +12,7 @@ from datatrove.pipeline.inference.run_inference import (  # type: ignore[import-
 )
 from datatrove.pipeline.writers import JsonlWriter  # type: ignore[import-not-found]
 
-from benchmarks.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, preload, read_job
+from benchmarks.llm.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, preload, read_job
 
 
 async def describe(document: Any, generate: Callable[[dict[str, Any]], Awaitable[Any]]) -> str:

@@ -1,7 +1,7 @@
 """Whether loading keeps a training step fed: loading alone, the step alone on tensors at hand, and both together.
 
-    python benchmarks/training_loading.py [--workers 0 2] [--size vit-b-32] [--device cuda] [--samples 2000] [--side 480]
-    python benchmarks/training_loading.py --workers --openclip FOLDER [--image photo]
+    python -m benchmarks.trainer.loading [--workers 0 2] [--size vit-b-32] [--device cuda] [--samples 2000] [--side 480]
+    python -m benchmarks.trainer.loading --workers --openclip FOLDER [--image photo]
 
 Samples hold a JPEG of 480 x 480 (noise, the worst case for its size, or one with the spectrum of photos), a caption and
 three hard negatives. Images are
@@ -34,9 +34,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from image_decoders import photo_like_jpeg
-from shards import make_sample, noisy_jpeg
 
+from benchmarks.shards import make_sample, noisy_jpeg
+from benchmarks.trainer.image_decoders import photo_like_jpeg
 from pairwright.datasets.shards.index import scan_samples
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import write_shards

@@ -1,6 +1,6 @@
 """Throughput of a build stage that asks a model: rows/s and CPU of the whole command, by number of workers.
 
-    python -m benchmarks.model_builds [--captions 2000] [--part-size 500] [--workers 1 2] [--runs 3] [--against CHECKOUT]
+    python -m benchmarks.llm.builds [--captions 2000] [--part-size 500] [--workers 1 2] [--runs 3] [--against CHECKOUT]
 
 The build makes hard negatives from ColorShape captions; the test server answers with ``--plausible`` answers, recorded
 first and replayed in each run, since it must answer faster than the build asks. Each run is a new process with an empty
@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import statistics
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,14 +21,11 @@ from pathlib import Path
 
 import yaml
 
-if not __package__:  # started by its path
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.llm_verbs import PAIRWRIGHT, server
+from benchmarks.llm.verbs import PAIRWRIGHT, server
 from benchmarks.process_usage import measured
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
 
-HERE = Path(__file__).resolve().parents[1]
+HERE = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)

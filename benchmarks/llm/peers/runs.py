@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.environments import HERE, Peer, environment_of, python_of
+from benchmarks.llm.peers.environments import HERE, Peer, environment_of, python_of
 from benchmarks.process_usage import measured
 
 SYSTEM = "Rewrite the caption so that one object is another one. Answer with the new caption only."

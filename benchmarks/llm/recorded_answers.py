@@ -1,6 +1,6 @@
 """Recorded answers of real models, replayed: what the checks keep, what they reject and why, and what they cost.
 
-    python -m benchmarks.recorded_answers DATA [--half odd] [--verbs edits,positives,...] [--readings FILE]
+    python -m benchmarks.llm.recorded_answers DATA [--half odd] [--verbs edits,positives,...] [--readings FILE]
 
 DATA is the folder of test data (sugarcrepe_unrefined, coco_captions, gpt4v_answers, palm_cot). Rows at even places were used
 for tuning, those at odd ones were not. Captions of other images are the pool; other captions of an image are known where

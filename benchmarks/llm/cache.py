@@ -1,6 +1,6 @@
 """Cost of the response cache: CPU per row when it is filled and when it answers, and delay until other processes see it.
 
-    python -m benchmarks.llm_cache [--answers 100000] [--rate 3000]
+    python -m benchmarks.llm.cache [--answers 100000] [--rate 3000]
 
 The model is in this process and responds immediately, so that all time is the client's. Keys are computed for every
 request, as in a run. CPU is that of the whole process. *Wait* is the time from a response until another process sees it,

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import openai
 
-from benchmarks.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, Job, preload, read_job
+from benchmarks.llm.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, Job, preload, read_job
 
 
 async def ask_all(job: Job) -> list[tuple[int, str | None]]:

@@ -1,6 +1,6 @@
 """Commands that ask a model, run against servers of other projects: do requests, answer formats and errors fit?
 
-    python -m benchmarks.real_servers [litellm] [transformers] [llama.cpp] [--rows 12] [--verbs negatives,prompts] [--cache FOLDER]
+    python -m benchmarks.llm.real_servers [litellm] [transformers] [llama.cpp] [--rows 12] [--verbs negatives,prompts] [--cache FOLDER]
 
 - *litellm*: its proxy, in front of ``pairwright dev llm-server --plausible``.
 - *transformers*: ``transformers serve`` of this environment, with random checkpoints that are made here: a Llama, and a
@@ -30,7 +30,7 @@ from tempfile import TemporaryDirectory
 
 from PIL import Image
 
-from benchmarks.peers.environments import CannotBeUsed, Peer, python_of
+from benchmarks.llm.peers.environments import CannotBeUsed, Peer, python_of
 from benchmarks.process_usage import measured
 from tests.generators.llm.local.tiny_models import make_model, make_seeing_model
 

@@ -1,11 +1,11 @@
 """LLM requests about many captions: this package compared with other packages, each in its own environment.
 
-    python -m benchmarks.llm_peers [--rows 2000] [--rounds 3] [--only NAME,...] [--cases plain,latency]
-    python -m benchmarks.llm_peers --cases trouble
+    python -m benchmarks.llm.peer_runs [--rows 2000] [--rounds 3] [--only NAME,...] [--cases plain,latency]
+    python -m benchmarks.llm.peer_runs --cases trouble
 
 The job: short captions, all different, one chat request each (system and user message, 64 tokens, temperature 0) to
 ``pairwright dev llm-server`` in a separate process; the answers end on disk. Each peer is used as its documentation
-shows for an OpenAI-compatible server (``benchmarks/peers/``), with telemetry off. Environments are
+shows for an OpenAI-compatible server (``benchmarks/llm/peers/``), with telemetry off. Environments are
 made once, with pip, under ``--cache``.
 
     plain    no latency, concurrency 64
@@ -24,9 +24,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.peers.environments import PEERS, CannotBeUsed, python_of, versions_of
-from benchmarks.peers.failures import trouble
-from benchmarks.peers.runs import Ran, run, set_up
+from benchmarks.llm.peers.environments import PEERS, CannotBeUsed, python_of, versions_of
+from benchmarks.llm.peers.failures import trouble
+from benchmarks.llm.peers.runs import Ran, run, set_up
 
 CASES: dict[str, tuple[list[str], int]] = {"plain": ([], 64), "latency": (["--latency-ms", "100"], 256)}
 CACHE = Path.home() / ".cache" / "pairwright-peers"
