@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
 
+from pairwright.generators.captions.context import plural_of
 from pairwright.generators.edits.constraints.lexical import same_forms
 from pairwright.generators.language.lemmas import singular_of
 from pairwright.generators.language.sources import Pool, Thesaurus
@@ -47,16 +48,18 @@ class Names:
         singulars: each stands for its plural as well, which is recognized in a text: to inflect all kinds of a thing
             would take longer than to read the few words of a caption.
         exact: other words.
-        phrases: of both, by the last word.
+        never: forms that do not count, whatever their singular is.
+        phrases: of singulars and other words, by the last word.
     """
 
     singulars: frozenset[str]
     exact: frozenset[str]
+    never: frozenset[str]
     phrases: dict[str, tuple[str, ...]]
 
     def found_in(self, words: frozenset[str], text: str) -> frozenset[str]:
         """Return the names that a text has; ``words`` are its words, which stand between single spaces."""
-        found = {*(words & self.singulars), *(words & self.exact)}
+        found = set(words & self.singulars)
         by_singular = _by_singular(words)
         for one in self.singulars.intersection(by_singular):  # visits the few words of the text
             found.update(by_singular[one])
@@ -64,7 +67,7 @@ class Names:
             for form in {last, *by_singular.get(last, ())}:
                 said = (phrase.removesuffix(last) + form for phrase in self.phrases[last])
                 found.update(phrase for phrase in said if f" {phrase} " in text)
-        return frozenset(found)
+        return frozenset(found - self.never | (words & self.exact))
 
 
 class EditThesaurus(Thesaurus, NounThesaurus, Protocol):
@@ -124,7 +127,7 @@ class Knowledge:
     def _find_mentions(self, noun: str) -> Names:
         """Return the names by which another caption may mention a noun; of a compound, its head too."""
         head = noun.rpartition(" ")[2]
-        return _names(self._kinds(noun) | {noun, head}, frozenset())
+        return _names(self._kinds(noun) | {noun, head})
 
     def _find_own_mentions(self, noun: str, form: str) -> Names:
         """Return the names by which the edited caption itself mentions a noun, strictly: it tells two things apart.
@@ -134,7 +137,8 @@ class Knowledge:
         """
         wide = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
         wide = frozenset(word for word in wide if word != noun and not self._may_mean(noun, word, form))
-        return _names(self._kinds(noun) - wide, same_forms(noun))
+        never = wide | {plural_of(word) for word in wide}
+        return _names(self._kinds(noun) - never, same_forms(noun), never)
 
     def _may_mean(self, noun: str, word: str, form: str) -> bool:
         return self.may_be_called(noun, word) and (form != "add" or self.related(noun, word, "NOUN"))
@@ -174,12 +178,14 @@ class Knowledge:
         return frozenset(one.rpartition(" ")[2] for one in kin)
 
 
-def _names(singulars: frozenset[str], exact: frozenset[str]) -> Names:
+def _names(
+    singulars: frozenset[str], exact: frozenset[str] = frozenset(), never: frozenset[str] = frozenset()
+) -> Names:
     phrases: dict[str, list[str]] = {}
     for name in singulars | exact:
         if " " in name:
             phrases.setdefault(name.rpartition(" ")[2], []).append(name)
-    return Names(singulars, exact, {last: tuple(found) for last, found in phrases.items()})
+    return Names(singulars, exact, never, {last: tuple(found) for last, found in phrases.items()})
 
 
 @lru_cache(maxsize=1_000)  # a caption is compared with each of its edits

@@ -22,4 +22,5 @@ def test_transformers_serve_answers_texts_and_images(tmp_path: Path) -> None:
     assert (negatives.code, negatives.failed) == (3, 0)
     assert negatives.requests >= 2
     assert negatives.counts.keys() <= {"kept", *OUTPUT_ERROR_CODES}
-    assert (described.requests, described.failed) == (2, 0)
+    assert described.requests >= 2
+    assert described.failed == 0

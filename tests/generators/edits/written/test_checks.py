@@ -497,6 +497,7 @@ def test_what_is_right_or_in_doubt_or_the_source_s_own_is_left_as_written(source
         ("A boy on a skateboard", "A boy on a scooter and a skateboard", "add-object", ""),
         ("A man flying a kite", "A man flying a balloon and a kite", "add-object", ""),
         ("Two boats on a lake", "Two boats and a kayak on a lake", "add-object", "true_of_image"),
+        ("A couple of people cutting a cake", "A couple of people and a child cutting a cake", "add-object", ""),
     ],
 )
 def test_sisters_are_fair_negatives_and_what_may_be_the_same_is_none(
