@@ -26,7 +26,7 @@ from typing import Any
 CHUNK = 500
 ALONE, PART = 200, 50  # captions that are edited alone, and of these, those of one measurement
 _WORKER = """
-import gc, json, sys, time
+import gc, inspect, json, sys, time
 from pathlib import Path
 from benchmarks.editing.pool import read_pairs
 from pairwright.datasets.rng import make_rng
@@ -47,9 +47,10 @@ for line in sys.stdin:
     chunk = pairs[start:end]
     tokens = load_tagger().tag([pair.caption for pair in chunk])
     rngs = [make_rng(0, 0, maker.name, maker.version, pair.key) for pair in chunk]
+    options = {"screened": False} if size == 1 and "screened" in inspect.signature(maker.annotate_batch).parameters else {}
     began = time.process_time()
     for at in range(0, len(chunk), size):
-        maker.annotate_batch(chunk[at : at + size], tokens[at : at + size], rngs[at : at + size])
+        maker.annotate_batch(chunk[at : at + size], tokens[at : at + size], rngs[at : at + size], **options)
     print((time.process_time() - began) / len(chunk) * 1e3, flush=True)
 """
 

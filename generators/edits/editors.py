@@ -186,14 +186,14 @@ class EditorSet:
         """Return the editor of a type of `BALANCED_TYPES`."""
         return cast("BalancedEditor", self.by_type[name])
 
-    def prepare(self, captions: Sequence[Caption]) -> list[PreparedCaption]:
-        """Return captions with what the editors read, scored together."""
+    def prepare(self, captions: Sequence[Caption], *, screened: bool = True) -> list[PreparedCaption]:
+        """Return captions with what the editors read, scored together; for ``screened`` see `Proposer.propose`."""
         prepared = [PreparedCaption(caption) for caption in captions]
         replacing = {name: each for name, each in self.by_type.items() if isinstance(each, ReplaceEditor)}
         kinds = [REPLACEMENT_TYPES[name].kind for name in replacing]
         slots = score_captions(captions, self.materials.thesaurus, self.materials.model.cloze, kinds)
         found: dict[str, Sequence[Any]] = {
-            name: editor.replacements.proposer.propose(slots) for name, editor in replacing.items()
+            name: editor.replacements.proposer.propose(slots, screened=screened) for name, editor in replacing.items()
         }
         found |= {name: propose(captions) for name, propose in self.insertions.items()}
         for name, proposals in found.items():

@@ -50,10 +50,9 @@ def log_weights(proposals: Proposals, balance: FloatArray) -> FloatArray:
 
 def uniform(seed: int, count: int) -> npt.NDArray[np.float64]:
     """Return ``count`` numbers in (0, 1) of the stream of a seed (SplitMix64: Steele et al. 2014)."""
-    with np.errstate(over="ignore"):
-        state = np.uint64(seed) + _GOLDEN * np.arange(1, count + 1, dtype=np.uint64)
-        state = (state ^ (state >> np.uint64(30))) * _MIX1
-        state = (state ^ (state >> np.uint64(27))) * _MIX2
+    state = np.uint64(seed) + _GOLDEN * np.arange(1, count + 1, dtype=np.uint64)  # arrays wrap around silently
+    state = (state ^ (state >> np.uint64(30))) * _MIX1
+    state = (state ^ (state >> np.uint64(27))) * _MIX2
     return ((state ^ (state >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * _TO_UNIT + _TO_UNIT / 2
 
 

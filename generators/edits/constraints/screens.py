@@ -174,6 +174,11 @@ class Screen:
         self.screen_kind(replaced, found)
         return Screened(found.asked, found.violated)
 
+    def pass_all(self, proposals: int) -> Screened:
+        """Return that every constraint has to be asked."""
+        found = _Findings(self.constraints, proposals)
+        return Screened(found.asked, found.violated)
+
     def screen_kind(self, replaced: Replaced, found: _Findings) -> None:
         """Add what depends on the kind of slots."""
 

@@ -1,5 +1,6 @@
 """Screens: what they find for many proposals at once is what the constraints say of each."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -70,3 +71,15 @@ def test_a_proposal_is_screened_the_same_in_any_batch(name: str) -> None:
         (alone,) = made.proposer.propose(score_captions([caption], materials.thesaurus, materials.model.cloze, [kind]))
         assert alone.screened.asked.tolist() == proposals.screened.asked.tolist()
         assert alone.screened.violated.tolist() == proposals.screened.violated.tolist()
+
+
+def test_edits_are_the_same_without_a_screen() -> None:
+    for name in REPLACEMENT_TYPES:
+        made, found = proposed(name)
+        for caption, proposals in found:
+            asked = replace(proposals, screened=made.proposer.screen.pass_all(len(proposals)))
+            one, other = (
+                [each for each in made.outcomes(caption, given, 7) if not isinstance(each, str)]
+                for given in (proposals, asked)
+            )
+            assert one == other
