@@ -1,6 +1,6 @@
 """Estimated input tokens per row of the commands that ask a model, by captions per request (``--dry-run``; nothing is sent).
 
-    python -m benchmarks.prompt_tokens [CASE ...] [--rows 200] [--groups 1 4 16] [--captions FILE]
+    python -m benchmarks.llm.prompt_tokens [CASE ...] [--rows 200] [--groups 1 4 16] [--captions FILE]
 
 They include instructions, demonstrations and schema, and no repairs of invalid answers.
 """
