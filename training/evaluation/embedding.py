@@ -14,8 +14,8 @@ from torch import Tensor
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images.loading import decode_image
 from pairwright.datasets.progress import track
+from pairwright.filters.evaluation.crops import open_cropped
 from pairwright.indexes.encoders.clip import ClipEncoder
-from pairwright.training.evaluation.crops import open_cropped
 from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, OpenedModel
 from pairwright.training.evaluation.images import ImageBatch, image_batches
 from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id
