@@ -101,7 +101,7 @@ def measure(workers: Sequence[Worker], captions: int) -> dict[str, Any]:
     found = {
         name: {
             "ms": round(median(row[at] for row in warm), 3),
-            "first_ms": round(mean(row[at] for row in times[: len(times) // 2]), 3),
+            "first_ms": round(mean(row[at] for row in times[: (len(times) + 1) // 2]), 3),
             "alone_ms": round(median(row[at] for row in alone), 3),
         }
         for at, name in enumerate(("this", "other")[: len(workers)])
