@@ -114,8 +114,8 @@ class Proposer:
         found, first, start = [], 0, 0
         for these, last, stop in zip(by_caption, ends.tolist(), np.searchsorted(at, ends).tolist(), strict=True):
             part = slice(start, stop)
-            screened = Screened(asked[part], violated[part])
-            found.append(Proposals(these, targets, at[part] - first, old[at[part]], new[part], ratios[part], screened))
+            verdicts = Screened(asked[part], violated[part])
+            found.append(Proposals(these, targets, at[part] - first, old[at[part]], new[part], ratios[part], verdicts))
             first, start = last, stop
         return found
 

@@ -46,7 +46,7 @@ _UNUSED_COMPONENTS: Final = (
     "entity_ruler",
 )
 _BATCH: Final = 1024  # texts
-_ATTRIBUTES: Final = ("IDX", "LENGTH", "IS_SPACE")
+_ATTRIBUTES: Final[list[int | str]] = ["IDX", "LENGTH", "IS_SPACE"]
 _MAX_LENGTH: Final = 100_000_000  # characters; spaCy's lower default is for parsers
 _MAX_INITIALISM_LETTERS: Final = 5  # up to here, capitals may be an initialism
 _MIN_CAPITALS_SHARE: Final = 0.8  # of the letters

@@ -60,11 +60,11 @@ class Names:
     def found_in(self, words: frozenset[str], text: str) -> frozenset[str]:
         """Return the names that a text has; ``words`` are its words, which stand between single spaces."""
         found = set(words & self.singulars)
-        by_singular = _by_singular(words)
-        for one in self.singulars.intersection(by_singular):  # visits the few words of the text
-            found.update(by_singular[one])
-        for last in (words | by_singular.keys()) & self.phrases.keys():
-            for form in {last, *by_singular.get(last, ())}:
+        forms = by_singular(words)
+        for one in self.singulars.intersection(forms):  # visits the few words of the text
+            found.update(forms[one])
+        for last in (words | forms.keys()) & self.phrases.keys():
+            for form in {last, *forms.get(last, ())}:
                 said = (phrase.removesuffix(last) + form for phrase in self.phrases[last])
                 found.update(phrase for phrase in said if f" {phrase} " in text)
         return frozenset(found - self.never | (words & self.exact))
@@ -189,7 +189,7 @@ def _names(
 
 
 @lru_cache(maxsize=1_000)  # a caption is compared with each of its edits
-def _by_singular(words: frozenset[str]) -> dict[str, list[str]]:
+def by_singular(words: frozenset[str]) -> dict[str, list[str]]:
     """Return words by their singulars."""
     found: dict[str, list[str]] = {}
     for word in words:

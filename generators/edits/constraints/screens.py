@@ -26,7 +26,14 @@ from pairwright.generators.edits.constraints.image import (
     said_deeds,
     said_relations,
 )
-from pairwright.generators.edits.constraints.knowledge import KNOWN, LINKED, SEEN, TOGETHER, Knowledge
+from pairwright.generators.edits.constraints.knowledge import (
+    KNOWN,
+    LINKED,
+    SEEN,
+    TOGETHER,
+    Knowledge,
+    by_singular,
+)
 from pairwright.generators.edits.constraints.lexical import (
     is_displaced_deed,
     plain_relation,
@@ -232,7 +239,7 @@ class NounScreen(Screen):
         for column in np.unique(columns[~self._indexed[columns]]).tolist():
             noun = self.targets[column]
             for names in (self.known.mentions(noun), self.known.own_mentions(noun, "replace")):
-                for word in {*names.single, *names.phrases}:
+                for word in {*names.singulars, *names.exact, *names.phrases}:
                     self._named_by.setdefault(word, []).append(column)
             self._indexed[column] = True
 
@@ -259,7 +266,7 @@ class NounScreen(Screen):
             words = caption.words
             if words.hyphenated or not words.elsewhere.isdisjoint(("bird", "birds")):
                 named[at] = True
-            for word in words.all & self._named_by.keys():
+            for word in (words.all | by_singular(words.all).keys()) & self._named_by.keys():
                 named[at, self._named_by[word]] = True
         return named[replaced.caption[replaced.slot], replaced.new]
 

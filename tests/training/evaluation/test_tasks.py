@@ -5,7 +5,7 @@ import json
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -362,7 +362,7 @@ def test_wise_ft_ends_at_both_models_and_mixes_weights_between(given: Given, tmp
     named = [identify_model(str(tmp_path / "trained"))]
     weights = "network.visual_projection.weight"
     mixed = [
-        (one.share, one.model.state_dict()[weights].clone())
+        (one.share, cast("Clip", one.model).state_dict()[weights].clone())
         for one in open_models(named, WiseFtSettings(given.clip, (0.0, 0.25, 1.0)), "cpu")
     ]
     before, after = Clip.load(given.clip).state_dict()[weights], model.state_dict()[weights]
