@@ -1,8 +1,9 @@
 """(f) Rationales as a second task need fewer labels (Distilling step-by-step, figures 2.4 to 2.7).
 
-An input asks for a shape and lists four facts, a shape and its colour each. The label is *yes* for half of the colours:
-a function of one fact, which has to be looked up. Two of the four colours are of either half, so that nothing but the
-lookup helps. The rationale is the fact. Curves over the number of labels, which all have rationales.
+An input asks for a shape and lists four facts, a colour and a shape each. The label is *yes* for half of the colours: a
+function of one fact, which has to be looked up. Two of the four colours are of either half, so that nothing but the
+lookup helps. The rationale is the fact. A fact is one word ("redcube"): with two words no arm learned the lookup, which
+then takes a circuit of two layers. Curves over the number of labels, which all have rationales.
 """
 
 from collections.abc import Iterable
@@ -54,10 +55,10 @@ def _example(seed: int, number: int, split: str) -> Example:
     return Example(
         id=f"{rng.getrandbits(128):032x}",
         task="facts",
-        input=f"{shape} ? " + " ".join(f"{one} {other} ." for one, other in facts),
+        input=f"{shape} ? " + " ".join(f"{other}{one}" for one, other in facts),
         origin=ORIGIN,
         label="yes" if colour in _YES else "no",
-        rationale=f"{colour} {shape} .",
+        rationale=f"{colour}{shape}",
         split="train" if split == "train" else "validation",
     )
 
@@ -75,7 +76,14 @@ def save_rows(trials: Trials, kind: Objectives, rows: Iterable[Example]) -> str:
 
 def new_student(trials: Trials) -> str:
     """Write an encoder-decoder of random weights with its tokenizer, and return its folder."""
-    words = trials.save_words([*COLOURS, *SHAPES, "yes no So the answer is . ? [ label rationale ]"], context=64)
+    words = trials.save_words(
+        [
+            *_SHAPES,
+            *(f"{colour}{shape}" for colour in (*_YES, *_NO) for shape in _SHAPES),
+            "yes no So the answer is . ? [ label rationale ]",
+        ],
+        context=64,
+    )
 
     def write(out: Path) -> None:
         tokenizer = load_tokenizer(words)
