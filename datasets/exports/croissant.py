@@ -15,6 +15,7 @@ Source: MLCommons, Croissant Format Specification 1.1.
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +96,8 @@ _CONTEXT: dict[str, Any] = {
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write shards and description of ``source`` into the folder ``out``."""
     shards = write_shard_folder(source, out / DATA, options)
-    parquet.write(
-        open_sample_source(out / DATA), out / TABLE, options
-    )  # from the shards, which have their own image names
+    # From the shards, which have their own image names.
+    parquet.write(open_sample_source(out / DATA), out / TABLE, replace(options, image_root=None))
     manifest = {
         "name": out.name,
         **source.manifest,

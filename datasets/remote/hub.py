@@ -9,7 +9,7 @@ from typing import Any
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.datasets.redaction import redact
 
-_URL = re.compile(r"hf://(?:datasets/)?([\w.-]+/[\w.-]+)/?")
+_URL = re.compile(r"hf://(?:datasets/)?(?!.*(?:--|\.\.))(\b[\w.-]+\b/\b[\w.-]{1,96}\b)/?")  # as the Hub has it
 
 
 def is_hub(url: str) -> bool:

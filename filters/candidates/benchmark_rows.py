@@ -90,7 +90,8 @@ def text_of(fields: dict[str, Any], names: Iterable[str], place: str) -> str:
 
 
 def _type_error(name: str, value: Any, expected: str, place: str) -> InvalidRow:
-    what = f"{name} is {type(value).__name__}, not {expected}"
+    given = "empty" if value == "" else type(value).__name__
+    what = f"{name} is {given}, not {expected}"
     return InvalidRow("wrong_type", what, where=place, fix=f"Write it as {expected}.")
 
 
@@ -207,13 +208,14 @@ def negbench(row: SourceRow) -> Iterator[LocatedRow]:
     options = [text_of(fields, [name], row.place) for name in names]
     right = str(take(fields, ["correct_answer"], row.place))
     number = right.removesuffix(".0")  # pandas writes whole numbers so where others are missing
-    if not number.isdecimal() or int(number) >= len(options):
+    named = f"caption_{int(number)}" if number.isdecimal() else ""
+    if named not in names:
         what = f"correct_answer is {right!r}, not an index of the {len(options)} captions"
         raise InvalidRow("wrong_type", what, where=row.place, fix="Write the index of the right caption, from 0.")
     form = fields.pop("correct_answer_template", None) or UNTEMPLATED
     fields = {name: value for name, value in fields.items() if not re.fullmatch(r"caption_\d+", name)}
     body = {**fields, "image": image, "form": form, "question": {"choice": row.index}}
-    yield from _options(row, body, options, int(number))
+    yield from _options(row, body, options, names.index(named))
 
 
 def _texts(value: Any, name: str, place: str) -> list[str]:
@@ -261,7 +263,7 @@ def _image(value: Any, name: str, row: SourceRow) -> str:
         return f"{Path(table).absolute()}::{format_cell_name(name, int(row.index) + 1, file)}"
     if isinstance(value, Mapping):
         value = value.get("path")
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not value:
         raise _type_error(name, value, "a path", row.place)
     return value
 

@@ -19,6 +19,11 @@ def crop_locator(image: str, fields: Mapping[str, Any]) -> str:
     return f"{image}#xywh={','.join(str(int(side)) for side in box if side is not None)}"
 
 
+def is_cropped(locator: str) -> bool:
+    """Return whether a locator names a part of an image."""
+    return _FRAGMENT.search(locator) is not None
+
+
 def cropped_size(locator: str) -> tuple[int, int]:
     """Return width and height of an image after its crop.
 
@@ -29,21 +34,34 @@ def cropped_size(locator: str) -> tuple[int, int]:
     width, height, _ = check_image_at(locator[: found.start()] if found else locator)
     if found is None:
         return width, height
+    left, top, right, bottom = _box(found, width, height)
+    return right - left, bottom - top
+
+
+def _box(found: re.Match[str], width: int, height: int) -> tuple[int, int, int, int]:
+    """Return left, top, right and bottom of a box within an image.
+
+    Raises:
+        UnusableImageError: the box is outside the image.
+    """
     left, top, wide, high = map(int, found.groups())
     if left >= width or top >= height:
-        raise UnusableImageError("bad_image", f"the box is outside the image of {width} x {height} pixels", locator)
-    return min(wide, width - left), min(high, height - top)
+        what = f"the box is outside the image of {width} x {height} pixels"
+        raise UnusableImageError("bad_image", what, found.string)
+    return left, top, min(left + wide, width), min(top + high, height)
 
 
 def open_cropped(locator: str) -> bytes:
-    """Return the bytes of an image, those of a cropped one as PNG; errors as of `open_image`."""
+    """Return the bytes of an image, those of a cropped one as PNG.
+
+    Raises:
+        UnusableImageError: as of `open_image`; or the box is outside the image.
+    """
     found = _FRAGMENT.search(locator)
     if found is None:
         return open_image(locator)
     path = locator[: found.start()]
-    left, top, width, height = map(int, found.groups())
     whole = decode_image(open_image(path), path)
     out = io.BytesIO()
-    right, bottom = min(left + width, whole.width), min(top + height, whole.height)
-    whole.crop((left, top, right, bottom)).convert("RGB").save(out, "PNG")
+    whole.crop(_box(found, *whole.size)).convert("RGB").save(out, "PNG")
     return out.getvalue()

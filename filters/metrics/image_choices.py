@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pairwright.datasets.errors import InputError
 from pairwright.datasets.records import Pair, pair_key
+from pairwright.filters.evaluation.crops import is_cropped, open_cropped
 from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
 from pairwright.filters.validation.llm_judge import FIRST, SECOND, parse_pick, read_answer
 from pairwright.filters.validation.records import ValidationVerdict
-from pairwright.generators.llm.client.messages import Reply, Request
+from pairwright.generators.llm.client.messages import Image, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
 from pairwright.generators.llm.images import MessageImages
@@ -66,6 +68,15 @@ class _Choices(ImageQuestions[ChoiceRow]):
     def pairs(self) -> list[Pair]:
         """The distinct rows as pairs."""
         return [row.pair for row in self._rows.values()]
+
+    def shown(self, row: ChoiceRow) -> tuple[Image, ...]:
+        """Return the image of a row, cropped if its locator says so."""
+        if not is_cropped(row.image):
+            return super().shown(row)
+        try:
+            return (self._images.of(open_cropped(row.image), where=row.image),)
+        except InputError:
+            return ()
 
     def ask(
         self,

@@ -77,13 +77,13 @@ def parse_export(tasks: list[Any], place: str) -> Iterator[Decision]:
         data = task.get("data") if isinstance(task, dict) else None
         if not isinstance(data, dict) or not data.get("id") or "candidate" not in data:
             raise InputError("not a task of a review", where=f"{place}: task {number}", fix=_FIX)
-        kept = [each for each in task.get("annotations", ()) if not each.get("was_cancelled")]
+        kept = [each for each in task.get("annotations") or () if not each.get("was_cancelled")]
         found += [_decision_of(each, data, f"{place}: task {number}") for each in kept]
     return iter(sorted(found, key=lambda each: each.at))
 
 
 def _decision_of(annotation: dict[str, Any], data: dict[str, str], place: str) -> Decision:
-    given = {each.get("from_name"): each.get("value", {}) for each in annotation.get("result", ())}
+    given = {each.get("from_name"): each.get("value", {}) for each in annotation.get("result") or ()}
     word = "".join(given.get("decision", {}).get("choices", ())[:1])
     text = " ".join(given.get("fix", {}).get("text", ())).strip() if word == "fix" else ""
     if word not in DECISION_WORDS or (word == "fix" and not text):

@@ -77,10 +77,14 @@ class ImageQuestions(ABC, Generic[Row]):
     def ask(self, row: Row, requests: RowRequests, rng: random.Random) -> LLMStep[Judged]:
         """Return the steps of a row, which end in its verdict and the outcomes of its requests."""
 
+    def shown(self, row: Row) -> tuple[Image, ...]:
+        """Return the image of a row for a message; empty if there is none, or none that can be sent."""
+        return self._images.find(row.image)
+
     def annotate(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[Annotation]]:
         """Return the steps of a row, which end in its annotation; without requests if its image is missing."""
         row = self._rows[pair.key]
-        images = self._images.find(row.image)
+        images = self.shown(row)
         if not images:
             return [self._annotation(pair, ValidationVerdict(missing_image_reason(row.image)), "")]
         requests = RowRequests(self._prompt, self._model, pair.key, attempt, images)

@@ -265,6 +265,13 @@ def test_shards_and_records_export_alike_and_twice_the_same(to: str, build: Path
     assert len(list((tmp_path / "images").iterdir())) == 12
 
 
+def test_croissant_takes_rows_whose_images_are_below_a_root(tmp_path: Path, records: Any) -> None:
+    pairs, annotations = records
+    out = tmp_path / "croissant"
+    export_records(pairs, annotations, "croissant", out, ExportOptions(image_root=tmp_path))
+    assert all("/" not in (name or "") for name in pl.read_parquet(out / "samples.parquet")["image"])
+
+
 def test_images_with_one_name_are_an_error_without_an_image_root(tmp_path: Path) -> None:
     pairs: list[Pair] = []
     for folder in ("a", "b"):

@@ -189,6 +189,15 @@ def test_negbench_compares_the_right_answer_with_each_other_one(tmp_path: Path) 
     assert set(frame["form"]) == {"hybrid"}
 
 
+def test_negbench_counts_its_answer_by_column_where_a_caption_before_it_is_empty(tmp_path: Path) -> None:
+    row = {**NEGBENCH, "caption_1": ""}  # the answer is caption_3
+    frame = read_candidates(save(tmp_path, "gap.csv", [row]))
+    assert set(frame["caption"]) == {NEGBENCH["caption_3"]}
+    assert frame["negative"].to_list() == [NEGBENCH["caption_0"], NEGBENCH["caption_2"]]
+    with pytest.raises(InputError, match="correct_answer is '1', not an index"):
+        read_candidates(save(tmp_path, "empty.csv", [{**row, "correct_answer": "1"}]))
+
+
 @pytest.mark.parametrize("row", [WINOGROUND, COLORSWAP, BIVLC])
 def test_two_images_and_two_captions_give_a_row_per_image(row: dict[str, Any], tmp_path: Path) -> None:
     frame = read_candidates(save(tmp_path, "groups.jsonl", [row]))
@@ -244,6 +253,7 @@ def test_equal_texts_and_repeated_rows_are_rejected_and_counted(tmp_path: Path) 
         ("sugarcrepe++", "b.json", [{"caption": "a", "negative_caption": "b"}], "row 0: no caption2"),
         ("", "c.json", {"1": VALSE, "2": 5}, "row '2': int instead of an object"),
         ("valse", "d.json", {"1": {"caption": "a", "foil": "b"}}, "no image_file"),
+        ("", "q.json", [{**COLORSWAP, "image_2": ""}], "row 0: image_2 is empty, not a path"),
         ("", "m.json", [PLUS, {**PLUS, "caption2": None}], r"row 1: no caption2 \(caption2 is empty\)"),
         (
             "",

@@ -76,6 +76,7 @@ def test_an_export_is_a_file_of_decisions(rows: ReviewRows, tmp_path: Path) -> N
         ("[", "not a JSON list"),
         ('[{"data": {"text": "x"}}]', "task 0: not a task of a review"),
         ('[{"data": {"id": "r", "candidate": "c"}, "annotations": [{"result": []}]}]', "no decision"),
+        ('[{"data": {"id": "r", "candidate": "c"}, "annotations": [{"result": null}]}]', "no decision"),
     ],
 )
 def test_other_files_end_with_a_line(tmp_path: Path, text: str, said: str) -> None:

@@ -141,6 +141,25 @@ def test_a_missing_image_is_counted(folder: Path, serve: Serve) -> None:
     assert figures(summary)["accuracy"] == 1.0
 
 
+def test_an_image_is_cropped_to_the_box_of_its_row(folder: Path, serve: Serve) -> None:
+    picture = Image.new("RGB", (64, 32), "blue")
+    picture.paste((255, 0, 0), (32, 0, 64, 32))
+    picture.save(folder / "both.png")
+    texts = {"true_caption": "right cup", "false_caption": "not right cup"}
+    inside = {"image_path": "both.png", "bbox_x": 32, "bbox_y": 0, "bbox_w": 32, "bbox_h": 32, **texts}
+    path = folder / "visual_genome_relation.json"
+    path.write_text(json.dumps([inside, {**inside, "bbox_x": 64, "false_caption": "not left cup"}]))
+    seen: list[str] = []
+
+    def answer(request: ChatRequest) -> ServerAnswer:
+        seen.append(colour_of_image(request))
+        return choose(request)
+
+    counts = called(serve(answer), path)["models"][0]["counts"]
+    assert seen == ["red", "red"]
+    assert counts["rows have no answer (no_image) and are left out"] == 1  # the box is outside the image
+
+
 def test_a_plan_without_requests_says_why(folder: Path, serve: Serve) -> None:
     data = rows(folder, "right one")
     call = ["evaluate", "choices", "--data", str(data), "--model", "m", "--base-url", serve(choose).url, "--dry-run"]

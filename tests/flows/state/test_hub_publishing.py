@@ -93,7 +93,13 @@ def test_a_wrong_token_is_told_before_the_build(hub: Hub, monkeypatch: pytest.Mo
     assert "hf_wrong" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["hf://birds", "hf://owner/birds/more", "hf:owner/birds", "hf://owner/bi rds"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("hf://birds", "hf://owner/birds/more", "hf:owner/birds", "hf://owner/bi rds"),
+        *("hf://../birds", "hf://owner/birds-", "hf://owner/.birds", "hf://owner/a--b", "hf://owner/" + "b" * 97),
+    ],
+)
 def test_other_urls_of_the_hub_are_refused(url: str) -> None:
     assert is_hub(url)
     with pytest.raises(UsageError, match="hf://OWNER/NAME"):
