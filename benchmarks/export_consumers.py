@@ -51,7 +51,7 @@ CONSUMERS = (
     Consumer("llamafactory", "open_llamafactory.py", _LLAMA_FACTORY, ("dpo",)),
     Consumer("ms-swift", "open_ms_swift.py", _MS_SWIFT, ("sft",)),
     Consumer("ms-swift", "open_ms_swift.py", _MS_SWIFT, ("dpo",)),
-    Consumer("lmms-eval", "open_lmms_eval.py", ("lmms-eval==0.7.3", "torch==2.13.0")),
+    Consumer("lmms-eval", "open_lmms_eval.py", ("lmms-eval==0.7.3", "filelock<4", "torch==2.13.0")),
 )
 
 
