@@ -13,7 +13,7 @@ coco_captions has it.
 - *negatives*, *conversations*, *judge*, *rationales*: the verb end to end, with the test server as the model (``pairwright
   generate negatives --method llm``, ``generate conversations``, ``validate --by llm``, ``generate rationales``). The judge
   gets the recorded answers to both orders of two texts. A description is what the other annotators of an image wrote, one
-  after the other, and the model is told one caption: all of it is true, so every rejected one is lost wrongly.
+  after the other, and the model gets one caption: all of it is true, so every rejected one is lost wrongly.
 
 ``--readings FILE`` writes rows to read, at most 50 of each outcome, as tab-separated values.
 """

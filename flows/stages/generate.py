@@ -104,7 +104,7 @@ def generate_part(root: Path, part: str, stage: GeneratingStage) -> JobResult:
 def _generator_of(root: Path, stage: GeneratingStage) -> RuleGenerator:
     """Return the generator of a stage; a process keeps one of ours, which remembers words and edits, for its next part.
 
-    What it remembers changes no text. A third-party generator may count what it has made: it begins anew in each part.
+    What it remembers changes no text. A third-party generator may count what it has made: it starts again in each part.
     """
     materials = materials_of(root, stage.seed)
     if stage.generator not in BUILT_IN:

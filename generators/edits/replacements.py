@@ -67,7 +67,7 @@ class Replacements:
         return sum(1 << at for at, each in enumerate(self.proposer.screen.constraints) if each.by_words)
 
     def _violated(self, caption: Caption, proposals: Proposals, at: int) -> int:
-        """Return a constraint that a proposal violates, one that the screen found or the first; their number if there is none."""
+        """Return a constraint that a proposal violates, one that the screen found or the first; the number of constraints without any."""
         asked, violated = int(proposals.screened.asked[at]), int(proposals.screened.violated[at])
         if violated < len(self.proposer.screen.constraints):
             return violated  # whether it violates one before it is not worth the time

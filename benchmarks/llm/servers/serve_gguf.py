@@ -3,8 +3,8 @@
 python serve_gguf.py FILE PORT
 """
 
+import signal
 import sys
-import time
 
 import xllamacpp
 
@@ -15,5 +15,4 @@ params.n_ctx, params.n_parallel = 16384, 1
 params.warmup = False
 server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
-while True:
-    time.sleep(3600)
+signal.pause()  # until it is killed

@@ -81,7 +81,7 @@ class ScoredPlaces:
         places: n places.
         log_probs: natural log-probability of each word of the vocabulary, float32 (n, vocabulary).
         typical: that of a typical word (`typical_log_probs`), float32 (n,).
-        absent: of each object, whether it is absent; empty if nobody asked.
+        absent: of each object, whether it is absent; empty if not computed.
     """
 
     caption: Caption

@@ -45,7 +45,7 @@ class Names:
     """Words by which a thing is mentioned: single words, and phrases by their last word.
 
     Attributes:
-        singulars: each stands for its plural as well, which is recognized in a text: to inflect all kinds of a thing
+        singulars: words whose plurals count too, as recognized in a text: to inflect all kinds of a thing
             would take longer than to read the few words of a caption.
         exact: other words.
         never: forms that do not count, whatever their singular is.

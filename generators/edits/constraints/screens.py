@@ -113,7 +113,7 @@ class _Findings:
         self.asked[decided] &= ~(1 << at)
 
     def limit(self, name: str, unknown: BoolArray) -> None:
-        """Note who may violate a constraint; nobody else does."""
+        """Note which proposals may violate a constraint; no other one does."""
         at = self._at.get(name)
         if at is not None:
             self.asked[~unknown] &= ~(1 << at)

@@ -1,4 +1,4 @@
-"""Log-probabilities of tokens in chat completions: the top tokens of a position, and the word that a token stands for."""
+"""Log-probabilities of tokens in chat completions: the top tokens of a position, and the word of a token."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ _AROUND = " \t\n\"'.,!*▁Ġ"  # spaces as tokenizers write them, and marks
 
 
 def token_word(token: str) -> str:
-    """Return the word that a token stands for, in lower case, without spaces and marks around it."""
+    """Return the word of a token in lower case, without spaces and marks around it."""
     return token.strip(_AROUND).lower()
 
 
