@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from accelerate import Accelerator, PartialState  # type: ignore[import-untyped]
 from accelerate.state import AcceleratorState  # type: ignore[import-untyped]
-from accelerate.utils import DistributedDataParallelKwargs, DistributedType  # type: ignore[import-untyped]
+from accelerate.utils import DistributedDataParallelKwargs  # type: ignore[import-untyped]
 
 from pairwright.datasets.errors import UsageError
 
@@ -25,7 +25,6 @@ _SHARDED = {
     "ACCELERATE_USE_PARALLELISM_CONFIG": "a parallelism config",
 }
 _TRUE = {"1", "true", "yes", "y", "on", "t"}
-_SHARDED_TYPES = {DistributedType.DEEPSPEED, DistributedType.FSDP, DistributedType.MEGATRON_LM}
 
 
 def start_processes(precision: str) -> Accelerator:
@@ -56,8 +55,6 @@ def start_processes(precision: str) -> Accelerator:
             f"{accelerator.device.type}: each would train a separate copy. Launch with `torchrun --nproc-per-node "
             f"{started} -m pairwright train ...`, or unset WORLD_SIZE for one process."
         )
-    if accelerator.distributed_type in _SHARDED_TYPES:
-        raise _sharding_error(accelerator.distributed_type.value)
     if mixed == "fp16" and accelerator.device.type == "cpu":
         raise UsageError("fp16 requires a GPU. Set precision to fp32 or bf16.")
     if accelerator.device.type == "cuda":
@@ -88,11 +85,7 @@ def default_workers(processes: int) -> int:
 
 
 def _join_process_group(started: int) -> bool:
-    """Join the launched processes and return whether they train on the CPU.
-
-    Raises:
-        UsageError: the launcher's environment variables are incomplete.
-    """
+    """Join the launched processes and return whether they train on the CPU."""
     try:
         cpu = _on_cpu(started)
         PartialState(cpu)
@@ -119,7 +112,11 @@ def _on_cpu(started: int) -> bool:
 def _refuse_config(settings: Mapping[str, str], precision: str) -> None:
     for name, what in _SHARDED.items():
         if settings.get(name, "").lower() in _TRUE:
-            raise _sharding_error(f"{what} ({name})")
+            raise UsageError(
+                f"accelerate's config asks for {what} ({name}), which is not supported: each process holds the whole model. "
+                "Launch with `accelerate launch --multi_gpu --num_processes N -m pairwright train ...`, or choose another "
+                "--config_file."
+            )
     if (steps := settings.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1")) not in {"1", ""}:
         raise UsageError(
             f"accelerate's config asks for gradient_accumulation_steps {steps}, which is not supported: a contrastive "
@@ -132,13 +129,6 @@ def _refuse_config(settings: Mapping[str, str], precision: str) -> None:
             f"accelerate's config asks for mixed precision {asked}, the recipe sets {precision}. Pass --set "
             f"precision={asked}, or launch with --mixed_precision no."
         )
-
-
-def _sharding_error(what: str) -> UsageError:
-    return UsageError(
-        f"accelerate's config asks for {what}, which is not supported: each process holds the whole model. Launch with "
-        "`accelerate launch --multi_gpu --num_processes N -m pairwright train ...`, or choose another --config_file."
-    )
 
 
 def _first_number(names: tuple[str, ...], default: int) -> int:

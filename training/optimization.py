@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from pairwright.training.models.checkpoints import trained_parameters
 from pairwright.training.recipes.sections import OptimizerSettings, ScheduleSettings
 
 
@@ -15,18 +16,13 @@ def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim
 
     On a GPU one kernel updates all parameters ("fused").
     """
-    trained = trained_parameters(model)
+    trained = list(trained_parameters(model).values())
     groups = [
         {"params": [one for one in trained if one.dim() >= 2], "weight_decay": settings.weight_decay},
         {"params": [one for one in trained if one.dim() < 2], "weight_decay": 0.0},
     ]
     fused = trained[0].is_cuda or None
     return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=fused)
-
-
-def trained_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """Return the parameters with gradients."""
-    return [one for one in model.parameters() if one.requires_grad]
 
 
 class WeightAverage:
@@ -37,7 +33,7 @@ class WeightAverage:
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        trained = {name: one for name, one in model.named_parameters() if one.requires_grad}
+        trained = trained_parameters(model)
         self.weights = {name: one.detach().clone() for name, one in trained.items()}
         make: Any = get_ema_multi_avg_fn  # untyped
         self._trained, self._average = list[Tensor](trained.values()), make(decay)

@@ -293,7 +293,7 @@ class _Trainer:
             ended=self.progress.ended,
             trained=sizes.trained,
             frozen=sizes.frozen,
-            unit=self.loader.unit,
+            unit="samples",
             samples=self.loader.order.samples,
             left_out=dict(self.loader.index.left_out),
             skipped=dict(Counter(each.partition(":")[0] for each in self.progress.skipped.values())),

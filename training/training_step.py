@@ -12,17 +12,12 @@ from torch import Tensor, nn
 
 from pairwright.datasets.rng import make_rng
 from pairwright.training.gradient_cache import GradientCache
+from pairwright.training.models.checkpoints import trained_parameters
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.optimization import (
-    WeightAverage,
-    learning_rate_factor,
-    make_optimizer,
-    trained_parameters,
-    warmup_steps,
-)
+from pairwright.training.optimization import WeightAverage, learning_rate_factor, make_optimizer, warmup_steps
 from pairwright.training.recipes.clip import PairMethod
 from pairwright.training.recipes.schema import Recipe
 from pairwright.training.run_checkpoints import RunState
@@ -60,7 +55,7 @@ class TrainingStep:
         self.wrapped: nn.Module = self._accelerator.prepare_model(self.model)
         self._optimizer: Any = self._accelerator.prepare_optimizer(self.state.optimizer)
         self._steps, self._warmup = steps, warmup_steps(self.recipe.schedule, steps)
-        self._trained = trained_parameters(self.model)
+        self._trained = list(trained_parameters(self.model).values())
         method, chunk = self.recipe.method, self.recipe.batches.chunk
         self._cache = (
             GradientCache(method, self.wrapped, self._accelerator, self.ranks, chunk)

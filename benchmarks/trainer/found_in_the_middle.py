@@ -74,7 +74,7 @@ def main() -> None:
     if chosen.html:
         chosen.html.write_text(curves(tested, best, task), encoding="utf-8")
     print(f"\n{'K':>3}{'passes':>8}{'ms plain':>10}{'ms calibrated':>15}")
-    reader = DocumentDecoder(trained(task, 0, LAYERS)[0], tokenizer())
+    reader = DocumentDecoder(trained(task, 0, LAYERS)[0], tokenizer(), writer=toy_prompt)
     for documents in COSTS:
         print(cost(reader, documents))
 
@@ -83,7 +83,8 @@ def measured(task: Task, seed: int, count: int) -> Found:
     """Train a decoder and return what it answered: by way, temperature and place, 1 or 0 for each question."""
     started = time.process_time()
     model, bend = trained(task, seed, LAYERS)
-    reader, asked = DocumentDecoder(model, tokenizer(), batch=64), task.questions(seed, count)
+    reader = DocumentDecoder(model, tokenizer(), batch=64, writer=toy_prompt)
+    asked = task.questions(seed, count)
     found: Found = {"seed": seed, "training": {"seed": seed, "learned": bend.learned, "bent": bend.bent}}
     found["training"] |= {"before": bend.before, "after": bend.after, "seconds": round(time.process_time() - started)}
     found |= {"right": {}, "recall": {}, "attention": {}}
@@ -113,7 +114,7 @@ def measured(task: Task, seed: int, count: int) -> Found:
     for ranking in ("likelihood", "yes-no"):
         given = [(one.text, one.documents(task.documents, middle)) for one in asked[:ALONE]]
         found["recall"][ranking] = hits([relevance_scores(reader, ranking, text, held) for text, held in given], middle)
-    plan = MultiDocumentPlan(task.documents, (middle,), writer=toy_prompt)
+    plan = MultiDocumentPlan(task.documents, (middle,))
     held = check_attention_conditions(reader, asked[:TESTED], plan)
     found["conditions"] = {f"{one.part} {one.measure}": one.value for one in held}
     read: Found = json.loads(json.dumps(found))  # as it is read back: keys are texts

@@ -21,7 +21,7 @@ from pairwright.datasets.errors import InputError, PairwrightError, UsageError  
 from pairwright.datasets.records import Turn  # noqa: E402
 from pairwright.datasets.shards.samples import Sample  # noqa: E402
 from pairwright.datasets.shards.webdataset import find_shards, read_shard, write_shards  # noqa: E402
-from pairwright.training.loading.samples import read_samples  # noqa: E402
+from pairwright.training.loading.samples import StoredSample  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.metrics_log import LogRow  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
@@ -343,7 +343,7 @@ def test_samples_that_lack_texts_or_are_skipped_are_counted_at_the_start_and_in_
 def bodies(data: str) -> list[dict[str, Any]]:
     """Return the JSON of all samples."""
     index = index_shards(data)
-    return [dict(sample.body) for sample in read_samples(index, range(sum(index.counts)))]
+    return [dict(found.body) for found in index.find(range(sum(index.counts))) if isinstance(found, StoredSample)]
 
 
 def both(one: str, other: str, folder: Path) -> str:

@@ -30,8 +30,6 @@ class Calibration:
             logarithm and for which the source has no t: shares are then proportional to attention over bias.
         dummy: document for measuring bias; empty: a neutral one of the length of the prompt's documents.
         first_layer: first layer with rescaled attention; None: the last half of the layers.
-        read_from: first layer whose attention counts for relevance; 0: all, as in the source. Early layers attend to all
-            documents alike, which keeps differences and reduces the ratios of the log-linear form.
 
     Raises:
         UsageError: a temperature that is not above 0.
@@ -41,7 +39,6 @@ class Calibration:
     temperature: float | None = None
     dummy: str = ""
     first_layer: int | None = None
-    read_from: int = 0
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not self.temperature > 0:

@@ -4,19 +4,28 @@ The relevances of a prompt take one forward pass for its attention and one for e
 batches. Answers are greedy, with the key-value cache.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.attention.calibration import Calibration, FloatArray, attention_shares, calibrated_relevance
 from pairwright.training.attention.hooks import DocumentLayout, calibrate_attention, record_attention
-from pairwright.training.attention.prompts import DocumentPrompt, PromptTokens, dummy_document, tokenize_prompt
+from pairwright.training.attention.prompts import (
+    DocumentPrompt,
+    PromptTokens,
+    as_chat,
+    dummy_document,
+    question_prompt,
+    tokenize_prompt,
+)
 
 
 @dataclass
@@ -28,6 +37,7 @@ class DocumentDecoder:
         tokenizer: a fast one.
         batch: prompts per batch.
         fix: advice in the error for a prompt longer than the model's limit.
+        writer: returns the prompt of a question and documents.
         passes: forward passes over whole prompts so far, one per prompt, without those of answers.
     """
 
@@ -35,7 +45,12 @@ class DocumentDecoder:
     tokenizer: Any
     batch: int = 8
     fix: str = "Give fewer documents."
+    writer: Callable[[str, Sequence[str]], DocumentPrompt] = question_prompt
     passes: int = field(default=0, init=False)
+
+    def prompt(self, question: str, documents: Sequence[str]) -> DocumentPrompt:
+        """Return the prompt of a question and documents, as a turn of a chat if the tokenizer has a chat template."""
+        return as_chat(self.writer(question, documents), self.tokenizer)
 
     def attention(self, prompts: Sequence[DocumentPrompt], first_layer: int = 0) -> list[FloatArray]:
         """Return Attn(x, k) of each prompt's documents, float64 (documents,), at the prediction of the next token.
@@ -59,15 +74,13 @@ class DocumentDecoder:
         """Return Attn(dummy, k), float64 (documents,): the dummy replaces each document in turn (eq. 3.3)."""
         written = dummy or dummy_document(prompt.documents)
         moved = [prompt.with_dummy(place, written) for place in range(len(prompt.spans))]
-        found = self.attention(moved, first_layer)
-        return np.asarray([attention[place] for place, attention in enumerate(found)])
+        return np.asarray([attention[place] for place, attention in enumerate(self.attention(moved, first_layer))])
 
     def relevances(self, prompts: Sequence[DocumentPrompt], calibration: Calibration) -> list[FloatArray]:
         """Return the calibrated attention of each prompt's documents (eq. 3.4)."""
-        first = calibration.read_from
         return [
-            calibrated_relevance(attention, self.baseline(prompt, calibration.dummy, first), calibration.form)
-            for prompt, attention in zip(prompts, self.attention(prompts, first), strict=True)
+            calibrated_relevance(attention, self.baseline(prompt, calibration.dummy), calibration.form)
+            for prompt, attention in zip(prompts, self.attention(prompts), strict=True)
         ]
 
     def answers(
@@ -93,9 +106,11 @@ class DocumentDecoder:
                 found += self._generate(inputs, longest)
                 continue
             given = relevances[number * self.batch : number * self.batch + len(rows)]
-            asked = _left_padded(
-                [attention_shares(rel, row.layout.tokens, how.t) for rel, row in zip(given, rows, strict=True)]
-            )
+            shares = [
+                torch.from_numpy(attention_shares(rel, row.layout.tokens, how.t))
+                for rel, row in zip(given, rows, strict=True)
+            ]
+            asked = pad_sequence(shares, batch_first=True, padding_value=-math.inf)
             with calibrate_attention(self.model, [row.layout for row in rows], asked, how.first_layer):
                 found += self._generate(inputs, longest)
         return found
@@ -175,8 +190,3 @@ class DocumentDecoder:
         if padding is None:
             padding = self.tokenizer.eos_token_id
         return int(padding) if padding is not None else 0
-
-
-def _left_padded(rows: Sequence[FloatArray]) -> Tensor:
-    width = max(map(len, rows))
-    return torch.tensor(np.array([[*row, *[-np.inf] * (width - len(row))] for row in rows]), dtype=torch.float32)

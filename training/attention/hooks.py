@@ -29,6 +29,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
@@ -83,19 +84,11 @@ class RecordedAttention:
     masses: dict[int, Tensor] = field(default_factory=dict)
 
     def attention(self, first_layer: int = 0) -> Tensor:
-        """Return Attn(x, k), float32 (batch, documents): the mean over tokens, heads and layers (section 3.2.1).
-
-        Args:
-            first_layer: earlier layers do not count.
-
-        Raises:
-            UsageError: the model has no such layer.
-        """
+        """Return Attn(x, k), float32 (batch, documents): the mean over tokens, heads and layers from ``first_layer`` (3.2.1)."""
         counted = [mass for layer, mass in sorted(self.masses.items()) if layer >= first_layer]
-        if not counted:
-            raise UsageError(f"first layer {first_layer}, but the model has {len(self.masses)} layers, from 0.")
         mass = torch.stack(counted).mean(dim=(0, 2))
-        return mass / _counts(self.layouts, mass.device).clamp(min=1)
+        counts = [torch.tensor(layout.tokens, device=mass.device) for layout in self.layouts]
+        return mass / pad_sequence(counts, batch_first=True, padding_value=1)
 
 
 def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -> Tensor:
@@ -127,9 +120,6 @@ def record_attention(model: PreTrainedModel, layouts: Sequence[DocumentLayout]) 
     Args:
         model: a supported decoder.
         layouts: of the batch's rows. Shorter prompts are padded on the left, with an attention mask.
-
-    Raises:
-        UsageError: the model does not use the attention registry.
     """
     with _install_hooks(model, _HookState(RecordedAttention(tuple(layouts)))) as seen:
         yield seen
@@ -316,8 +306,3 @@ def _documents(layouts: Sequence[DocumentLayout], positions: Tensor) -> Tensor:
     places = positions.expand(len(layouts), -1)
     inside = (places >= 0) & (places < known.shape[1])
     return torch.where(inside, known.gather(1, places.clamp(0, known.shape[1] - 1)), none)
-
-
-def _counts(layouts: Sequence[DocumentLayout], device: torch.device) -> Tensor:
-    most = max(len(layout.spans) for layout in layouts)
-    return torch.tensor([[*layout.tokens, *[0] * (most - len(layout.spans))] for layout in layouts], device=device)

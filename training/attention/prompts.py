@@ -41,20 +41,12 @@ class DocumentPrompt:
         """Texts of the documents."""
         return [self.text[start:end] for start, end in self.spans]
 
-    def with_documents(self, documents: Sequence[str]) -> "DocumentPrompt":
-        """Return the prompt with the same number of other documents."""
-        text, spans, last = "", [], 0
-        for document, (start, end) in zip(documents, self.spans, strict=True):
-            text += self.text[last:start]
-            spans.append((len(text), len(text) + len(document)))
-            text, last = text + document, end
-        return replace(self, text=text + self.text[last:], spans=tuple(spans))
-
     def with_dummy(self, position: int, dummy: str) -> "DocumentPrompt":
         """Return the prompt with ``dummy`` in place of the document at ``position``, from 0."""
-        documents = self.documents
-        documents[position] = dummy
-        return self.with_documents(documents)
+        first, last = self.spans[position]
+        longer = len(dummy) - (last - first)
+        spans = [(start + longer * (start > first), end + longer * (start >= first)) for start, end in self.spans]
+        return replace(self, text=self.text[:first] + dummy + self.text[last:], spans=tuple(spans))
 
 
 def question_prompt(question: str, documents: Sequence[str]) -> DocumentPrompt:

@@ -19,7 +19,6 @@ import torch
 from pairwright.datasets.errors import UsageError
 from pairwright.training.attention.calibration import Calibration, FloatArray
 from pairwright.training.attention.decoder import DocumentDecoder
-from pairwright.training.attention.prompts import as_chat, question_prompt
 
 Ranking = Literal["attention", "plain-attention", "likelihood", "yes-no"]
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
@@ -40,12 +39,9 @@ def relevance_scores(
         query: a question or search text.
         documents: at least one, none empty, in prompt order.
         calibration: of ``attention``; None: the defaults.
-
-    Raises:
-        UsageError: the model does not support the ranking; see `DocumentDecoder`.
     """
     if ranking in ("attention", "plain-attention"):
-        prompt = as_chat(question_prompt(query, documents), reader.tokenizer)
+        prompt = reader.prompt(query, documents)
         if ranking == "attention":
             return reader.relevances([prompt], calibration or Calibration())[0]
         return reader.attention([prompt])[0]

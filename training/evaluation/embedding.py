@@ -18,7 +18,7 @@ from pairwright.filters.evaluation.crops import open_cropped
 from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, OpenedModel
 from pairwright.training.evaluation.images import ImageBatch, image_batches
-from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id
+from pairwright.training.loading.tokenization import TextOptions, encode, encode_without_end, pad_rows, padding_id
 from pairwright.training.models.clip import Clip, PixelSettings
 from pairwright.training.models.focallens_clip import FocalLensClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
@@ -66,10 +66,6 @@ class Embedder:
         Args:
             images: n locators; each distinct one is read once.
             instruction: for models that read one; ignored by others.
-
-        Raises:
-            UsageError: a FocalLens-MLLM without an instruction.
-            UnusableImageError: an image does not decode.
         """
         places = {one: place for place, one in enumerate(dict.fromkeys(images))}
         if (encoder := self._encoder) is not None:
@@ -135,20 +131,14 @@ class Embedder:
         if isinstance(model, FocalLensMllm):
             if not instruction:
                 raise UsageError(f"{self.subject.named.name} requires an instruction to embed an image.")
-            return self._language_model_tokens(instruction)
-        if not instruction or not isinstance(model, FocalLensClip):
+            options = TextOptions(f"{self.subject.named.folder}/llava", _INSTRUCTION_TOKENS)
+            ids, cut = encode_without_end([instruction], options)
+        elif instruction and isinstance(model, FocalLensClip):
+            ids, cut = encode([instruction], TextOptions(self._text_folder(), model.context))
+        else:
             return None
-        options = TextOptions(self._text_folder(), model.context)
-        ids, cut = encode([instruction], options)
         self.cut += cut
         return torch.tensor(ids, device=self.device)
-
-    def _language_model_tokens(self, instruction: str) -> Tensor:
-        options = TextOptions(f"{self.subject.named.folder}/llava", _INSTRUCTION_TOKENS)
-        (ids,), cut = encode([instruction], options)
-        self.cut += cut
-        end = load_tokenizer(options.tokenizer).eos_token_id  # appended by the model
-        return torch.tensor([ids[:-1] if ids and ids[-1] == end else ids], device=self.device)
 
     def _embed_batch(self, shown: ImageBatch, instruction_ids: Tensor | None) -> EmbeddingRows:
         model = self.subject.model

@@ -69,13 +69,7 @@ class WiseFtSettings:
 
 
 def identify_model(name: str) -> NamedModel:
-    """Return the folder and kind of the model ``name`` without reading its weights.
-
-    Raises:
-        MissingResourceError: no such checkpoint.
-        InputError: an unsupported model.
-        StorageError: its description is damaged.
-    """
+    """Return the folder and kind of the model ``name`` without reading its weights."""
     folder = model_folder(name)
     return NamedModel(name, folder, ENCODER_KIND if _is_encoder(folder) else model_kind(folder))
 
@@ -143,17 +137,15 @@ def interpolate(before: Mapping[str, Tensor], after: Mapping[str, Tensor], share
     Args:
         before: state dict of the model before training.
         after: state dict of the trained model, with the same names and shapes.
-        share: of the trained model; 0 gives ``before``, 1 ``after``, exactly.
+        share: of the trained model, 0-1; 0 gives ``before``, 1 ``after``, exactly.
 
     Returns:
         New tensors of the dtypes of ``after``, summed in float32 or finer; integer tensors (positions, counts) are those of
         ``after``.
 
     Raises:
-        UsageError: a share outside 0-1, or differing names or shapes.
+        UsageError: differing names or shapes.
     """
-    if not 0.0 <= share <= 1.0:
-        raise UsageError(f"share {share} of the trained weights: must be from 0 to 1")
     for name in sorted(before.keys() | after.keys()):
         shapes = [tuple(side[name].shape) if name in side else None for side in (before, after)]
         if shapes[0] != shapes[1]:

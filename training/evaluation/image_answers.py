@@ -25,9 +25,6 @@ def generate_answers(
         questions: with their images.
         batch: questions per batch.
         longest: maximum tokens per answer.
-
-    Raises:
-        UnusableImageError: an image does not decode.
     """
     model = subject.model
     assert isinstance(model, ImageTextModel)  # checked by tasks.py

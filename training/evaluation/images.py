@@ -80,9 +80,6 @@ def image_batches(
         size: images per batch.
         device: of the batches.
         tiles: as the whole image and its tiles (AnyRes).
-
-    Raises:
-        UnusableImageError: an image with a valid header does not decode.
     """
     mean, std = (cast("tuple[float, float, float]", tuple(each)) for each in (wanted.mean, wanted.deviation))
     options = ImageOptions(wanted.size, tiles=tiles, mean=mean, std=std, squash=wanted.squash)

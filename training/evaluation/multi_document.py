@@ -25,7 +25,6 @@ from pairwright.datasets.rng import make_rng
 from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.training.attention.calibration import Calibration, FloatArray
 from pairwright.training.attention.decoder import DocumentDecoder
-from pairwright.training.attention.prompts import DocumentPrompt, as_chat, question_prompt
 from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer
 from pairwright.training.attention.ranking import RANKINGS, Ranking, descending_order, relevance_scores
 
@@ -35,6 +34,7 @@ Treatment = Literal[
 TREATMENTS: tuple[Treatment, ...] = get_args(Treatment)
 DEFAULT_TREATMENTS: tuple[Treatment, ...] = ("plain", "calibrated")
 _POSITION_INDEPENDENT = ("yes-no-order", "likelihood-order", "likelihood-order+calibrated")
+_RANKING_OF: Mapping[str, Ranking] = {"attention-sorting": "plain-attention", "yes-no-order": "yes-no"}
 _RECALL = 3
 _PAIRS = 4  # pairs of documents and positions drawn for each question
 
@@ -42,8 +42,6 @@ _SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "linear": lambda values: values,
     "log-linear": lambda values: np.asarray(np.log(np.maximum(values, 1e-30))),
 }
-
-Writer = Callable[[str, Sequence[str]], DocumentPrompt]
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,6 @@ class MultiDocumentPlan:
         conditions: whether to test the model of attention (tables 3.2 and B.1).
         longest: maximum tokens per answer.
         calibration: of attention.
-        writer: returns the prompt of a question and documents.
         seed: of the drawn pairs.
     """
 
@@ -69,7 +66,6 @@ class MultiDocumentPlan:
     conditions: bool = True
     longest: int = 100
     calibration: Calibration = field(default_factory=Calibration)
-    writer: Writer = question_prompt
     seed: int = 0
 
 
@@ -114,24 +110,19 @@ def _accuracy(
     place: int,
 ) -> list[bool]:
     held = [(question.text, question.documents(plan.documents, place)) for question in questions]
-    prompts = [
-        _prompt(reader, plan, text, _order_documents(reader, plan, treatment, text, given)) for text, given in held
-    ]
+    prompts = [reader.prompt(text, _order_documents(reader, treatment, text, given)) for text, given in held]
     relevances = reader.relevances(prompts, plan.calibration) if treatment.endswith("calibrated") else None
     generated = reader.answers(prompts, plan.longest, relevances, plan.calibration)
     return [contains_answer(text, question.answers) for text, question in zip(generated, questions, strict=True)]
 
 
-def _order_documents(
-    reader: DocumentDecoder, plan: MultiDocumentPlan, treatment: Treatment, text: str, documents: list[str]
-) -> list[str]:
+def _order_documents(reader: DocumentDecoder, treatment: Treatment, text: str, documents: list[str]) -> list[str]:
     if treatment in ("plain", "calibrated"):
         return documents
-    if treatment == "attention-sorting":
-        found = reader.attention([_prompt(reader, plan, text, documents)])[0]
-        return [documents[number] for number in reversed(descending_order(found))]
-    by: Ranking = "yes-no" if treatment == "yes-no-order" else "likelihood"
-    return [documents[number] for number in descending_order(relevance_scores(reader, by, text, documents))]
+    by = _RANKING_OF.get(treatment, "likelihood")
+    found = relevance_scores(reader, by, text, documents)
+    order = [documents[number] for number in descending_order(found)]
+    return order[::-1] if treatment == "attention-sorting" else order
 
 
 def _recall(
@@ -140,14 +131,7 @@ def _recall(
     middle, hits = (plan.documents - 1) // 2, 0
     for question in questions:
         given = question.documents(plan.documents, middle)
-        if ranking in ("attention", "plain-attention"):
-            prompt = [_prompt(reader, plan, question.text, given)]
-            together = (
-                reader.relevances(prompt, plan.calibration) if ranking == "attention" else reader.attention(prompt)
-            )
-            found = together[0]
-        else:
-            found = relevance_scores(reader, ranking, question.text, given)
+        found = relevance_scores(reader, ranking, question.text, given, plan.calibration)
         hits += middle in descending_order(found)[:_RECALL]
     chance = min(1.0, _RECALL / plan.documents)
     return Metric.share(f"ranking by {ranking}", f"recall@{_RECALL} of {plan.documents}", hits, len(questions), chance)
@@ -157,7 +141,7 @@ def _attention(
     reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan, place: int
 ) -> FloatArray:
     """Return the mean of Attn(x, k) by position k, float64 (documents,), with the gold document at ``place``."""
-    prompts = [_prompt(reader, plan, one.text, one.documents(plan.documents, place)) for one in questions]
+    prompts = [reader.prompt(one.text, one.documents(plan.documents, place)) for one in questions]
     return np.asarray(np.mean(reader.attention(prompts), axis=0))
 
 
@@ -177,7 +161,7 @@ def check_attention_conditions(
             k, other = drawn.sample(range(plan.documents), 2)
             moved = list(given)
             moved[k], moved[other] = given[other], given[k]
-            here, there = reader.attention([_prompt(reader, plan, question.text, held) for held in (given, moved)])
+            here, there = reader.attention([reader.prompt(question.text, held) for held in (given, moved)])
             rows.append((here[k], there[other], there[k], here[other]))  # first and second document, each at k and l
     first_k, first_l, second_k, second_l = np.asarray(rows).T
     one = (first_k > first_l) == (second_k > second_l)
@@ -200,10 +184,6 @@ def _correlation(part: str, measure: str, one: FloatArray, other: FloatArray) ->
     middle = np.arctanh(np.clip(rho, -0.999999, 0.999999))
     low, high = np.tanh(middle - spread), np.tanh(middle + spread)
     return Metric(part, measure, rho, float(low), float(high), len(one), 0.0, percent=False)
-
-
-def _prompt(reader: DocumentDecoder, plan: MultiDocumentPlan, text: str, documents: Sequence[str]) -> DocumentPrompt:
-    return as_chat(plan.writer(text, documents), reader.tokenizer)
 
 
 def tables(found: TaskResult) -> list[list[list[object]]]:

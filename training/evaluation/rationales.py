@@ -8,7 +8,6 @@ its label after "So the answer is".
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,11 @@ import numpy.typing as npt
 import torch
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.rejects import Reject
 from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.training.evaluation.evaluated_models import OpenedModel
-from pairwright.training.loading.rationales import RationaleCollator, index_rationales
-from pairwright.training.loading.samples import SampleIndex, SampleSelection, read_samples
-from pairwright.training.loading.shard_index import index_shards
+from pairwright.training.loading.rationales import RationaleCollator, index_samples
+from pairwright.training.loading.samples import SampleSelection
 from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id
 from pairwright.training.models.generative import EncoderDecoder
 
@@ -69,13 +68,11 @@ def read_student_tasks(data: Sequence[str], *, split: str = "validation", single
     rows: list[StudentTask] = []
     left_out = 0
     for one in data:
-        given: SampleIndex = (
-            index_rationales(Path(one), collator.lacks)
-            if one.endswith(".jsonl")
-            else index_shards(one, SampleSelection(collator.lacks))
-        )
+        given = index_samples(one, SampleSelection(collator.lacks))
         left_out += given.left_out.get(_NO_ROWS, 0)
-        for sample in read_samples(given, range(sum(given.counts))):
+        for sample in given.find(range(sum(given.counts))):
+            if isinstance(sample, Reject):
+                raise sample.error()
             rows += [
                 StudentTask(row.get("task", ""), row["objective"], row["input"], row["output"])
                 for row in collator.rows(sample.key, sample.body)

@@ -6,6 +6,7 @@ Errors in the input are found before a model is opened: kinds of models, files, 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pairwright.datasets.errors import UsageError
@@ -122,31 +123,21 @@ def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> 
 
 def _negatives(request: EvaluationRequest) -> TaskFunction:
     given = read_hard_negatives(request.data, request.images, request.layout)
-    sides = image_sizes([row.image for row in given.rows])
-    return lambda subject: _measure_embeddings(
-        request, subject, sides, lambda embedder: hard_negative_accuracy(embedder, given)
-    )
+    return _embedding_task(request, [row.image for row in given.rows], partial(hard_negative_accuracy, given=given))
 
 
 def _retrieval(request: EvaluationRequest) -> TaskFunction:
     given = read_captioned_images(request.data, request.images)
-    sides = image_sizes(given.images)
-    return lambda subject: _measure_embeddings(
-        request, subject, sides, lambda embedder: retrieval_recall(embedder, given)
-    )
+    return _embedding_task(request, given.images, partial(retrieval_recall, given=given))
 
 
 def _zero_shot(request: EvaluationRequest) -> TaskFunction:
     if len(request.by) != 1:
         raise UsageError("zero-shot requires exactly one --by COLUMN with the class.")
     found = read_labelled_images(request.data, request.labels, request.images)
-    labels = found.texts(request.by[0])
     queries = _class_list(request.classes) if request.classes else []
-    given = join_classes(found.images, labels, queries, found.where)
-    sides = image_sizes(found.images)
-    return lambda subject: _measure_embeddings(
-        request, subject, sides, lambda embedder: zero_shot_accuracy(embedder, given)
-    )
+    given = join_classes(found.images, found.texts(request.by[0]), queries, found.where)
+    return _embedding_task(request, found.images, partial(zero_shot_accuracy, given=given))
 
 
 def _class_list(path: Path) -> list[Query]:
@@ -160,33 +151,32 @@ def _class_list(path: Path) -> list[Query]:
 def _conditions(request: EvaluationRequest) -> TaskFunction:
     found = read_labelled_images(request.data, request.labels, request.images)
     given = select_conditions(found, request.by, request.asked)
-    sides = image_sizes(found.images)
-    return lambda subject: _measure_embeddings(
-        request, subject, sides, lambda embedder: conditional_precision(embedder, given)
-    )
+    return _embedding_task(request, found.images, partial(conditional_precision, given=given))
 
 
 def _rationales(request: EvaluationRequest) -> TaskFunction:
     given = read_student_tasks(request.data, split=request.split, single=request.single)
-    return lambda subject: rationale_accuracy(subject, given, batch=request.batch)
+    return partial(rationale_accuracy, given=given, batch=request.batch)
 
 
-def _measure_embeddings(
-    request: EvaluationRequest,
-    subject: OpenedModel,
-    sides: Mapping[str, int],
-    measure: Callable[[Embedder], TaskResult],
-) -> TaskResult:
-    """Measure, and count truncated texts and enlarged images."""
-    embedder = Embedder(subject, request.batch)
-    found = measure(embedder)
-    small = sum(side < embedder.size for side in sides.values())
-    counts = dict(found.counts)
-    if embedder.cut:
-        counts[f"texts exceeded the model's {embedder.context} tokens and were truncated"] = embedder.cut
-    if small:
-        counts[f"images have a side below the model's {embedder.size} pixels and were enlarged"] = small
-    return TaskResult(found.metrics, counts, found.detail)
+def _embedding_task(
+    request: EvaluationRequest, images: Sequence[str], measure: Callable[[Embedder], TaskResult]
+) -> TaskFunction:
+    """Check that the images are readable, and return a task that also counts truncated texts and enlarged images."""
+    sides = image_sizes(images)
+
+    def run(subject: OpenedModel) -> TaskResult:
+        embedder = Embedder(subject, request.batch)
+        found = measure(embedder)
+        small = sum(side < embedder.size for side in sides.values())
+        counts = dict(found.counts)
+        if embedder.cut:
+            counts[f"texts exceeded the model's {embedder.context} tokens and were truncated"] = embedder.cut
+        if small:
+            counts[f"images have a side below the model's {embedder.size} pixels and were enlarged"] = small
+        return TaskResult(found.metrics, counts, found.detail)
+
+    return run
 
 
 _MEASURES: Mapping[str, Callable[[EvaluationRequest], TaskFunction]] = {

@@ -90,11 +90,7 @@ class ConversationCollator:
         return {**batch, "skipped": skipped, "cut": cut}
 
     def messages(self, sample: StoredSample) -> list[Message]:
-        """Return the conversation that the sample's unit selects.
-
-        Raises:
-            UnusableImageError: its image does not decode.
-        """
+        """Return the conversation that the sample's unit selects."""
         turns = select_conversations(sample.body, self.types)[sample.unit]["turns"]
         image = decode_image(sample.image, sample.where).convert("RGB") if sample.image else None
         first = self.image_first or make_rng(self.seed, "image place", sample.key, sample.unit).random() < 0.5

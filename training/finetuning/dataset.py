@@ -7,7 +7,6 @@ the samples before it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from torch.utils.data import Dataset, Sampler
@@ -15,10 +14,9 @@ from torch.utils.data import Dataset, Sampler
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
 from pairwright.training.loading.data_notes import check_usable
-from pairwright.training.loading.rationales import index_rationales
+from pairwright.training.loading.rationales import SampleIndex, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
-from pairwright.training.loading.samples import OnError, SampleIndex, SampleJson, SampleSelection, StoredSample
-from pairwright.training.loading.shard_index import index_shards
+from pairwright.training.loading.samples import OnError, SampleJson, SampleSelection, StoredSample
 
 _READ_TOGETHER = 256
 
@@ -49,7 +47,7 @@ class ShardDataset(Dataset[Any]):
 
     Attributes:
         index: of the samples.
-        on_error: ``stop`` raises on broken samples, ``skip`` leaves them out.
+        on_error: ``stop`` ends the run at a broken sample, ``skip`` leaves it out.
     """
 
     index: SampleIndex
@@ -66,25 +64,15 @@ class ShardDataset(Dataset[Any]):
     def __getitems__(self, numbers: Sequence[int]) -> list[StoredSample | Reject | PairwrightError]:
         """Return the samples of a batch; rejects and errors as values: raised, torch would wrap them in a traceback."""
         try:
-            found = list(self.index.find(numbers))
+            return list(self.index.find(numbers))
         except PairwrightError as error:
             return [error]
-        stop = self.on_error == "stop"
-        return [each.error() if isinstance(each, Reject) and stop else each for each in found]
 
 
 def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:
-    """Index shards, or a ``.jsonl`` of rationale rows.
-
-    Raises:
-        InputError: no such shards, or no usable sample in them.
-        StorageError: a shard is damaged.
-    """
-    if data.endswith(".jsonl"):
-        index: SampleIndex = index_rationales(Path(data), collator.lacks)
-    else:
-        index = index_shards(data, SampleSelection(collator.lacks, units=collator.units, on_error=on_error))
-    check_usable(index, {}, data)
+    """Index shards, or a ``.jsonl`` of rationale rows."""
+    index = index_samples(data, SampleSelection(collator.lacks, units=collator.units, on_error=on_error))
+    check_usable(sum(index.counts), index.left_out, data)
     return ShardDataset(index, on_error)
 
 
@@ -119,16 +107,3 @@ class EpochOrder(Sampler[int]):
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch; accelerate calls this where it finds the sampler."""
         self.epoch = epoch
-
-
-def raise_or_keep(found: Reject | PairwrightError, on_error: OnError) -> Reject:
-    """Return a reject.
-
-    Raises:
-        PairwrightError: it is an error, or ``on_error`` is ``stop``.
-    """
-    if isinstance(found, PairwrightError):
-        raise found
-    if on_error == "stop":
-        raise found.error()
-    return found

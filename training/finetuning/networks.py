@@ -42,12 +42,7 @@ class Network:
 
 
 def open_network(recipe: FinetuningRecipe, model: str) -> Network:
-    """Load ``model`` for a recipe, or join its vision tower and ``method.language`` to a LLaVA.
-
-    Raises:
-        UsageError: the model is of another kind.
-        PairwrightError: a checkpoint cannot be read.
-    """
+    """Load ``model`` for a recipe, or join its vision tower and ``method.language`` to a LLaVA."""
     method, dtype = recipe.method, _DTYPES[recipe.method.weights]
     _require_kind(method, model)
     if isinstance(method, ConversationMethod):

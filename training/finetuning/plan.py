@@ -39,19 +39,12 @@ _LOGIT_BYTES = 10  # 16 bits, their float32 copy, and its gradient
 
 @dataclass(frozen=True, slots=True)
 class MemoryEstimate:
-    """Memory per GPU, in GB (10^9 bytes).
+    """Memory per GPU, in GB (10^9 bytes)."""
 
-    Attributes:
-        weights: with the 16-bit copy that autocast or a sharded layer needs.
-        gradients: of trained parameters.
-        optimizer: moments of AdamW.
-        activations: of ``per_device`` rows of ``tokens`` tokens, with the logits.
-    """
-
-    weights: float
-    gradients: float
-    optimizer: float
-    activations: float
+    weights: float  # with the 16-bit copy that autocast or a sharded layer needs
+    gradients: float  # of trained parameters
+    optimizer: float  # moments of AdamW
+    activations: float  # of per_device rows of max_tokens tokens, with the logits
 
     @property
     def total(self) -> float:
@@ -61,63 +54,40 @@ class MemoryEstimate:
 
 @dataclass(frozen=True, slots=True)
 class FinetuningPlan:
-    """Plan of a run.
+    """Plan of a run."""
 
-    Attributes:
-        model: class of the network.
-        trained: number of trained parameters.
-        frozen: number of frozen parameters.
-        gpus: processes.
-        sharding: ``none``, ``zero-1``, ``zero-2`` or ``full`` (FSDP, ZeRO-3).
-        per_device: rows of a forward pass.
-        accumulation: forward passes of a step.
-        tokens: per row, images included: mean of the data, at most ``batches.max_tokens``.
-        image_tokens: of these for each image.
-        memory: per GPU, for rows of ``batches.max_tokens`` tokens.
-        memory_gb: what a GPU has.
-        rows: of the data per epoch.
-        steps: of the run.
-        step_seconds: at the assumed utilization.
-        rows_per_second: that the loader must give over all processes.
-        tokens_per_second: likewise.
-    """
-
-    model: str
-    trained: int
+    model: str  # class of the network
+    trained: int  # parameters
     frozen: int
     gpus: int
-    sharding: str
-    per_device: int
-    accumulation: int
-    tokens: int
-    image_tokens: int
-    memory: MemoryEstimate
-    memory_gb: float
-    rows: int
+    sharding: str  # none, zero-1, zero-2 or full (FSDP, ZeRO-3)
+    per_device: int  # rows of a forward pass
+    accumulation: int  # forward passes of a step
+    tokens: int  # per row, images included: mean of the data, at most batches.max_tokens
+    image_tokens: int  # of these for each image
+    memory: MemoryEstimate  # per GPU, for rows of batches.max_tokens tokens
+    memory_gb: float  # what a GPU has
+    rows: int  # of the data per epoch
     steps: int
-    step_seconds: float
-    rows_per_second: float
+    step_seconds: float  # at the assumed utilization
+    rows_per_second: float  # that the loader must give over all processes
     tokens_per_second: float
 
     def lines(self) -> list[str]:
         """Return the plan as text."""
         memory, total = self.memory, self.memory.total
         fits = "fits" if total <= 0.9 * self.memory_gb else "does NOT fit with a tenth to spare"
-        return [
-            f"{self.model}",
-            f"  parameters   {self.trained:,} trained; {self.frozen:,} frozen",
-            f"  batch        {self.gpus} {'GPU' if self.gpus == 1 else 'GPUs'} x {self.per_device} {'row' if self.per_device == 1 else 'rows'} x {self.accumulation} accumulated, sharding: {self.sharding}",
-            f"  memory       {total:.1f} GB per GPU of {self.memory_gb:g} GB: {fits}",
-            (
-                f"               weights {memory.weights:.1f}, gradients {memory.gradients:.1f}, "
-                f"optimizer {memory.optimizer:.1f}, activations {memory.activations:.1f}"
-            ),
-            f"  steps        {self.steps:,} ({self.rows:,} rows an epoch), about {self.step_seconds:.2f} s each",
-            (
-                f"  loader       {self.rows_per_second:,.1f} rows/s, {self.tokens_per_second:,.0f} tokens/s over all processes "
-                f"({self.tokens:,} tokens a row, {self.image_tokens:,} of an image)"
-            ),
-        ]
+        gpus, rows = ("GPU" if self.gpus == 1 else "GPUs"), ("row" if self.per_device == 1 else "rows")
+        return f"""\
+{self.model}
+  parameters   {self.trained:,} trained; {self.frozen:,} frozen
+  batch        {self.gpus} {gpus} x {self.per_device} {rows} x {self.accumulation} accumulated, sharding: {self.sharding}
+  memory       {total:.1f} GB per GPU of {self.memory_gb:g} GB: {fits}
+               weights {memory.weights:.1f}, gradients {memory.gradients:.1f}, optimizer {memory.optimizer:.1f}, \\
+activations {memory.activations:.1f}
+  steps        {self.steps:,} ({self.rows:,} rows an epoch), about {self.step_seconds:.2f} s each
+  loader       {self.rows_per_second:,.1f} rows/s, {self.tokens_per_second:,.0f} tokens/s over all processes \\
+({self.tokens:,} tokens a row, {self.image_tokens:,} of an image)""".splitlines()
 
 
 def make_plan(recipe: FinetuningRecipe, data: str, model: str) -> FinetuningPlan:

@@ -15,6 +15,7 @@ import shutil
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,18 +69,15 @@ def finetune(run: FinetuningRun) -> TrainingReport:
     with explain_out_of_memory(lambda: _memory_helps(recipe)), ExitStack() as stack:
         torch.manual_seed(recipe.seed)
         network = open_network(recipe, model_folder(run.model))
-        collator = make_collator(recipe, network)
-        dataset = open_dataset(run.data, collator, run.on_error)
-        validation = open_dataset(run.validation, collator, run.on_error) if run.validation else None
         trained = choose_trained(network.model, recipe.method)
         sizes = count_parameters(trained)
         wrap_present_layers(arguments, network.model)
-        trainer = _trainer(run, arguments, Network(trained, network.processor), (collator, dataset, validation))
+        trainer = _trainer(run, arguments, Network(trained, network.processor))
         trainer.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if arguments.process_index == 0:
             stack.enter_context(lock_run_folder(run.out))
             write_run_description(run)
-            for reason, count in dataset.index.left_out.items():
+            for reason, count in trainer.train_dataset.index.left_out.items():
                 run.on_message(f"{count:,} samples are skipped: {reason.replace('_', ' ')}.")
         _train_to_end(run, trainer)
         return _finish(run, trainer, sizes)
@@ -94,26 +92,24 @@ def make_collator(recipe: FinetuningRecipe, network: Network) -> RowCollator:
     return ConversationCollator(network.processor, stops, method.types, tokens, method.image_first, recipe.seed)
 
 
-_Data = tuple[RowCollator, ShardDataset, ShardDataset | None]
-
-
-def _trainer(run: FinetuningRun, arguments: TrainingArguments, network: Network, data: _Data) -> ShardTrainer:
-    collator, dataset, validation = data
+def _trainer(run: FinetuningRun, arguments: TrainingArguments, network: Network) -> ShardTrainer:
+    """Return the trainer; ``network`` has the trained model, with adapters if any."""
     recipe = run.recipe
+    collator = make_collator(recipe, network)
+    dataset = open_dataset(run.data, collator, run.on_error)
     named: dict[str, Any] = {
         "train_dataset": dataset,
-        "eval_dataset": validation,
+        "eval_dataset": open_dataset(run.validation, collator, run.on_error) if run.validation else None,
         "data_collator": collator,
         "processing_class": network.processor,
         "order": EpochOrder(dataset.index.counts, recipe.batches.window, recipe.seed),
         "lengths": _all_lengths(dataset, collator, arguments) if recipe.batches.group_by_length else None,
     }
+    kind: Any = ShardTrainer
     if isinstance(recipe.method, StepByStepMethod):
         several = recipe.method.objectives == "multi-task"
-        weight = recipe.method.rationale_weight if several else None
-        trainer: ShardTrainer = StepByStepTrainer(network.model, arguments, rationale_weight=weight, **named)
-    else:
-        trainer = ShardTrainer(network.model, arguments, **named)
+        kind = partial(StepByStepTrainer, rationale_weight=recipe.method.rationale_weight if several else None)
+    trainer: ShardTrainer = kind(network.model, arguments, **named)
     trainer.remove_callback(PrinterCallback)
     if recipe.early_stop:
         trainer.add_callback(EarlyStoppingCallback(recipe.early_stop.patience))
@@ -150,9 +146,10 @@ def _finish(run: FinetuningRun, trainer: ShardTrainer, sizes: ParameterCounts) -
     report = _report(trainer, sizes, dict(skipped), cut, folder)
     if main:
         (temporary / "training_args.bin").unlink(missing_ok=True)  # pickled
-        target = _replace(temporary, run.out / "adapter") if run.recipe.method.lora else _replace(temporary, folder)
         if run.recipe.method.lora:
-            _merge_adapter(run, target, folder)
+            _merge_adapter(run, _replace(temporary, run.out / "adapter"), folder)
+        else:
+            _replace(temporary, folder)
         write_log(run.out, trainer.state.log_history)
         write_text(run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
         write_curves(run.out)

@@ -11,13 +11,13 @@ from torch.nn import functional
 from transformers import PreTrainedModel, Seq2SeqTrainer, Trainer, TrainerCallback
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
-from pairwright.datasets.errors import StorageError
+from pairwright.datasets.errors import PairwrightError, StorageError
 from pairwright.datasets.images.loading import publishable_image_name
 from pairwright.datasets.rejects import Reject
-from pairwright.training.finetuning.dataset import EpochOrder, ShardDataset, raise_or_keep
+from pairwright.training.finetuning.dataset import EpochOrder, ShardDataset
 from pairwright.training.finetuning.log import write_log
 from pairwright.training.loading.tokenization import IGNORE_INDEX
-from pairwright.training.objectives.step_by_step import WrittenTexts, written_loss
+from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss
 
 _PARTS = ("label", "rationale")
 
@@ -77,8 +77,11 @@ class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow trans
             raise StorageError(f"the checkpoint lacks {lost[0]} and {len(lost) - 1} others: start the run again.")
 
     def _prepare_inputs(self, inputs: dict[str, Any]) -> Any:
-        for each in inputs.pop("skipped", ()):
-            found = raise_or_keep(each, self.train_dataset.on_error)
+        for found in inputs.pop("skipped", ()):
+            if isinstance(found, PairwrightError):
+                raise found
+            if self.train_dataset.on_error == "stop":
+                raise found.error()
             self.skipped[publishable_image_name(found.place)] = found
         self.cut += inputs.pop("cut", 0)
         # A cache of keys would be extended again where FSDP computes a layer's activations once more.
@@ -141,14 +144,12 @@ class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
             if num_items_in_batch is None
             else num_items_in_batch
         )
-        parts = torch.stack([
-            written_loss(WrittenTexts(out.logits, inputs["labels"], counted & rows[:, None]), total)
-            for rows, total in zip(tasks, totals, strict=True)
-        ])  # fmt: skip
+        written = [WrittenTexts(out.logits, inputs["labels"], counted & rows[:, None]) for rows in tasks]
+        found = multi_task_loss(*written, self.rationale_weight or 0.0, totals)
         if model.training:
-            self._parts = self._parts.to(parts.device) + parts.detach()
-        weight = 1.0 if self.rationale_weight is None else self.rationale_weight
-        loss = (parts[0] + weight * parts[1]) * self.args.world_size
+            parts = torch.stack(list(found.parts.values())).detach()
+            self._parts = self._parts.to(parts.device) + parts
+        loss = found.loss * self.args.world_size
         return (loss, out) if return_outputs else loss
 
     def log(self, logs: dict[str, float], *arguments: Any, **named: Any) -> None:

@@ -1,10 +1,10 @@
 """Collator interface: which samples a batch needs and how it is made of them.
 
-`pairs.py`, `triplets.py`, `conversations.py` and `rationales.py` each implement one. A collator is frozen, small and
-picklable, and independent of files, workers and ranks.
+`pairs.py` and `triplets.py` implement it. A collator is frozen, small and picklable, and independent of files, workers
+and ranks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -58,14 +58,6 @@ class Collator(Protocol[B]):
     def members(self) -> frozenset[str]:
         """Return the required members of a sample besides its JSON: ``image``, ``caption``."""
 
-    @property
-    def unit(self) -> str:
-        """Return the plural name of the unit that epochs and steps count: ``samples`` or ``conversations``."""
-
-    @property
-    def units(self) -> Callable[[SampleJson], int] | None:
-        """Return a function that counts the units of a usable sample; None: one per sample."""
-
     def lacks(self, body: SampleJson) -> str:
         """Return the reason why a sample's JSON is not usable; empty if it is."""
 
@@ -75,8 +67,8 @@ class Collator(Protocol[B]):
         """Return the batch of these samples, in order.
 
         Args:
-            samples: one per unit; a sample may occur once for each of its units.
-            prepared_images: their images, in order; empty if the collator uses no images.
+            samples: at least one.
+            prepared_images: their images, in order.
             context: tokenization, and seed of random choices.
         """
 
@@ -95,38 +87,18 @@ def _image_of(sample: StoredSample) -> tuple[str, ...]:
 
 
 def prepare_image(sample: StoredSample, context: CollationContext) -> PreparedImage:
-    """Return the image of a sample, cropped and resized; deterministic in sample, seed and epoch.
-
-    Raises:
-        UnusableImageError: it does not decode.
-    """
+    """Return the image of a sample, cropped and resized; deterministic in sample, seed and epoch."""
     rng = make_rng(context.seed, context.epoch, "crop", sample.key)
     if context.images.tiles:
         return PreparedImage(*load_tiles(sample.image, context.images, rng, sample.where))
     return PreparedImage(load_pixels(sample.image, context.images, rng, sample.where)[np.newaxis])
 
 
-@dataclass(frozen=True, slots=True)
-class StackedImages:
-    """The images of a batch's rows.
-
-    Attributes:
-        pixels: uint8 (m, 3, size, size), each image once; with tiles, all parts of an image are adjacent.
-        image_index: int64 (b,), the image of each row; with tiles, all parts of the first row's image, then the second's.
-        grids: rows and columns of the tiles of each row's image; empty without tiles.
-    """
-
-    pixels: Tensor
-    image_index: Tensor
-    grids: tuple[tuple[int, int], ...] = ()
-
-
-def stack_images(prepared_images: Sequence[PreparedImage]) -> StackedImages:
-    """Return the images of rows; an image that occurs several times (the same object) is stored once."""
+def stack_images(prepared_images: Sequence[PreparedImage]) -> tuple[Tensor, Tensor]:
+    """Return ``pixels`` and ``image_index`` of a `PackedBatch`; an image of several rows (the same object) is stored once."""
     distinct = {id(each): each for each in prepared_images}
     ends = np.cumsum([len(each.parts) for each in distinct.values()])
     last = dict(zip(distinct, ends.tolist(), strict=True))
     places = [np.arange(last[id(each)] - len(each.parts), last[id(each)]) for each in prepared_images]
-    grids = tuple((each.grid.rows, each.grid.columns) for each in prepared_images if each.grid is not None)
     stacked = np.concatenate([each.parts for each in distinct.values()])
-    return StackedImages(torch.from_numpy(stacked), torch.from_numpy(np.concatenate(places)), grids)
+    return torch.from_numpy(stacked), torch.from_numpy(np.concatenate(places))

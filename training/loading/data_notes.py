@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from pairwright.datasets.errors import InputError
 from pairwright.training.loading.sample_order import SampleOrder
-from pairwright.training.loading.samples import SampleIndex
 
 
 class _Wording(NamedTuple):
@@ -36,14 +35,13 @@ _WORDS = {
 }
 
 
-def data_notes(left_out: Mapping[str, int], lacking: Mapping[str, int], order: SampleOrder, unit: str) -> list[str]:
+def data_notes(left_out: Mapping[str, int], lacking: Mapping[str, int], order: SampleOrder) -> list[str]:
     """Return sentences on skipped samples, missing texts and smaller steps; empty for complete data.
 
     Args:
         left_out: skipped samples by reason.
         lacking: samples used without texts of some kind, by reason.
         order: sample order of the epochs.
-        unit: plural name of what the order counts.
     """
     lines = [
         f"{count:,} samples have {_WORDS[reason].have} and are skipped." for reason, count in _most_common(left_out)
@@ -56,26 +54,27 @@ def data_notes(left_out: Mapping[str, int], lacking: Mapping[str, int], order: S
     if order.ends == "even" and largest < order.together:
         steps = "step" if order.steps == 1 else "steps"
         lines.append(
-            f"Steps have {largest:,} {unit}, not {order.together:,}: {order.samples:,} {unit} are divided evenly over "
+            f"Steps have {largest:,} samples, not {order.together:,}: {order.samples:,} samples are divided evenly over "
             f"{order.steps:,} {steps} per epoch."
         )
     return lines
 
 
-def check_usable(index: SampleIndex, lacking: Mapping[str, int], data: str) -> None:
+def check_usable(used: int, left_out: Mapping[str, int], data: str, lacking: Mapping[str, int] | None = None) -> None:
     """Check that at least one sample is usable.
 
     Args:
-        index: of the data.
-        lacking: samples without any of the texts that the recipe uses, by reason.
+        used: number of samples that are not skipped.
+        left_out: skipped samples by reason.
         data: user's name of the data, for the message.
+        lacking: used samples without any of the texts that the recipe uses, by reason.
 
     Raises:
         InputError: every sample is skipped or lacks what the recipe uses.
     """
-    if sum(lacking.values()) < sum(index.counts):
+    if sum((lacking or {}).values()) < used:
         return
-    counts = _most_common({**index.left_out, **lacking})
+    counts = _most_common({**left_out, **(lacking or {})})
     found = ", ".join(f"{count:,} with {_WORDS[reason].have}" for reason, count in counts)
     raise InputError(
         f"none of the {sum(count for _, count in counts):,} samples has what the recipe needs ({found})",

@@ -100,7 +100,6 @@ class ShardLoader(Generic[B]):
     Attributes:
         index: the samples; ``index.left_out`` counts those that the collator cannot use, by reason.
         lacking: samples used without texts of some kind, by reason; their masks are False.
-        unit: plural name of what epochs and steps count: samples or conversations.
         skipped: samples skipped in the batches so far, by place.
         order: sample order.
         batches: the batches as workers make them, by (epoch, step).
@@ -126,13 +125,13 @@ class ShardLoader(Generic[B]):
             UsageError: no tokenizer, or conflicting options.
         """
         load_tokenizer(texts.tokenizer)
-        self.options, self._images, self.unit = options, images, recipe.unit
+        self.options, self._images = options, images
         self.skipped: dict[str, Reject] = {}
         lacks = None if recipe.needs == "nothing" else recipe.lacks
-        selection = SampleSelection(lacks, recipe.needs == "each", recipe.units, recipe.members, options.on_error)
+        selection = SampleSelection(lacks, recipe.needs == "each", None, recipe.members, options.on_error)
         self.index = index_shards(data, selection)
         self.lacking = self.index.lacking
-        check_usable(self.index, self.lacking, data)
+        check_usable(sum(self.index.counts), self.index.left_out, data, self.lacking)
         self.order = SampleOrder(
             self.index.counts, options.batch_size, options.ranks, options.seed, options.window, options.ends
         )
@@ -172,9 +171,7 @@ class ShardLoader(Generic[B]):
                 try:
                     raise made
                 finally:
-                    del (
-                        made
-                    )  # it refers to this frame and so to the workers, whose garbage collection takes torch seconds
+                    del made  # it refers to this frame and so to the workers; collecting those takes torch seconds
             self.skipped |= {each.place: each for each in made.skipped}
             self.step += 1
             if self.step == len(self):
@@ -183,7 +180,7 @@ class ShardLoader(Generic[B]):
 
     def notes(self) -> list[str]:
         """Return sentences on skipped samples, missing texts and smaller steps."""
-        return data_notes(self.index.left_out, self.lacking, self.order, self.unit)
+        return data_notes(self.index.left_out, self.lacking, self.order)
 
     def state_dict(self) -> LoaderState:
         """Return the state for `load_state_dict`."""

@@ -9,6 +9,7 @@ Negatives may also be generated in training, new ones for each caption and epoch
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 import torch
@@ -49,7 +50,6 @@ class PairCollator:
     online: NegativeMaker | None = None
 
     members = frozenset({"image", "caption"})
-    unit, units = "samples", None
 
     def __post_init__(self) -> None:
         if min(self.negatives, self.positives) < 0 or (self.online and not self.negatives):
@@ -81,14 +81,11 @@ class PairCollator:
             _draw_texts(_group_by_type(sample.body.get("hard_positives", ())), self.positives, sample.key, context)
             for sample in samples
         ]
-        ids, cut = encode(
-            [text for rows in ([[s.caption] for s in samples], negatives, positives) for row in rows for text in row],
-            context.texts,
-        )
-        fixed = context.texts.fixed
-        every, mask = pad_rows(ids, padding_id(context.texts), context.texts.max_tokens if fixed else 0)
+        captions = [sample.caption for sample in samples]
+        ids, cut = encode([*captions, *chain.from_iterable([*negatives, *positives])], context.texts)
+        fixed, fill = context.texts.fixed, padding_id(context.texts)
+        every, mask = pad_rows(ids, fill, context.texts.max_tokens if fixed else 0)
         own, edited = len(samples), sum(map(len, negatives))
-        fill = padding_id(context.texts)
         wrong = _stack_texts(every[own : own + edited], mask[own : own + edited], negatives, self.negatives, fill)
         right = _stack_texts(every[own + edited :], mask[own + edited :], positives, self.positives, fill)
         batch = PairBatch(
@@ -107,8 +104,7 @@ class PairCollator:
             keys=[sample.key for sample in samples],
             cut=cut,
         )
-        images = stack_images(prepared_images)
-        return PackedBatch(batch, images.pixels, images.image_index)
+        return PackedBatch(batch, *stack_images(prepared_images))
 
     def _negatives(self, sample: StoredSample, context: CollationContext) -> _Kinds:
         if self.online is None:

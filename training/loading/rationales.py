@@ -1,15 +1,13 @@
-"""Collator of rationales, and the index of JSONL files of rationale rows (Distilling step-by-step, section 2.3).
+"""Collator of rationales, and the reader of JSONL files of rationale rows (Distilling step-by-step, section 2.3).
 
 ``multi-task``   two rows per example: ``[label] x`` to the label, ``[rationale] x`` to the rationale (eq. 2.3, 2.4)
 ``single-task``  one row: x to rationale and label as one text (eq. 2.5)
 ``label``        one row: ``[label] x`` to the label (standard finetuning)
 
 All rows of an example share a batch. Shards yield the rows that `pairwright export --to rationales` writes. In a JSONL
-(`pairwright generate rationales`, `pairwright export --to rationales`), the rows with one ``id`` are an example; their
-positions are indexed, and the rows are read on demand.
+(`pairwright generate rationales`, `pairwright export --to rationales`), the rows with one ``id`` are an example.
 """
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,82 +20,68 @@ import torch
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.rationales import StudentRows
 from pairwright.datasets.records import Example, Origin
-from pairwright.datasets.remote.reading import read_ranges
-from pairwright.training.loading.samples import SampleCheck, SampleJson, StoredSample
+from pairwright.datasets.rejects import Reject
+from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
+from pairwright.training.loading.shard_index import ShardSamples, index_shards
 from pairwright.training.loading.tokenization import IGNORE_INDEX, encode_by, pad_rows, tokenizer_padding_id
 
 ROWS = "student_rows"
 _MEMBERS = ("id", "objective", "input", "output", "split")
 
-_Spans = tuple[tuple[int, int], ...]
-
 
 @dataclass(frozen=True, slots=True)
-class RationaleIndex:
-    """Index of the examples of a file.
+class RationaleFile:
+    """Usable examples of a JSONL file.
 
     Attributes:
         path: of the file.
-        spans: for each example the byte ranges ``[start, end)`` of its lines.
+        examples: for each the lines of its rows.
         left_out: skipped examples by reason.
     """
 
     path: Path
-    spans: tuple[_Spans, ...]
+    examples: tuple[tuple[bytes, ...], ...]
     left_out: Mapping[str, int]
 
     @property
     def counts(self) -> tuple[int, ...]:
         """Return the number of examples, as a tuple of one file."""
-        return (len(self.spans),)
+        return (len(self.examples),)
 
-    def places(self) -> str:
-        """Return a digest of the examples' positions; equal for a copy of the file."""
-        return hashlib.sha256(repr(self.spans).encode()).hexdigest()[:16]
-
-    @property
-    def lacking(self) -> Mapping[str, int]:
-        """Return nothing: examples without usable rows are left out."""
-        return {}
-
-    def find(self, numbers: Sequence[int]) -> Iterator[StoredSample]:
-        """Yield the examples with these numbers.
-
-        Raises:
-            InputError: a line changed since it was indexed.
-        """
+    def find(self, numbers: Sequence[int]) -> Iterator[StoredSample | Reject]:
+        """Yield the examples with these numbers, in order."""
         for number in numbers:
-            lines = read_ranges([(str(self.path), *span) for span in self.spans[number]])
-            rows = [_row(line, str(self.path)) for line in lines]
+            rows = [orjson.loads(line) for line in self.examples[number]]
             yield StoredSample(rows[0]["id"], f"{self.path}, example {rows[0]['id']}", "", {ROWS: rows}, b"")
 
 
-def index_rationales(path: Path, check: SampleCheck | None = None) -> RationaleIndex:
-    """Return the index of a file; ``check`` returns the reason why an example is not usable.
+SampleIndex = ShardSamples | RationaleFile
+
+
+def index_samples(data: str, selection: SampleSelection) -> SampleIndex:
+    """Return the samples of shards, or the examples of a ``.jsonl`` of rationale rows.
 
     Raises:
-        InputError: no such file, no rows, or an invalid row.
+        InputError: no such data, no sample, or an invalid row.
+        StorageError: a shard is damaged.
     """
+    return _read_file(Path(data), selection) if data.endswith(".jsonl") else index_shards(data, selection)
+
+
+def _read_file(path: Path, selection: SampleSelection) -> RationaleFile:
     check_rows_file(path)
-    spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    lines: defaultdict[str, list[bytes]] = defaultdict(list)
     rows: defaultdict[str, list[Any]] = defaultdict(list)
-    for start, end, row in _lines(path):
-        spans[row["id"]].append((start, end))
-        rows[row["id"]].append(row)
-    if not spans:
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        if line.strip():
+            row = _row(line, f"{path}, line {number}")
+            lines[row["id"]].append(line)
+            rows[row["id"]].append(row)
+    if not lines:
         raise InputError("no rows", where=str(path), fix="Write rows with pairwright generate rationales.")
-    reasons = {name: check({ROWS: found}) if check else "" for name, found in rows.items()}
-    kept = tuple(tuple(found) for name, found in spans.items() if not reasons[name])
-    return RationaleIndex(path, kept, Counter(reason for reason in reasons.values() if reason))
-
-
-def _lines(path: Path) -> Iterator[tuple[int, int, Any]]:
-    at = 0
-    with path.open("rb") as handle:
-        for number, line in enumerate(handle, start=1):
-            if line.strip():
-                yield at, at + len(line), _row(line, f"{path}, line {number}")
-            at += len(line)
+    reasons = {name: selection.lacks({ROWS: found}) if selection.lacks else "" for name, found in rows.items()}
+    kept = tuple(tuple(found) for name, found in lines.items() if not reasons[name])
+    return RationaleFile(path, kept, Counter(filter(None, reasons.values())))
 
 
 def _row(line: bytes, where: str) -> dict[str, Any]:

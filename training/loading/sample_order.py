@@ -87,16 +87,6 @@ class SampleOrder:
         """Return the steps per epoch, equal on all ranks."""
         return self.samples // self.together if self.ends == "drop" else -(-self.samples // self.together)
 
-    @property
-    def repeated(self) -> int:
-        """Return the number of samples that occur twice in an epoch."""
-        return self.steps * self.together - self.samples if self.ends == "repeat" else 0
-
-    @property
-    def left_out(self) -> int:
-        """Return the number of samples that an epoch skips."""
-        return self.samples - self.steps * self.together if self.ends == "drop" else 0
-
     def take(self, epoch: int, step: int, rank: int) -> Numbers:
         """Return the numbers of the samples that ``rank`` takes in a step, in order."""
         order = _shuffle_epoch(self.counts, self.window, self.seed, epoch)

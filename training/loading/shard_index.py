@@ -108,11 +108,7 @@ def _sample(span: Range, data: bytes, unit: int) -> StoredSample | Reject:
 
 
 def _split_members(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
-    """Return key and contents by extension of a tar of one sample; tars of other writers are read by webdataset.
-
-    Raises:
-        ValueError, TarError: it is not one sample.
-    """
+    """Return key and contents by extension of a tar of one sample; tars of other writers are read by webdataset."""
     try:
         found = [(*split_member_name(member), content) for member, content in iter_members(io.BytesIO(data), name)]
     except StorageError:
@@ -172,11 +168,7 @@ class _SampleFilter:
         return spans, (np.arange(len(spans)) - first).astype(np.int32)
 
     def _count_units(self, contents: SampleContents, samples: int) -> int:
-        """Return the units of each of several samples with these contents; 0 if they lack something required.
-
-        Raises:
-            RejectError: they are broken or incomplete.
-        """
+        """Return the units of each of several samples with these contents; 0 if they lack something required."""
         self._check(contents)
         lacks, units = self.selection.lacks, self.selection.units
         if lacks is None and units is None:

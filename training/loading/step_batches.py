@@ -15,7 +15,8 @@ from pairwright.training.loading.batches import B, PackedBatch
 from pairwright.training.loading.collation import CollationContext, Collator, PreparedImage, prepare_image
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.sample_order import SampleOrder
-from pairwright.training.loading.samples import OnError, SampleIndex, StoredSample
+from pairwright.training.loading.samples import OnError, StoredSample
+from pairwright.training.loading.shard_index import ShardSamples
 from pairwright.training.loading.tokenization import TextOptions
 
 _MAX_STEPS_TRIED = 16
@@ -26,7 +27,7 @@ _MAX_STEPS_TRIED = 16
 class StepBatches(Dataset[Any], Generic[B]):
     """The batches of one rank by (epoch, step), as workers load them."""
 
-    index: SampleIndex
+    index: ShardSamples
     order: SampleOrder
     recipe: Collator[B]
     texts: TextOptions
@@ -50,8 +51,7 @@ class StepBatches(Dataset[Any], Generic[B]):
             usable, skipped = self._split_usable(numbers.tolist(), context)
             first = first or skipped
             if usable:
-                samples = [sample for sample, _ in usable]
-                prepared_images = [image for _, image in usable if image is not None]
+                samples, prepared_images = zip(*usable, strict=True)
                 return replace(self.recipe.collate(samples, prepared_images, context), skipped=first)
         raise InputError(
             f"no usable sample in this step and the following ones; the first: {first[0].detail}",
@@ -61,32 +61,22 @@ class StepBatches(Dataset[Any], Generic[B]):
 
     def _split_usable(
         self, numbers: list[int], context: CollationContext
-    ) -> tuple[list[tuple[StoredSample, PreparedImage | None]], tuple[Reject, ...]]:
-        """Return the usable samples with their images, in order, and the rejects.
-
-        Raises:
-            InputError: an unusable sample with ``on_error`` ``stop``.
-        """
-        prepared_images: dict[str, PreparedImage | Reject] = {}  # one per sample, also with several units
-        found: dict[int, tuple[StoredSample, PreparedImage | None] | Reject] = {}
-        ordered = sorted(set(numbers))  # in file order
-        for number, sample in zip(ordered, self.index.find(ordered), strict=True):
-            if isinstance(sample, Reject) or "image" not in self.recipe.members:
-                found[number] = sample if isinstance(sample, Reject) else (sample, None)
-                continue
-            if sample.where not in prepared_images:
-                prepared_images[sample.where] = _prepare(sample, context)
-            shown = prepared_images[sample.where]
-            found[number] = shown if isinstance(shown, Reject) else (sample, shown)
-        rejects = {each.place: each for each in found.values() if isinstance(each, Reject)}
+    ) -> tuple[list[tuple[StoredSample, PreparedImage]], tuple[Reject, ...]]:
+        """Return the usable samples with their images, in order, and the rejects."""
+        ordered = sorted(numbers)  # in file order
+        found = {
+            number: _prepare(sample, context) for number, sample in zip(ordered, self.index.find(ordered), strict=True)
+        }
+        rejects = tuple(each for each in found.values() if isinstance(each, Reject))
         if rejects and self.on_error == "stop":
-            raise next(iter(rejects.values())).error()
-        usable = [each for number in numbers if not isinstance(each := found[number], Reject)]
-        return usable, tuple(rejects.values())
+            raise rejects[0].error()
+        return [each for number in numbers if not isinstance(each := found[number], Reject)], rejects
 
 
-def _prepare(sample: StoredSample, context: CollationContext) -> PreparedImage | Reject:
+def _prepare(sample: StoredSample | Reject, context: CollationContext) -> tuple[StoredSample, PreparedImage] | Reject:
+    if isinstance(sample, Reject):
+        return sample
     try:
-        return prepare_image(sample, context)
+        return sample, prepare_image(sample, context)
     except UnusableImageError as error:
         return make_reject(sample.where, error.reason, error.what)

@@ -75,6 +75,13 @@ def encode(texts: Sequence[str], options: TextOptions) -> tuple[list[list[int]],
     return encode_by(texts, load_tokenizer(options.tokenizer), options.max_tokens)
 
 
+def encode_without_end(texts: Sequence[str], options: TextOptions) -> tuple[list[list[int]], int]:
+    """Return as `encode`, without the end token that some tokenizers add."""
+    rows, cut = encode(texts, options)
+    end = load_tokenizer(options.tokenizer).eos_token_id
+    return [row[:-1] if row and row[-1] == end else row for row in rows], cut
+
+
 def encode_by(texts: Sequence[str], tokenizer: Any, max_tokens: int) -> tuple[list[list[int]], int]:
     """Return the ids of each text by a loaded tokenizer, at most ``max_tokens``, and the number of truncated texts."""
     if not texts:

@@ -19,7 +19,7 @@ from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import PackedBatch, TripletBatch
 from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, image_groups, stack_images
 from pairwright.training.loading.samples import SampleJson, StoredSample
-from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id
+from pairwright.training.loading.tokenization import TextOptions, encode, encode_without_end, pad_rows, padding_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,6 @@ class TripletCollator:
 
     needs: Needs = "each"
     members = frozenset({"image"})
-    unit, units = "samples", None
 
     def __post_init__(self) -> None:
         if self.turns < 0:
@@ -58,17 +57,18 @@ class TripletCollator:
         """Return the batch of these samples."""
         drawn = [self._draw_exchanges(sample, context) for sample in samples]
         rows = [(place, *exchange) for place, found in enumerate(drawn) for exchange in found]
-        instruction_ids, cut_instructions = self._encode_instructions(
-            [instruction for _, instruction, _ in rows], context.texts
+        asked = [instruction for _, instruction, _ in rows]
+        instruction_ids, cut_instructions = (
+            encode_without_end(asked, self.instructions) if self.instructions else encode(asked, context.texts)
         )
         answer_ids, cut_answers = encode([answer for _, _, answer in rows], context.texts)
         instructions, instruction_mask = pad_rows(instruction_ids, padding_id(self.instructions or context.texts))
         texts, text_mask = pad_rows(answer_ids, padding_id(context.texts))
         groups = image_groups(samples)
-        images = stack_images([prepared_images[place] for place, _, _ in rows])
+        images = [prepared_images[place] for place, _, _ in rows]
         batch = TripletBatch(
             images=torch.empty(0),
-            grids=images.grids,
+            grids=tuple((each.grid.rows, each.grid.columns) for each in images if each.grid is not None),
             instructions=instructions,
             instruction_mask=instruction_mask,
             texts=texts,
@@ -77,14 +77,7 @@ class TripletCollator:
             keys=[samples[place].key for place, _, _ in rows],
             cut=cut_instructions + cut_answers,
         )
-        return PackedBatch(batch, images.pixels, images.image_index)
-
-    def _encode_instructions(self, texts: Sequence[str], answers: TextOptions) -> tuple[list[list[int]], int]:
-        if self.instructions is None:
-            return encode(texts, answers)
-        rows, cut = encode(texts, self.instructions)
-        end = load_tokenizer(self.instructions.tokenizer).eos_token_id
-        return [row[:-1] if row and row[-1] == end else row for row in rows], cut
+        return PackedBatch(batch, *stack_images(images))
 
     def _draw_exchanges(self, sample: StoredSample, context: CollationContext) -> list[tuple[str, str]]:
         found = exchanges(sample.body, self.types)

@@ -104,11 +104,6 @@ def merge_features(features: Tensor, grid: Grid) -> Tensor:
     return torch.cat([features[0], large.reshape(-1, dim)])
 
 
-def token_count(width: int, height: int, size: int, patches: int, grids: Sequence[Grid] = GRIDS) -> int:
-    """Return the tokens of an image whose tiles of ``size`` pixels have ``patches`` each."""
-    return (1 + choose_grid(width, height, size, grids).tiles) * patches
-
-
 def _fit(image: Tensor, height: int, width: int) -> Tensor:
     """Resize in proportion and pad to (3, height, width), centered."""
     shown_width, shown_height = fit_size(image.shape[2], image.shape[1], width, height)

@@ -145,15 +145,6 @@ def read_description(folder: Path) -> dict[str, Any]:
     return found
 
 
-def read_added_weights(folder: Path) -> dict[str, Tensor]:
-    """Return the weights that `save_added_weights` wrote.
-
-    Raises:
-        StorageError: the file is missing or damaged.
-    """
-    return read_weights(folder / ADDED_FILE)
-
-
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file by name, on the CPU.
 
@@ -166,18 +157,14 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise StorageError(f"{path} cannot be read: {error}. Save the model again.") from error
 
 
-def trained_state(model: nn.Module) -> dict[str, Tensor]:
-    """Return CPU copies of the trained parameters by name."""
-    return {
-        name: parameter.detach().cpu().clone()
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad
-    }
+def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters with gradients, by name."""
+    return {name: one for name, one in model.named_parameters() if one.requires_grad}
 
 
 def save_trained(model: nn.Module, path: Path) -> None:
-    """Write `trained_state` to ``path`` as safetensors, atomically."""
-    save_weights(trained_state(model), path)
+    """Write `trained_parameters` to ``path`` as safetensors, atomically."""
+    save_weights(trained_parameters(model), path)
 
 
 def save_weights(weights: Mapping[str, Tensor], path: Path) -> None:
@@ -187,13 +174,8 @@ def save_weights(weights: Mapping[str, Tensor], path: Path) -> None:
 
 
 def load_trained(model: nn.Module, path: Path) -> None:
-    """Load parameters that `save_trained` wrote into ``model``, which must train the same ones.
-
-    Raises:
-        StorageError: the file is missing or damaged.
-        UsageError: names or shapes differ from the trained parameters of ``model``.
-    """
-    copy_weights({name: one for name, one in model.named_parameters() if one.requires_grad}, read_weights(path), path)
+    """Load parameters that `save_trained` wrote into ``model``, which must train the same ones."""
+    copy_weights(trained_parameters(model), read_weights(path), path)
 
 
 def copy_weights(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor], path: Path) -> None:

@@ -8,10 +8,10 @@ and the embedding of a text does not depend on the padding of its batch.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +21,13 @@ from transformers.utils.hub import cached_file
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.models.checkpoints import (
+    ADDED_FILE,
+    copy_weights,
     explain_unreadable,
     load_pretrained,
+    read_description,
     read_tokenizer,
+    read_weights,
     save_added_weights,
     start_saving,
 )
@@ -42,11 +46,6 @@ class PixelSettings:
     mean: Sequence[float] = _MEAN
     deviation: Sequence[float] = _DEVIATION
     squash: bool = False
-
-    @classmethod
-    def read(cls, described: Mapping[str, Any]) -> Self:
-        """Return the settings of a JSON object with these keys."""
-        return cls(described["size"], tuple(described["mean"]), tuple(described["deviation"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +123,11 @@ class Clip(nn.Module):
         clamp_scale(self.network.logit_scale)
 
     def encode_images(self, images: Tensor) -> Tensor:
-        """Return the unit embeddings, float32 (b, d), of normalized images (b, 3, h, w).
-
-        Raises:
-            UsageError: the image size differs from the tower's.
-        """
+        """Return the unit embeddings, float32 (b, d), of normalized images (b, 3, h, w)."""
         return self.pool(self.image_states(images))
 
     def encode_texts(self, texts: Tensor) -> Tensor:
-        """Return the unit embeddings, float32 (n, d), of token ids (n, t).
-
-        Raises:
-            UsageError: the texts are longer than the model's limit.
-        """
+        """Return the unit embeddings, float32 (n, d), of token ids (n, t)."""
         pooled = self._text_states(texts)[1]
         return _normalize(self.network.text_projection(pooled))
 
@@ -228,6 +219,33 @@ class Clip(nn.Module):
         # Old configs wrongly have 2: the end token is then the highest id.
         ends: Tensor = texts if end == 2 else (texts == end).int()
         return ends.argmax(dim=1)
+
+
+Extended = TypeVar("Extended", bound=Clip)
+
+
+def load_extended(
+    kind: type[Extended], name: str, build: Callable[[Clip, Mapping[str, Any]], Extended], dtype: torch.dtype
+) -> Extended:
+    """Load a folder of a CLIP with added weights, which `Clip.save` wrote.
+
+    Args:
+        kind: class of the model.
+        name: the folder.
+        build: makes the model from the CLIP and the folder's description.
+        dtype: of the weights.
+
+    Raises:
+        StorageError: it is damaged.
+        UsageError: ``name`` is not such a folder; pass a CLIP to the constructor instead.
+    """
+    folder = Path(name)
+    described = read_description(folder)
+    if described.get("kind") != kind.kind:
+        raise UsageError(f"{name} is not a saved {kind.kind}: create one with {kind.__name__}(Clip.load({name!r}))")
+    model = build(Clip.load(name, dtype=dtype), described)
+    copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
+    return model
 
 
 def clamp_scale(logarithm: nn.Parameter) -> None:

@@ -10,16 +10,13 @@ tokens, so the map's initial scale does not matter.
 """
 
 from copy import deepcopy
-from pathlib import Path
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 from transformers import CLIPModel, CLIPTextModel
 
-from pairwright.datasets.errors import UsageError
-from pairwright.training.models.checkpoints import copy_weights, read_added_weights, read_description
-from pairwright.training.models.clip import Clip, ClipOutput
+from pairwright.training.models.clip import Clip, ClipOutput, load_extended
 from pairwright.training.models.vision_tower import vision_states
 
 
@@ -51,18 +48,8 @@ class FocalLensClip(Clip):
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
-        """Load a folder that `save` wrote.
-
-        Raises:
-            StorageError: it is damaged.
-            UsageError: ``name`` is not such a folder; pass a CLIP to the constructor instead.
-        """
-        folder = Path(name)
-        if read_description(folder).get("kind") != cls.kind:
-            raise UsageError(f"{name} is not a saved {cls.kind}: create one with FocalLensClip(Clip.load({name!r}))")
-        model = cls(Clip.load(name, dtype=dtype))
-        copy_weights(model.added_weights(), read_added_weights(folder), folder)
-        return model
+        """Load a folder that `save` wrote; see `load_extended`."""
+        return load_extended(cls, name, lambda base, _: cls(base), dtype)
 
     def encode_images(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
         """Return phi of eq. 5.1: unit embeddings, float32 (b, d), each image under its own instruction.
@@ -70,9 +57,6 @@ class FocalLensClip(Clip):
         Args:
             images: float (b, 3, h, w).
             instructions: token ids, int64 (b, t); None: no instruction token.
-
-        Raises:
-            UsageError: images or instructions do not fit the model.
         """
         return self.pool(self.image_states(images, instructions))
 

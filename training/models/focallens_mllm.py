@@ -21,10 +21,11 @@ from transformers import LlavaForConditionalGeneration
 from pairwright.datasets.errors import UsageError
 from pairwright.training.models.anyres import Grid, merge_features
 from pairwright.training.models.checkpoints import (
+    ADDED_FILE,
     copy_weights,
     load_pretrained,
-    read_added_weights,
     read_description,
+    read_weights,
     save_added_weights,
     start_saving,
 )
@@ -83,11 +84,7 @@ class FocalLensMllm(nn.Module):
 
     @classmethod
     def begin(cls, name: str, target: Clip, *, tiles: bool = False, dtype: torch.dtype = torch.float32) -> Self:
-        """Join a LLaVA of transformers, by folder or name, and a target.
-
-        Raises:
-            PairwrightError: the LLaVA cannot be read or is another model.
-        """
+        """Join a LLaVA of transformers, by folder or name, and a target."""
         llava = cast("Any", load_pretrained(LlavaForConditionalGeneration, name, dtype=dtype))
         pixels = read_pixel_settings(name, llava.config.vision_config.image_size)
         model = cls(llava, target, processor=ImageTextModel.read_processor(name), pixels=pixels)
@@ -109,7 +106,7 @@ class FocalLensMllm(nn.Module):
         target = Clip.load(str(folder / "target"), dtype=dtype)
         model = cls.begin(str(folder / "llava"), target, tiles=described["tiles"], dtype=dtype)
         model.end = described["end"]
-        copy_weights(model.added_weights(), read_added_weights(folder), folder)
+        copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
         return model
 
     @property

@@ -48,11 +48,7 @@ _TRANSPOSED = ("visual.proj", "text_projection")
 
 
 def save_openclip(model: Clip, folder: Path) -> None:
-    """Write a CLIP in OpenCLIP's layout; the config comes last.
-
-    Raises:
-        UsageError: a model that OpenCLIP's plain CLIP cannot express.
-    """
+    """Write a CLIP in OpenCLIP's layout; the config comes last."""
     config = openclip_config(model)
     folder.mkdir(parents=True, exist_ok=True)
     save_weights(openclip_weights(model.network.state_dict()), folder / "open_clip_model.safetensors")

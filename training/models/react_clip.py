@@ -6,8 +6,7 @@ dissertation does not specify the position of the blocks: six blocks give the 42
 ViT-B/32, and the authors' code puts one before each of the last six layers, as here.
 """
 
-from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +14,7 @@ from transformers import CLIPVisionConfig
 from transformers.activations import ACT2FN
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.models.checkpoints import copy_weights, read_added_weights, read_description
-from pairwright.training.models.clip import Clip
+from pairwright.training.models.clip import Clip, load_extended
 from pairwright.training.models.vision_tower import vision_states
 
 DEFAULT_BLOCKS = 6
@@ -70,28 +68,13 @@ class ReactClip(Clip):
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
-        """Load a folder that `save` wrote.
-
-        Raises:
-            StorageError: it is damaged.
-            UsageError: ``name`` is not such a folder; pass a CLIP to the constructor instead.
-        """
-        folder = Path(name)
-        described = read_description(folder)
-        if described.get("kind") != cls.kind:
-            raise UsageError(f"{name} is not a saved {cls.kind}: create one with ReactClip(Clip.load({name!r}))")
-        model = cls(Clip.load(name, dtype=dtype), described["blocks"])
-        copy_weights(model.added_weights(), read_added_weights(folder), folder)
-        return model
+        """Load a folder that `save` wrote; see `load_extended`."""
+        return load_extended(cls, name, lambda base, described: cls(base, described["blocks"]), dtype)
 
     def image_states(self, images: Tensor) -> Tensor:
         """Return the tower's last states, with gated blocks."""
         blocks = {int(number): block for number, block in self.blocks.items()}
         return vision_states(self.network.vision_model, images, blocks=blocks)
-
-    def gates(self) -> dict[int, tuple[float, float]]:
-        """Return tanh of each block's gates (attention, feed-forward), by the layer after the block."""
-        return {int(number): _open_gates(cast("GatedBlock", block)) for number, block in self.blocks.items()}
 
     def added_weights(self) -> dict[str, Tensor]:
         """Return the weights of the blocks."""
@@ -100,7 +83,3 @@ class ReactClip(Clip):
     def description(self) -> dict[str, object]:
         """Return the number of blocks."""
         return {"blocks": len(self.blocks)}
-
-
-def _open_gates(block: GatedBlock) -> tuple[float, float]:
-    return block.gate_attention.tanh().item(), block.gate_dense.tanh().item()

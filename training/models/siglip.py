@@ -42,12 +42,7 @@ class Siglip(Clip):
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
-        """Load a checkpoint by folder or name.
-
-        Raises:
-            MissingResourceError: no such checkpoint.
-            InputError: it is damaged or not a SigLIP.
-        """
+        """Load a checkpoint by folder or name."""
         network: Any = load_pretrained(SiglipModel, name, dtype=dtype)
         size = network.config.vision_config.image_size
         return cls(network, read_tokenizer(name), read_pixel_settings(name, size, mean=_HALF, deviation=_HALF))

@@ -61,9 +61,6 @@ def train_only(model: nn.Module, what: str | tuple[str, ...]) -> ParameterCounts
 
     Returns:
         Number of trained and frozen parameters.
-
-    Raises:
-        UsageError: no such key, or a pattern without a match.
     """
     if isinstance(what, str):
         require_known("no such set of trained parameters:", [what], TRAINABLE)

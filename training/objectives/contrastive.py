@@ -32,18 +32,8 @@ def negclip_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`
     """Return CLIP's loss with all hard negatives of the batch among each image's texts (ARO, section 4).
 
     From image to text, image i retrieves its caption among all captions and all negatives. From text to image only captions
-    take part, as a negative has no image.
-
-    Args:
-        images: float (b, d), rows of unit length.
-        texts: float (b, d), rows of unit length; row i belongs to image i.
-        negatives: float (b, k, d), rows of unit length; those of text i. The paper has k = 1.
-        mask: bool (b, k), False at missing negatives.
-        scale: 1 / temperature, above 0.
-        ranks: processes that hold the other rows of the batch.
-
-    Returns:
-        A 0-d tensor: the mean of both directions, in nats; ``clip_loss`` without negatives.
+    take part, as a negative has no image. ``negatives``: float (b, k, d), rows of unit length, those of text i (k is 1 in the
+    paper); ``mask``: bool (b, k), False at missing ones. All else as of `clip_loss`, which it is without negatives.
     """
     to_text, to_image, _ = paired_logits(images, texts, scale, ranks)
     extra = scaled_similarities(images, ranks.gather(zero_masked(negatives, mask)).flatten(0, 1), scale)

@@ -8,12 +8,7 @@ import torch
 from torch import Tensor
 
 from pairwright.training.objectives.distributed import ALONE, Ranks
-from pairwright.training.objectives.similarities import (
-    mask_value,
-    scaled_similarities,
-    to_full_precision,
-    zero_masked,
-)
+from pairwright.training.objectives.similarities import mask_value, scaled_similarities, to_full_precision, zero_masked
 
 
 def hard_negative_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`
@@ -21,13 +16,7 @@ def hard_negative_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_
 ) -> Tensor:
     """Return the cross entropy of the caption among itself and its hard negatives (FSC-CLIP, section 3.1, eq. 3-4).
 
-    Args:
-        images: float (b, d), rows of unit length.
-        texts: float (b, d), rows of unit length; row i belongs to image i.
-        negatives: float (b, k, d), rows of unit length; those of text i.
-        mask: bool (b, k), False at missing negatives.
-        scale: 1 / temperature, above 0.
-        ranks: processes that hold the other rows of the batch; nothing but the number of rows is gathered.
+    Arguments as of `contrastive.negclip_loss`; of other ranks only the number of rows is gathered.
 
     Returns:
         A 0-d tensor: the mean over rows with a negative, in nats; 0 without any.

@@ -22,15 +22,8 @@ def analogy_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`
     """Return the loss of images and captions retrieving their hard positives (The Hard Positive Truth, appendix D.1).
 
     The source has one positive per row. Of several, each is retrieved separately among those of other rows: other positives
-    of the row are no negatives, and their order does not matter.
-
-    Args:
-        images: float (b, d), rows of unit length.
-        texts: float (b, d), rows of unit length; row i belongs to image i.
-        positives: float (b, p, d), rows of unit length; those of text i.
-        mask: bool (b, p), False at missing positives.
-        scale: 1 / temperature, above 0.
-        ranks: processes that hold the other rows of the batch.
+    of the row are no negatives, and their order does not matter. ``positives``: float (b, p, d), rows of unit length, those of
+    text i; ``mask``: bool (b, p), False at missing ones. Other arguments as of `clip_loss`.
 
     Returns:
         A 0-d tensor: half the image's and half the caption's cross entropy, mean over positives, in nats; 0 if fewer than
@@ -48,10 +41,7 @@ def analogy_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`
 def _retrieval_loss(found: Tensor, mask: Tensor, own: Tensor) -> Tensor:
     """Return float (b, p): the negative log share of each own candidate against those of other rows.
 
-    Args:
-        found: float (b, N * p), logits of all candidates.
-        mask: bool (N, p), False at missing candidates.
-        own: int64 (b,), each row's own candidates.
+    ``found`` are the logits (b, N * p) of all candidates, ``mask`` (N, p) those that exist, ``own`` (b,) each row's own.
     """
     found, low = found.view(len(own), *mask.shape), mask_value(found)
     same = (own.unsqueeze(1) == torch.arange(len(mask), device=own.device)).unsqueeze(-1)

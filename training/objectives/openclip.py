@@ -21,7 +21,6 @@ import torch
 from torch import Tensor, nn
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.suggestions import require_known
 from pairwright.training.objectives.contrastive import negclip_loss
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.objectives.sigmoid import siglip_hn_loss
@@ -30,20 +29,10 @@ LOSSES: Final = ("negclip", "siglip-hn")
 
 
 class OpenClipLoss(nn.Module):
-    """A loss that OpenCLIP's loop can call; without negatives that of CLIP or SigLIP.
-
-    Args:
-        name: one of `LOSSES`.
-        rank: of this process.
-        world_size: number of processes.
-
-    Raises:
-        UsageError: an unknown name.
-    """
+    """A loss, of `LOSSES`, that OpenCLIP's loop can call; without negatives that of CLIP or SigLIP."""
 
     def __init__(self, name: str, rank: int = 0, world_size: int = 1) -> None:
         super().__init__()
-        require_known("no such loss:", [name], LOSSES)
         self.name, self.ranks = name, Ranks(rank, world_size)
 
     def forward(  # noqa: PLR0913 - as OpenCLIP calls it

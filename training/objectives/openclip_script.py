@@ -34,9 +34,6 @@ def main(argv: Sequence[str]) -> None:
 
     Args:
         argv: ``--loss``, ``--negatives``, and behind ``--`` OpenCLIP's arguments.
-
-    Raises:
-        UsageError: the arguments cannot work together, or OpenCLIP's pipeline is that of another version.
     """
     given = list(argv)
     at = given.index("--") if "--" in given else len(given)

@@ -42,17 +42,8 @@ def siglip_hn_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `siglip_lo
 ) -> Tensor:
     """Return the sigmoid loss with all hard negatives of the batch as texts that match no image.
 
-    Args:
-        images: float (b, d), rows of unit length.
-        texts: float (b, d), rows of unit length; row i belongs to image i.
-        negatives: float (b, k, d), rows of unit length; those of text i.
-        mask: bool (b, k), False at missing negatives.
-        scale: 1 / temperature, above 0.
-        bias: added to the scaled similarities.
-        ranks: processes that hold the other rows of the batch; only texts are gathered.
-
-    Returns:
-        A 0-d tensor in nats; ``siglip_loss`` without negatives.
+    ``negatives``: float (b, k, d), rows of unit length, those of text i; ``mask``: bool (b, k), False at missing ones. All else
+    as of `siglip_loss`, which it is without negatives.
     """
     extra = scaled_similarities(images, ranks.gather(zero_masked(negatives, mask)).flatten(0, 1), scale) + bias
     wrong = functional.softplus(extra).masked_fill(~ranks.gather(mask).flatten(), 0.0).sum(dim=1)

@@ -37,20 +37,10 @@ def mask_value(values: Tensor) -> float:
 
 
 def masked_mean(values: Tensor, counted: Tensor) -> Tensor:
-    """Return the mean of the counted values; 0, with a gradient of 0, without any.
-
-    Args:
-        values: float, any shape; finite also where not counted.
-        counted: bool, the same shape.
-    """
+    """Return the mean of the counted values, finite also elsewhere; 0, with a gradient of 0, without any."""
     return values.masked_fill(~counted, 0.0).sum() / counted.sum().clamp(min=1)
 
 
 def zero_masked(embeddings: Tensor, mask: Tensor) -> Tensor:
-    """Return the embeddings with zeros where the mask is False, also instead of NaN.
-
-    Args:
-        embeddings: float (..., d).
-        mask: bool (...).
-    """
+    """Return the embeddings, float (..., d), with zeros where the mask, bool (...), is False, also instead of NaN."""
     return embeddings.masked_fill(~mask.unsqueeze(-1), 0.0)

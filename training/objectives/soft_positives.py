@@ -36,13 +36,8 @@ def soft_positive_loss(
 ) -> Tensor:
     """Return the bidirectional loss, averaged over all positives of a row (REACT, eq. 2.5 and 2.6).
 
-    Args:
-        images: float (b, d), rows of unit length.
-        texts: float (b, d), rows of unit length.
-        positives: bool (b, b), whether image i and text j belong together. By class as in UniCL:
-            ``ids[:, None] == ids``. With several ranks (b, N), and symmetric over the whole batch.
-        scale: 1 / temperature, above 0.
-        ranks: processes that hold the other rows of the batch.
+    ``positives``: bool (b, b), whether image i and text j belong together (by class as in UniCL: ``ids[:, None] == ids``); with
+    several ranks (b, N), and symmetric over the whole batch. Other arguments as of `react_loss`.
 
     Returns:
         A 0-d tensor: the mean of both directions over rows with a positive, in nats; 0 without any.

@@ -3,6 +3,7 @@
 Equations are those of chapter 2 of Hsieh's dissertation.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -29,7 +30,9 @@ class WrittenTexts:
     counted: Tensor
 
 
-def multi_task_loss(labels: WrittenTexts, rationales: WrittenTexts, weight: float = 1.0) -> WeightedLoss:
+def multi_task_loss(
+    labels: WrittenTexts, rationales: WrittenTexts, weight: float = 1.0, totals: Sequence[Tensor | None] = (None, None)
+) -> WeightedLoss:
     """Return L_label + lambda L_rationale (section 2.3.2, eq. 2.1, 2.3 and 2.4).
 
     Args:
@@ -37,28 +40,17 @@ def multi_task_loss(labels: WrittenTexts, rationales: WrittenTexts, weight: floa
         rationales: outputs for inputs with the prefix ``[rationale]``; sizes may differ.
         weight: lambda; 1 weighs both tasks equally. The authors' code uses ``a L_label + (1 - a) L_rationale``, which is
             ``a`` times this with lambda = (1 - a) / a.
+        totals: of both tasks, see `written_loss`.
 
     Returns:
         Parts ``label`` and ``rationale``, each 0 without counted rows.
     """
-    parts = {"label": written_loss(labels), "rationale": written_loss(rationales)}
+    parts = {"label": written_loss(labels, totals[0]), "rationale": written_loss(rationales, totals[1])}
     return WeightedLoss(parts["label"] + weight * parts["rationale"], parts)
 
 
-def single_task_loss(joined: WrittenTexts) -> Tensor:
-    """Return the baseline's loss: rationale and label in one target ``[r, y]`` (section 2.4.4, eq. 2.5).
-
-    Args:
-        joined: the tokens of the rationale and then of the label.
-
-    Returns:
-        A 0-d tensor, in nats.
-    """
-    return written_loss(joined)
-
-
 def written_loss(written: WrittenTexts, total: Tensor | None = None) -> Tensor:
-    """Return the mean over examples of the cross entropy of their tokens (eq. 2.1).
+    """Return the mean over examples of the cross entropy of their tokens (eq. 2.1; of rationale and label as one text: eq. 2.5).
 
     Args:
         written: targets and logits.

@@ -14,7 +14,6 @@ from pairwright.training.recipes.sections import LoraSettings, OnlineNegativeSet
 if TYPE_CHECKING:
     from torch import nn
 
-    from pairwright.generators.online import OnlineNegatives
     from pairwright.training.loading.batches import PairBatch
     from pairwright.training.loading.pairs import PairCollator
     from pairwright.training.models.clip import Clip
@@ -32,11 +31,7 @@ class PairMethod(Method):
     """Whether the loss also compares patches and tokens."""
 
     def prepare(self, recipe: Recipe, model: str) -> PreparedMethod:
-        """Open a CLIP and freeze what is not trained.
-
-        Raises:
-            UsageError: ``model`` is of another kind; the sizes do not fit.
-        """
+        """Open a CLIP and freeze what is not trained."""
         from pairwright.training.recipes.model_options import image_options, text_options
 
         clip = self.open_model(model)
@@ -105,6 +100,29 @@ class TowerMethod(PairMethod):
         return model
 
 
+class HardNegativesMethod(PairMethod):
+    """Settings of objectives with hard negatives, of the shards or generated during training."""
+
+    negatives: int = Field(1, ge=1, description="Maximum per row; each epoch draws again.")
+    online: OnlineNegativeSettings | None = None
+
+    def collator(self, seed: int) -> PairCollator:
+        """Return the collator with hard negatives.
+
+        Raises:
+            UsageError: the pool's file is missing.
+        """
+        from pairwright.generators.online import OnlineNegatives
+        from pairwright.training.loading.pairs import PairCollator
+
+        if self.online is None:
+            return PairCollator(self.negatives)
+        if not Path(self.online.pool).is_file():
+            raise UsageError(f"method.online.pool: {self.online.pool} does not exist.")
+        types = {"types": self.online.types} if self.online.types else {}
+        return PairCollator(self.negatives, online=OnlineNegatives(self.online.pool, **types, seed=seed))
+
+
 class ClipMethod(TowerMethod):
     """Match images and captions (CLIP, section 2.3)."""
 
@@ -117,20 +135,3 @@ class ClipMethod(TowerMethod):
         from pairwright.training.objectives.contrastive import clip_loss
 
         return WeightedLoss(clip_loss(pairs.rows.images, pairs.rows.texts, pairs.scale, ranks), {})
-
-
-def online_negatives(settings: OnlineNegativeSettings | None, seed: int) -> OnlineNegatives | None:
-    """Return the generator of negatives during training; None without settings.
-
-    Raises:
-        UsageError: the pool's file is missing.
-    """
-    from pairwright.generators.online import OnlineNegatives
-
-    if settings is None:
-        return None
-    if not Path(settings.pool).is_file():
-        raise UsageError(f"method.online.pool: {settings.pool} does not exist.")
-    if settings.types:
-        return OnlineNegatives(settings.pool, settings.types, seed=seed)
-    return OnlineNegatives(settings.pool, seed=seed)

@@ -47,11 +47,7 @@ class FocalLensClipMethod(FocalLensMethod):
     kind: Literal["focallens-clip"]
 
     def prepare(self, recipe: Recipe, model: str) -> PreparedMethod:
-        """Open a CLIP, or a FocalLens-CLIP to continue with.
-
-        Raises:
-            UsageError: ``model`` is of another kind; the sizes do not fit.
-        """
+        """Open a CLIP, or a FocalLens-CLIP to continue with."""
         from pairwright.training.loading.triplets import TripletCollator
         from pairwright.training.models.clip import Clip
         from pairwright.training.models.focallens_clip import FocalLensClip
@@ -82,11 +78,7 @@ class FocalLensMllmMethod(FocalLensMethod):
     )
 
     def prepare(self, recipe: Recipe, model: str) -> PreparedMethod:
-        """Open a LLaVA and its target CLIP, or a FocalLens-MLLM to continue with.
-
-        Raises:
-            UsageError: ``model`` is of another kind; a target is missing, or given although the model has one.
-        """
+        """Open a LLaVA and its target CLIP, or a FocalLens-MLLM to continue with."""
         from pairwright.training.loading.tokenization import TextOptions
         from pairwright.training.loading.triplets import TripletCollator
         from pairwright.training.models.trainable_parameters import train_only
@@ -130,15 +122,14 @@ def _hash_texts(texts: Tensor, mask: Tensor) -> Tensor:
 def _open_model(model: str, target: str) -> FocalLensMllm:
     from pairwright.training.models.clip import Clip
     from pairwright.training.models.focallens_mllm import FocalLensMllm
-    from pairwright.training.models.generative import ImageTextModel
     from pairwright.training.models.registry import model_kind
 
     kind = model_kind(model)
-    if kind == FocalLensMllm.kind:
+    if kind == "focallens-mllm":
         if target:
             raise UsageError(f"{model} is a FocalLens-MLLM with its own target: remove method.target.")
         return FocalLensMllm.load(model)
-    if kind != ImageTextModel.kind:
+    if kind != "image-text":
         raise UsageError(
             f"{model} is of kind {kind}; this recipe requires a LLaVA, as trained by "
             "llava-align and llava-instruct, or a focallens-mllm."

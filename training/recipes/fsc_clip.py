@@ -6,33 +6,24 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from pairwright.training.recipes.clip import TowerMethod, online_negatives
-from pairwright.training.recipes.sections import OnlineNegativeSettings
+from pairwright.training.recipes.clip import HardNegativesMethod, TowerMethod
 
 if TYPE_CHECKING:
-    from pairwright.training.loading.pairs import PairCollator
     from pairwright.training.objectives.batch_embeddings import WeightedLoss
     from pairwright.training.objectives.distributed import Ranks
     from pairwright.training.recipes.pair_embeddings import PairEmbeddings
 
 
-class FscClipMethod(TowerMethod):
+class FscClipMethod(HardNegativesMethod, TowerMethod):
     """CLIP with global and local hard-negative losses, focal and with smoothed labels (section 3.4, eq. 11)."""
 
     kind: Literal["fsc-clip"]
     local_features: ClassVar[bool] = True
     negatives: int = Field(3, ge=1, description="Maximum per row.")
-    online: OnlineNegativeSettings | None = None
     whole_weight: float = Field(0.5, ge=0, description="lambda_g, of the loss over whole texts.")
     local_weight: float = Field(0.2, ge=0, description="lambda_l, of the loss over tokens.")
     focal: float = Field(2.0, ge=0, description="gamma, eq. 9.")
     smoothing: float = Field(0.02, ge=0, le=1, description="beta, eq. 10.")
-
-    def collator(self, seed: int) -> PairCollator:
-        """Return the collator with hard negatives, of the shards or generated."""
-        from pairwright.training.loading.pairs import PairCollator
-
-        return PairCollator(self.negatives, online=online_negatives(self.online, seed))
 
     def compare(self, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
         """Return the weighted sum of the three losses."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pairwright.training.recipes.sections import RecipeSection
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     from pairwright.training.loading.collation import Collator
     from pairwright.training.loading.image_transforms import ImageOptions
@@ -72,14 +72,3 @@ class Method(RecipeSection):
     def finish(self, model: nn.Module) -> nn.Module:
         """Return the model to save at the end of a run; may change ``model``."""
         return model
-
-
-def rank_weighted_mean(value: Tensor, counted: Tensor, ranks: Ranks) -> Tensor:
-    """Return this rank's mean, weighted so that the mean over ranks is the mean over all counted items.
-
-    Args:
-        value: 0-d, the mean over the counted items of this rank.
-        counted: 0-d, their number.
-        ranks: all processes.
-    """
-    return value if ranks.count == 1 else value * counted * ranks.count / ranks.total(counted).clamp(min=1)

@@ -12,11 +12,7 @@ from pairwright.training.recipes.schema import Recipe
 
 
 def text_options(clip: Clip, model: str, recipe: Recipe) -> TextOptions:
-    """Return the tokenization for a CLIP, by its own tokenizer.
-
-    Raises:
-        UsageError: more tokens than the model reads.
-    """
+    """Return the tokenization for a CLIP, by its own tokenizer."""
     most = recipe.batches.max_tokens or clip.context
     check_model_limits(clip.network.config, size=clip.pixels.size, max_tokens=most)
     return TextOptions(model, most, recipe.compile)

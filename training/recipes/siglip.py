@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from pairwright.training.recipes.clip import PairMethod, online_negatives
-from pairwright.training.recipes.sections import OnlineNegativeSettings
+from pairwright.training.recipes.clip import HardNegativesMethod, PairMethod
 
 if TYPE_CHECKING:
-    from pairwright.training.loading.pairs import PairCollator
     from pairwright.training.models.clip import Clip
     from pairwright.training.objectives.batch_embeddings import WeightedLoss
     from pairwright.training.objectives.distributed import Ranks
@@ -48,18 +46,10 @@ class SiglipMethod(SiglipTowerMethod):
         return WeightedLoss(siglip_loss(pairs.rows.images, pairs.rows.texts, pairs.scale, pairs.bias, ranks), {})
 
 
-class SiglipHnMethod(SiglipTowerMethod):
+class SiglipHnMethod(HardNegativesMethod, SiglipTowerMethod):
     """SigLIP with the hard negatives of all rows as texts that match no image."""
 
     kind: Literal["siglip-hn"]
-    negatives: int = Field(1, ge=1, description="Maximum per row; each epoch draws again.")
-    online: OnlineNegativeSettings | None = None
-
-    def collator(self, seed: int) -> PairCollator:
-        """Return the collator with hard negatives, of the shards or generated."""
-        from pairwright.training.loading.pairs import PairCollator
-
-        return PairCollator(self.negatives, online=online_negatives(self.online, seed))
 
     def compare(self, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
         """Return the sigmoid loss with hard negatives."""

@@ -37,7 +37,7 @@ def test_an_even_epoch_sees_every_sample_exactly_once_in_batches_of_one_size_or_
 
 
 @given(sizes, st.integers(1, 7), st.integers(1, 4), st.integers(0, 20))
-def test_a_repeating_epoch_has_full_batches_and_counts_repeated_samples(
+def test_a_repeating_epoch_has_full_batches_and_repeats_less_than_a_step(
     counts: tuple[int, ...], batch: int, ranks: int, window: int
 ) -> None:
     if sum(counts) < batch * ranks:  # a sample would come twice in one batch
@@ -46,7 +46,7 @@ def test_a_repeating_epoch_has_full_batches_and_counts_repeated_samples(
         return
     order = SampleOrder(counts, batch, ranks, seed=3, window=window, ends="repeat")
     numbers = flat(seen(order))
-    assert len(numbers) == order.steps * batch * ranks == sum(counts) + order.repeated
+    assert sum(counts) <= len(numbers) == order.steps * batch * ranks < sum(counts) + batch * ranks
     assert set(numbers) == set(range(sum(counts)))
     steps = [flat([step]) for step in seen(order)]
     assert all(len(set(step)) == len(step) for step in steps)
@@ -54,7 +54,7 @@ def test_a_repeating_epoch_has_full_batches_and_counts_repeated_samples(
 
 
 @given(sizes, st.integers(1, 7), st.integers(1, 4))
-def test_a_dropping_epoch_has_full_batches_without_repeats_and_counts_skipped_samples(
+def test_a_dropping_epoch_has_full_batches_without_repeats_and_skips_less_than_a_step(
     counts: tuple[int, ...], batch: int, ranks: int
 ) -> None:
     if sum(counts) < batch * ranks:
@@ -63,8 +63,7 @@ def test_a_dropping_epoch_has_full_batches_without_repeats_and_counts_skipped_sa
         return
     order = SampleOrder(counts, batch, ranks, seed=3, ends="drop")
     numbers = flat(seen(order))
-    assert len(set(numbers)) == len(numbers) == sum(counts) - order.left_out
-    assert order.left_out < batch * ranks
+    assert len(set(numbers)) == len(numbers) == sum(counts) // (batch * ranks) * batch * ranks
 
 
 @given(sizes, st.integers(1, 5), st.sampled_from(["even", "repeat", "drop"]))

@@ -15,7 +15,6 @@ from pairwright.training.models.anyres import (  # noqa: E402
     fit_size,
     merge_features,
     split_image,
-    token_count,
 )
 
 sides = st.integers(1, 3000)
@@ -106,11 +105,11 @@ def test_features_are_read_row_by_row_across_the_tiles(rows: int, columns: int, 
 
 def test_an_image_takes_the_tokens_of_its_tiles_and_of_the_whole() -> None:
     """CLIP ViT-L/14 at 336 pixels has 576 patches: 2880 tokens for a square, as LLaVA-NeXT."""
-    assert token_count(1000, 1000, 336, 576) == 2880
+    assert (1 + choose_grid(1000, 1000, 336).tiles) * 576 == 2880
     image = torch.zeros(3, 20, 50)
     grid = choose_grid(50, 20, 8)
     features = torch.zeros(len(split_image(image, 8)), 4, 2)
-    assert len(merge_features(features, grid)) == token_count(50, 20, 8, 4)
+    assert len(merge_features(features, grid)) == (1 + grid.tiles) * 4
 
 
 def test_what_cannot_be_cut_or_merged_is_refused() -> None:

@@ -21,17 +21,10 @@ from pairwright.training.objectives.contrastive import clip_loss  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 
 
-@pytest.mark.parametrize("layer", [-4, -3, -2, -1, 0, 1, 3])
-def test_the_tower_s_states_are_those_of_transformers_after_each_layer(layer: int) -> None:
+def test_the_tower_s_states_are_those_of_transformers() -> None:
     tower, images = tiny_models.vision(), tiny_models.images()
     expected = tower(images, output_hidden_states=True).hidden_states
-    assert torch.equal(vision_states(tower, images, layer=layer), expected[layer])
-
-
-@pytest.mark.parametrize("layer", [-5, 4])
-def test_a_layer_that_is_not_there_is_refused(layer: int) -> None:
-    with pytest.raises(UsageError, match="from -4 to 3"):
-        vision_states(tiny_models.vision(), tiny_models.images(), layer=layer)
+    assert torch.equal(vision_states(tower, images), expected[-1])
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3])
@@ -45,13 +38,12 @@ def test_with_gates_shut_the_first_forward_pass_is_the_frozen_model_s_to_the_las
 
 def test_blocks_are_before_the_last_layers_and_open_gates_change_images_but_no_text() -> None:
     model, images, (texts, _) = ReactClip(tiny_models.clip(), 2), tiny_models.images(), tiny_models.texts()
-    assert list(model.gates().items()) == [(1, (0.0, 0.0)), (2, (0.0, 0.0))]
+    assert list(model.blocks) == ["1", "2"]
     before = model(images, texts)
     block = model.blocks["1"]
     assert isinstance(block, GatedBlock)
     block.gate_dense.data.fill_(0.5)
     after = model(images, texts)
-    assert model.gates()[1] == pytest.approx((0.0, 0.46211716))
     assert not torch.allclose(before.images, after.images, atol=1e-4)
     assert torch.equal(before.texts, after.texts)
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn  # noqa: E402
 
 from pairwright.datasets.errors import StorageError, UsageError  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import interpolate  # noqa: E402
-from pairwright.training.models.checkpoints import load_trained, save_trained, trained_state  # noqa: E402
+from pairwright.training.models.checkpoints import load_trained, save_trained, trained_parameters  # noqa: E402
 from pairwright.training.models.generative import EncoderDecoder  # noqa: E402
 from pairwright.training.models.lora import add_lora, merge_lora  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
@@ -129,8 +129,8 @@ def test_what_is_trained_can_be_kept_alone_and_put_into_the_same_model(tmp_path:
     again = ReactClip(tiny_models.clip(), 1)
     train_only(again, "react")
     load_trained(again, path)
-    for name, one in trained_state(model).items():
-        assert torch.equal(one, trained_state(again)[name])
+    for name, one in trained_parameters(model).items():
+        assert torch.equal(one, trained_parameters(again)[name])
     images = tiny_models.images()
     assert torch.equal(model.encode_images(images), again.encode_images(images))
     other = ReactClip(tiny_models.clip(), 2)
@@ -162,14 +162,12 @@ def test_shares_0_and_1_are_the_models_themselves(dtype: Any) -> None:
         assert all(found[name].dtype == one.dtype for name, one in end.items())
 
 
-def test_other_models_and_shares_out_of_range_are_not_interpolated() -> None:
+def test_other_models_are_not_interpolated() -> None:
     weights = {"w": torch.zeros(2)}
     with pytest.raises(UsageError, match=r"w is \(2,\) before and \(3,\) after"):
         interpolate(weights, {"w": torch.zeros(3)}, 0.5)
     with pytest.raises(UsageError, match="v is None before"):
         interpolate(weights, {**weights, "v": torch.zeros(1)}, 0.5)
-    with pytest.raises(UsageError, match="from 0 to 1"):
-        interpolate(weights, weights, 1.5)
 
 
 def test_a_saved_student_answers_the_same(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def cases() -> dict[str, Case]:
     from pairwright.training.objectives.hard_positives import analogy_loss, hp_hn_loss
     from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
     from pairwright.training.objectives.soft_positives import react_loss, soft_positive_loss
-    from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss, single_task_loss
+    from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss, written_loss
 
     pair = ("images", "texts")
     wrong = (*pair, "negatives", "negatives_mask")
@@ -50,7 +50,7 @@ def cases() -> dict[str, Case]:
         return multi_task_loss(WrittenTexts(*given[:3]), WrittenTexts(*given[3:])).loss
 
     def one_task(*given: Any) -> Any:
-        return single_task_loss(WrittenTexts(*given))
+        return written_loss(WrittenTexts(*given))
 
     def scaled(objective: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *given, scale: objective(*given, scale)

@@ -62,7 +62,7 @@ def test_without_any_rationale_it_is_standard_finetuning() -> None:
 
 
 def test_one_task_spreads_its_weight_over_rationale_and_label() -> None:
-    from pairwright.training.objectives.step_by_step import WrittenTexts, single_task_loss, written_loss
+    from pairwright.training.objectives.step_by_step import WrittenTexts, written_loss
 
     rationale, label = written(2, [6, 6]), written(3, [2, 2])
     pairs = zip(
@@ -71,7 +71,7 @@ def test_one_task_spreads_its_weight_over_rationale_and_label() -> None:
         strict=True,
     )
     joined = WrittenTexts(*(torch.cat(pair, dim=1) for pair in pairs))
-    loss = single_task_loss(joined).item()
+    loss = written_loss(joined).item()
     assert loss == pytest.approx(literal(joined))
     assert loss == pytest.approx((6 * written_loss(rationale).item() + 2 * written_loss(label).item()) / 8)
 
