@@ -25,21 +25,13 @@ from pairwright.training.recipes.pair_embeddings import PairEmbeddings, join_row
 
 @dataclass(frozen=True, slots=True)
 class GradientCache:
-    """Backward pass of a pair objective in parts.
+    """Backward pass of a pair objective in parts."""
 
-    Attributes:
-        method: the objective.
-        model: possibly wrapped for several processes.
-        accelerator: of accelerate.
-        ranks: all processes, which may have different numbers of parts.
-        rows: of a part.
-    """
-
-    method: PairMethod
-    model: nn.Module
-    accelerator: Any
-    ranks: Ranks
-    rows: int
+    method: PairMethod  # the objective
+    model: nn.Module  # possibly wrapped for several processes
+    accelerator: Any  # of accelerate
+    ranks: Ranks  # all processes, which may have different numbers of parts
+    rows: int  # of a part
 
     def backward(self, batch: PairBatch, seed: int) -> WeightedLoss:
         """Add the gradients of the batch's loss to the parameters, and return the loss.

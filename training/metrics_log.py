@@ -23,31 +23,18 @@ _LEADING_COLUMNS = ("step", "epoch", "loss", "validation", "lr", "gradient", "sc
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A row of the log.
+    """A row of the log."""
 
-    Attributes:
-        step: steps done.
-        epoch: epochs done, with the fraction of the current one.
-        loss: mean since the previous row.
-        parts: unweighted parts of the loss by name; means.
-        lr: learning rate of the last step.
-        gradient: mean gradient norm before clipping.
-        scale: 1 / temperature; None for models without one.
-        samples_per_second: over all processes.
-        waiting: share of the time spent waiting for data, 0-1.
-        validation: mean loss on validation data, in rows that have one.
-    """
-
-    step: int
-    epoch: float
-    loss: float
-    lr: float
-    gradient: float
-    samples_per_second: float
-    waiting: float
-    scale: float | None = None
-    validation: float | None = None
-    parts: dict[str, float] = field(default_factory=dict)
+    step: int  # steps done
+    epoch: float  # epochs done, with the fraction of the current one
+    loss: float  # mean since the previous row
+    lr: float  # learning rate of the last step
+    gradient: float  # mean gradient norm before clipping
+    samples_per_second: float  # over all processes
+    waiting: float  # share of the time spent waiting for data, 0-1
+    scale: float | None = None  # 1 / temperature; None for models without one
+    validation: float | None = None  # mean loss on validation data, in rows that have one
+    parts: dict[str, float] = field(default_factory=dict)  # unweighted parts of the loss by name; means
 
     def values(self) -> dict[str, float | None]:
         """Return the values by column name, parts last."""

@@ -44,46 +44,27 @@ _STATE, _WEIGHTS, _OPTIMIZER, _AVERAGE = "state.json", "trained.safetensors", "o
 
 @dataclass(slots=True)
 class TrainingProgress:
-    """Progress of a run.
+    """Progress of a run."""
 
-    Attributes:
-        step: steps done.
-        loader: position of the next batch.
-        cut: truncated texts so far.
-        skipped: unusable samples so far: reason and detail by shard and key.
-        loss: of the last log row.
-        best: lowest validation loss; None before the first validation.
-        waited: validations since then.
-        seconds: training time over all resumed parts.
-        ended: why the run ended; empty while it runs.
-    """
-
-    step: int = 0
-    loader: LoaderState | None = None
-    cut: int = 0
-    skipped: dict[str, str] = field(default_factory=dict)
-    loss: float = 0.0
-    best: float | None = None
-    waited: int = 0
-    seconds: float = 0.0
-    ended: str = ""
+    step: int = 0  # steps done
+    loader: LoaderState | None = None  # position of the next batch
+    cut: int = 0  # truncated texts so far
+    skipped: dict[str, str] = field(default_factory=dict)  # unusable samples so far: reason and detail by shard and key
+    loss: float = 0.0  # of the last log row
+    best: float | None = None  # lowest validation loss; None before the first validation
+    waited: int = 0  # validations since then
+    seconds: float = 0.0  # training time over all resumed parts
+    ended: str = ""  # why the run ended; empty while it runs
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """Objects that a checkpoint restores.
+    """Objects that a checkpoint restores."""
 
-    Attributes:
-        model: not wrapped.
-        optimizer: of its trained parameters.
-        scaler: gradient scaler under fp16; None otherwise.
-        average: averaged weights by parameter name; empty without ema.
-    """
-
-    model: nn.Module
-    optimizer: Any
-    scaler: Any = None
-    average: Mapping[str, Tensor] = field(default_factory=dict)
+    model: nn.Module  # not wrapped
+    optimizer: Any  # of its trained parameters
+    scaler: Any = None  # gradient scaler under fp16; None otherwise
+    average: Mapping[str, Tensor] = field(default_factory=dict)  # averaged weights by parameter name; empty without ema
 
 
 def save_checkpoint(out: Path, state: RunState, progress: TrainingProgress) -> Path:

@@ -22,32 +22,20 @@ _CHANGEABLE = {("batches", "workers"), ("log_every",), ("save_every",), ("save_o
 
 @dataclass(frozen=True)
 class Run(Generic[R]):
-    """A training run: settings, data, initial model and run folder.
+    """A training run: settings, data, initial model and run folder."""
 
-    Attributes:
-        recipe: settings.
-        data: shards, see `ShardLoader`; for step-by-step also a ``.jsonl`` of rationale rows.
-        model: initial checkpoint: a folder (also of a run) or a name.
-        out: run folder (`run_checkpoints.py`, `finetuning/run.py`).
-        validation: shards for early stop and for evaluation during finetuning; empty: none.
-        resume: resume the run in ``out``.
-        on_error: for broken samples and samples without image or caption: ``skip`` skips and counts them, ``stop`` ends the
-            run.
-        report_to: names of `reporters.REPORTERS`, which get the log rows too.
-        on_row: called with each log row of our own loop.
-        on_message: called with notes on the data before the first step (skipped samples, missing texts, smaller batches),
-            with the first few samples skipped during training, and with the log rows of a finetuning run.
-    """
-
-    recipe: R
-    data: str
-    model: str
-    out: Path
-    validation: str = ""
-    resume: bool = False
+    recipe: R  # settings
+    data: str  # shards, see `ShardLoader`; for step-by-step also a ``.jsonl`` of rationale rows
+    model: str  # initial checkpoint: a folder (also of a run) or a name
+    out: Path  # run folder (`run_checkpoints.py`, `finetuning/run.py`)
+    validation: str = ""  # shards for early stop and for evaluation during finetuning; empty: none
+    resume: bool = False  # resume the run in ``out``
+    # For broken samples and samples without image or caption: ``skip`` skips and counts them, ``stop`` ends the run
     on_error: OnError = "skip"
-    report_to: tuple[str, ...] = ()
-    on_row: Callable[[LogRow], None] = field(default=lambda _: None)
+    report_to: tuple[str, ...] = ()  # names of `reporters.REPORTERS`, which get the log rows too
+    on_row: Callable[[LogRow], None] = field(default=lambda _: None)  # called with each log row of our own loop
+    # Called with notes on the data before the first step (skipped samples, missing texts, smaller batches), with the
+    # first few samples skipped during training, and with the log rows of a finetuning run
     on_message: Callable[[str], None] = field(default=lambda _: None)
 
 

@@ -23,21 +23,13 @@ _TEXTS = ("hard_negatives", "hard_positives", "conversations", "rationales")
 
 @dataclass(frozen=True, slots=True)
 class TinyClipResult:
-    """A written model.
+    """A written model."""
 
-    Attributes:
-        model: its folder.
-        parameters: number of weights.
-        words: vocabulary size, including four special tokens.
-        image: image side in pixels.
-        context: tokens per text, including start and end token.
-    """
-
-    model: str
-    parameters: int
-    words: int
-    image: int
-    context: int
+    model: str  # its folder
+    parameters: int  # number of weights
+    words: int  # vocabulary size, including four special tokens
+    image: int  # image side in pixels
+    context: int  # tokens per text, including start and end token
 
 
 def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:

@@ -58,43 +58,24 @@ TrainingRun = Run[Recipe]
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """Result of a run, written to ``OUT/report.json``.
+    """Result of a run, written to ``OUT/report.json``."""
 
-    Attributes:
-        model: folder of the trained model.
-        steps: total.
-        epochs: total.
-        loss: of the last log row.
-        best: lowest validation loss, whose weights the model has; None without early stop.
-        ended: ``done`` or ``early stop``.
-        trained: number of trained parameters.
-        frozen: number of frozen parameters.
-        unit: what ``samples`` counts: samples or conversations.
-        samples: per epoch.
-        left_out: samples that the recipe cannot use, by reason.
-        skipped: samples found broken during training, by reason; ``OUT/skipped.jsonl`` lists them.
-        lacking: used samples that lack some kind of text, by reason.
-        cut: texts truncated to the model's limit, over all epochs.
-        seconds: training time.
-        main: whether this is the process that writes.
-    """
-
-    model: str
-    steps: int
-    epochs: float
-    loss: float
-    best: float | None
-    ended: str
-    trained: int
-    frozen: int
-    unit: str
-    samples: int
-    left_out: dict[str, int]
-    skipped: dict[str, int]
-    lacking: dict[str, int]
-    cut: int
-    seconds: float
-    main: bool = True
+    model: str  # folder of the trained model
+    steps: int  # total
+    epochs: float  # total
+    loss: float  # of the last log row
+    best: float | None  # lowest validation loss, whose weights the model has; None without early stop
+    ended: str  # ``done`` or ``early stop``
+    trained: int  # number of trained parameters
+    frozen: int  # number of frozen parameters
+    unit: str  # what ``samples`` counts: samples or conversations
+    samples: int  # per epoch
+    left_out: dict[str, int]  # samples that the recipe cannot use, by reason
+    skipped: dict[str, int]  # samples found broken during training, by reason; ``OUT/skipped.jsonl`` lists them
+    lacking: dict[str, int]  # used samples that lack some kind of text, by reason
+    cut: int  # texts truncated to the model's limit, over all epochs
+    seconds: float  # training time
+    main: bool = True  # whether this is the process that writes
 
 
 def train(run: TrainingRun) -> TrainingReport:

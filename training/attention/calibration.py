@@ -24,21 +24,16 @@ _EPSILON = 1e-30  # lower bound, so that underflowed attention has a logarithm
 class Calibration:
     """Calibration settings.
 
-    Attributes:
-        form: model of attention, linear (eq. 3.2) or log-linear (eq. B.1).
-        temperature: t of eq. 3.5, above 0; None: 5e-5 (appendix B.2), or 1 for the log-linear form, whose relevance is a
-            logarithm and for which the source has no t: shares are then proportional to attention over bias.
-        dummy: document for measuring bias; empty: a neutral one of the length of the prompt's documents.
-        first_layer: first layer with rescaled attention; None: the last half of the layers.
-
     Raises:
         UsageError: a temperature that is not above 0.
     """
 
-    form: Form = "linear"
+    form: Form = "linear"  # model of attention, linear (eq. 3.2) or log-linear (eq. B.1).
+    # T of eq. 3.5, above 0; None: 5e-5 (appendix B.2), or 1 for the log-linear form, whose relevance is a logarithm and
+    # for which the source has no t: shares are then proportional to attention over bias.
     temperature: float | None = None
-    dummy: str = ""
-    first_layer: int | None = None
+    dummy: str = ""  # document for measuring bias; empty: a neutral one of the length of the prompt's documents
+    first_layer: int | None = None  # first layer with rescaled attention; None: the last half of the layers
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not self.temperature > 0:

@@ -30,22 +30,15 @@ from pairwright.training.attention.prompts import (
 
 @dataclass
 class DocumentDecoder:
-    """A decoder and its tokenizer.
+    """A decoder and its tokenizer."""
 
-    Attributes:
-        model: in evaluation mode, on its device.
-        tokenizer: a fast one.
-        batch: prompts per batch.
-        fix: advice in the error for a prompt longer than the model's limit.
-        writer: returns the prompt of a question and documents.
-        passes: forward passes over whole prompts so far, one per prompt, without those of answers.
-    """
-
-    model: PreTrainedModel
-    tokenizer: Any
-    batch: int = 8
-    fix: str = "Give fewer documents."
+    model: PreTrainedModel  # in evaluation mode, on its device
+    tokenizer: Any  # a fast one
+    batch: int = 8  # prompts per batch
+    fix: str = "Give fewer documents."  # advice in the error for a prompt longer than the model's limit
+    # Returns the prompt of a question and documents
     writer: Callable[[str, Sequence[str]], DocumentPrompt] = question_prompt
+    # Forward passes over whole prompts so far, one per prompt, without those of answers
     passes: int = field(default=0, init=False)
 
     def prompt(self, question: str, documents: Sequence[str]) -> DocumentPrompt:

@@ -44,16 +44,13 @@ _MASKED = -1e4  # log attention below this means that a token was masked
 class DocumentLayout:
     """Token positions of the documents of a prompt.
 
-    Attributes:
-        spans: token range ``[first, end)`` of each document, from 0; in order, disjoint, not empty.
-        length: tokens of the whole prompt without padding.
-
     Raises:
         UsageError: invalid ranges.
     """
 
+    # Token range ``[first, end)`` of each document, from 0; in order, disjoint, not empty
     spans: tuple[tuple[int, int], ...]
-    length: int
+    length: int  # tokens of the whole prompt without padding
 
     def __post_init__(self) -> None:
         ends = [0, *(place for span in self.spans for place in span), self.length]
@@ -72,15 +69,11 @@ class DocumentLayout:
 
 @dataclass
 class RecordedAttention:
-    """Attention of the queries that predict the next token, in the latest forward pass.
+    """Attention of the queries that predict the next token, in the latest forward pass."""
 
-    Attributes:
-        layouts: one per row of the batch.
-        masses: by layer, float32 (batch, heads, documents): attention summed over a document's tokens; 0 after the last
-            document of a row.
-    """
-
-    layouts: Sequence[DocumentLayout]
+    layouts: Sequence[DocumentLayout]  # one per row of the batch
+    # By layer, float32 (batch, heads, documents): attention summed over a document's tokens; 0 after the last document
+    # of a row
     masses: dict[int, Tensor] = field(default_factory=dict)
 
     def attention(self, first_layer: int = 0) -> Tensor:

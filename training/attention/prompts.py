@@ -24,17 +24,11 @@ _FILLER = (
 
 @dataclass(frozen=True, slots=True)
 class DocumentPrompt:
-    """A text with documents.
+    """A text with documents."""
 
-    Attributes:
-        text: full prompt.
-        spans: character range ``[start, end)`` of each document; in order, disjoint.
-        marks: whether the tokenizer adds start and end token; a chat template has its own.
-    """
-
-    text: str
-    spans: tuple[tuple[int, int], ...]
-    marks: bool = True
+    text: str  # full prompt
+    spans: tuple[tuple[int, int], ...]  # character range ``[start, end)`` of each document; in order, disjoint
+    marks: bool = True  # whether the tokenizer adds start and end token; a chat template has its own
 
     @property
     def documents(self) -> list[str]:
@@ -88,15 +82,10 @@ def dummy_document(documents: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """A tokenized prompt.
+    """A tokenized prompt."""
 
-    Attributes:
-        ids: token ids.
-        layout: token ranges of the documents.
-    """
-
-    ids: tuple[int, ...]
-    layout: DocumentLayout
+    ids: tuple[int, ...]  # token ids
+    layout: DocumentLayout  # token ranges of the documents
 
 
 def tokenize_prompt(prompt: DocumentPrompt, tokenizer: Any) -> PromptTokens:

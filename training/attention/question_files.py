@@ -26,19 +26,12 @@ PASSAGE_KEYS = ("context", "wiki", "document", "text")
 
 @dataclass(frozen=True, slots=True)
 class MultiDocumentQuestion:
-    """A question with its documents.
+    """A question with its documents."""
 
-    Attributes:
-        text: the question.
-        answers: acceptable answers.
-        gold: the document with the answer.
-        distractors: documents without it, in order.
-    """
-
-    text: str
-    answers: tuple[str, ...]
-    gold: str
-    distractors: tuple[str, ...]
+    text: str  # the question
+    answers: tuple[str, ...]  # acceptable answers
+    gold: str  # the document with the answer
+    distractors: tuple[str, ...]  # documents without it, in order
 
     def documents(self, count: int, position: int) -> list[str]:
         """Return ``count`` documents, the gold one at ``position``, from 0."""

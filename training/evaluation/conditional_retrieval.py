@@ -36,19 +36,12 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A criterion for similar images.
+    """A criterion for similar images."""
 
-    Attributes:
-        name: of the label column, or several joined by ``+``, or ``rgb``.
-        instruction: given to the model.
-        labels: one per image; empty for ``rgb``.
-        colours: float64 (n, 3), 0-255, for ``rgb``; else None.
-    """
-
-    name: str
-    instruction: str
-    labels: tuple[str, ...]
-    colours: Numbers | None = None
+    name: str  # of the label column, or several joined by ``+``, or ``rgb``
+    instruction: str  # given to the model
+    labels: tuple[str, ...]  # one per image; empty for ``rgb``
+    colours: Numbers | None = None  # float64 (n, 3), 0-255, for ``rgb``; else None
 
 
 @dataclass(frozen=True, slots=True)

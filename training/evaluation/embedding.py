@@ -31,17 +31,11 @@ _INSTRUCTION_TOKENS = 512  # far below a language model's own limit
 
 @dataclass
 class Embedder:
-    """Embeds images and texts with one model.
+    """Embeds images and texts with one model."""
 
-    Attributes:
-        subject: the model.
-        batch: images or texts per batch.
-        cut: truncated texts so far.
-    """
-
-    subject: OpenedModel
-    batch: int = 64
-    cut: int = field(default=0, init=False)
+    subject: OpenedModel  # the model
+    batch: int = 64  # images or texts per batch
+    cut: int = field(default=0, init=False)  # truncated texts so far
 
     @property
     def device(self) -> torch.device:

@@ -32,32 +32,20 @@ _GATES = ("gate_attention", "gate_dense")
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """Name, folder and kind of a model.
+    """Name, folder and kind of a model."""
 
-    Attributes:
-        name: as the user named it.
-        folder: of its weights; equal to the name except for a run.
-        kind: see `models.registry`; `ENCODER_KIND` for one that is opened as an encoder.
-    """
-
-    name: str
-    folder: str
-    kind: str
+    name: str  # as the user named it
+    folder: str  # of its weights; equal to the name except for a run
+    kind: str  # see `models.registry`; `ENCODER_KIND` for one that is opened as an encoder
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """A model in evaluation mode on its device.
+    """A model in evaluation mode on its device."""
 
-    Attributes:
-        named: its name and kind.
-        model: with its weights.
-        share: of the trained weights (WiSE-FT); None without interpolation.
-    """
-
-    named: NamedModel
-    model: Model | ClipEncoder
-    share: float | None = None
+    named: NamedModel  # its name and kind
+    model: Model | ClipEncoder  # with its weights
+    share: float | None = None  # of the trained weights (WiSE-FT); None without interpolation
 
 
 @dataclass(frozen=True, slots=True)

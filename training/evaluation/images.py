@@ -54,15 +54,10 @@ def image_sizes(images: Sequence[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ImageBatch:
-    """Images as a tower reads them.
+    """Images as a tower reads them."""
 
-    Attributes:
-        pixels: float32 (n, 3, side, side), normalized; with tiles all parts, one image after the other.
-        grids: one per image; None without tiles.
-    """
-
-    pixels: Tensor
-    grids: list[Grid] | None = None
+    pixels: Tensor  # float32 (n, 3, side, side), normalized; with tiles all parts, one image after the other
+    grids: list[Grid] | None = None  # one per image; None without tiles
 
     def __len__(self) -> int:
         """Return the number of images."""

@@ -46,27 +46,16 @@ _SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
 
 @dataclass(frozen=True)
 class MultiDocumentPlan:
-    """Settings of an evaluation.
+    """Settings of an evaluation."""
 
-    Attributes:
-        documents: K.
-        places: positions of the gold document, from 0.
-        treatments: to measure.
-        rankings: for Recall@3.
-        conditions: whether to test the model of attention (tables 3.2 and B.1).
-        longest: maximum tokens per answer.
-        calibration: of attention.
-        seed: of the drawn pairs.
-    """
-
-    documents: int
-    places: tuple[int, ...]
-    treatments: tuple[Treatment, ...] = DEFAULT_TREATMENTS
-    rankings: tuple[Ranking, ...] = RANKINGS
-    conditions: bool = True
-    longest: int = 100
-    calibration: Calibration = field(default_factory=Calibration)
-    seed: int = 0
+    documents: int  # K
+    places: tuple[int, ...]  # positions of the gold document, from 0
+    treatments: tuple[Treatment, ...] = DEFAULT_TREATMENTS  # to measure
+    rankings: tuple[Ranking, ...] = RANKINGS  # for Recall@3
+    conditions: bool = True  # whether to test the model of attention (tables 3.2 and B.1)
+    longest: int = 100  # maximum tokens per answer
+    calibration: Calibration = field(default_factory=Calibration)  # of attention
+    seed: int = 0  # of the drawn pairs
 
 
 def evaluate_multi_document(

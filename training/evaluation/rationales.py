@@ -30,19 +30,12 @@ _NO_ROWS = "no_rationales"
 
 @dataclass(frozen=True, slots=True)
 class StudentTask:
-    """A text to be generated.
+    """A text to be generated."""
 
-    Attributes:
-        task: such as ``nli``.
-        objective: label, rationale or both.
-        input: with its prefix.
-        output: expected text.
-    """
-
-    task: str
-    objective: str
-    input: str
-    output: str
+    task: str  # such as ``nli``
+    objective: str  # label, rationale or both
+    input: str  # with its prefix
+    output: str  # expected text
 
 
 @dataclass(frozen=True, slots=True)

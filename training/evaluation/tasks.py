@@ -44,39 +44,22 @@ TaskFunction = Callable[[OpenedModel], TaskResult]
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """Settings of an evaluation.
+    """Settings of an evaluation."""
 
-    Attributes:
-        task: of `TASKS`, except ``answers``, which a language model judges (`flows.commands.evaluate_answers`).
-        models: names.
-        data: shards or files, see `data`.
-        images: root folder of relative image paths.
-        layout: of files of hard negatives; empty to detect it.
-        labels: of shards without labels in their JSON.
-        by: conditions, or the one label column with the class.
-        asked: instruction by condition.
-        classes: class list of ``zero-shot``; None: the labels themselves.
-        split: of rationales.
-        single: for students that write rationale and label as one text.
-        mixing: WiSE-FT.
-        device: torch device; empty: a GPU if available.
-        batch: images or texts per batch.
-    """
-
-    task: str
-    models: tuple[str, ...]
-    data: tuple[str, ...]
-    images: str = ""
-    layout: str = ""
-    labels: Path | None = None
-    by: tuple[str, ...] = ()
-    asked: Mapping[str, str] = field(default_factory=dict)
-    classes: Path | None = None
-    split: str = "validation"
-    single: bool = False
-    mixing: WiseFtSettings | None = None
-    device: str = ""
-    batch: int = 64
+    task: str  # of `TASKS`, except ``answers``, which a language model judges (`flows.commands.evaluate_answers`)
+    models: tuple[str, ...]  # names
+    data: tuple[str, ...]  # shards or files, see `data`
+    images: str = ""  # root folder of relative image paths
+    layout: str = ""  # of files of hard negatives; empty to detect it
+    labels: Path | None = None  # of shards without labels in their JSON
+    by: tuple[str, ...] = ()  # conditions, or the one label column with the class
+    asked: Mapping[str, str] = field(default_factory=dict)  # instruction by condition
+    classes: Path | None = None  # class list of ``zero-shot``; None: the labels themselves
+    split: str = "validation"  # of rationales
+    single: bool = False  # for students that write rationale and label as one text
+    mixing: WiseFtSettings | None = None  # WiSE-FT
+    device: str = ""  # torch device; empty: a GPU if available
+    batch: int = 64  # images or texts per batch
 
 
 def identify_models(task: str, models: Sequence[str]) -> list[NamedModel]:

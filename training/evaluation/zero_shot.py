@@ -21,17 +21,11 @@ _FIVE = 5
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedImages:
-    """Images, their classes, and the texts of each class.
+    """Images, their classes, and the texts of each class."""
 
-    Attributes:
-        images: locators.
-        classes: one per image.
-        texts: class to its names in all templates.
-    """
-
-    images: Sequence[str]
-    classes: Sequence[str]
-    texts: Mapping[str, Sequence[str]]
+    images: Sequence[str]  # locators
+    classes: Sequence[str]  # one per image
+    texts: Mapping[str, Sequence[str]]  # class to its names in all templates
 
 
 def join_classes(

@@ -30,23 +30,14 @@ _BLANK = ({"role": "human", "text": "?"}, {"role": "assistant", "text": "."})
 
 @dataclass(frozen=True)
 class ConversationCollator:
-    """Collator of conversations, one row each.
+    """Collator of conversations, one row each."""
 
-    Attributes:
-        processor: of the model.
-        stops: ids of the tokens that end an answer.
-        types: conversation types; empty: all.
-        max_tokens: per row, image tokens included.
-        image_first: whether the image precedes the first question; otherwise the place is random.
-        seed: of random choices.
-    """
-
-    processor: Any
-    stops: frozenset[int]
-    types: tuple[str, ...] = ()
-    max_tokens: int = 2048
-    image_first: bool = True
-    seed: int = 0
+    processor: Any  # of the model
+    stops: frozenset[int]  # ids of the tokens that end an answer
+    types: tuple[str, ...] = ()  # conversation types; empty: all
+    max_tokens: int = 2048  # per row, image tokens included
+    image_first: bool = True  # whether the image precedes the first question; otherwise the place is random
+    seed: int = 0  # of random choices
 
     unit = "conversations"
 

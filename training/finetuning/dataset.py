@@ -43,15 +43,10 @@ class RowCollator(Protocol):
 
 @dataclass(frozen=True)
 class ShardDataset(Dataset[Any]):
-    """Rows of shards by number.
+    """Rows of shards by number."""
 
-    Attributes:
-        index: of the samples.
-        on_error: ``stop`` ends the run at a broken sample, ``skip`` leaves it out.
-    """
-
-    index: SampleIndex
-    on_error: OnError = "skip"
+    index: SampleIndex  # of the samples
+    on_error: OnError = "skip"  # ``stop`` ends the run at a broken sample, ``skip`` leaves it out
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -20,64 +20,42 @@ from pairwright.datasets.rejects import Reject
 
 @dataclass(frozen=True, slots=True)
 class PairBatch:
-    """Images, captions and edited captions.
+    """Images, captions and edited captions."""
 
-    Attributes:
-        images: float32 (b, 3, h, w), normalized.
-        texts: int64 (b, t), token ids of the captions.
-        text_mask: bool (b, t).
-        negatives: int64 (b, k, t), token ids of hard negatives; k is set by the recipe and may be 0.
-        negatives_mask: bool (b, k), False where a row has no such negative.
-        negatives_text_mask: bool (b, k, t), token mask of the negatives.
-        negatives_count: texts of ``negatives`` to embed in each row, from the first: those that there are, or k with texts
-            of fixed length. On the host, so that no step waits for the device to count them.
-        positives: int64 (b, k', t), hard positives; ``positives_mask``, ``positives_text_mask`` and ``positives_count``
-            likewise.
-        groups: int64 (b,), equal for rows of one image within this batch.
-        keys: sample keys, b of them.
-        cut: texts of this batch that were truncated.
-    """
-
-    images: Tensor
-    texts: Tensor
-    text_mask: Tensor
-    negatives: Tensor
-    negatives_mask: Tensor
-    negatives_text_mask: Tensor
+    images: Tensor  # float32 (b, 3, h, w), normalized
+    texts: Tensor  # int64 (b, t), token ids of the captions
+    text_mask: Tensor  # bool (b, t)
+    negatives: Tensor  # int64 (b, k, t), token ids of hard negatives; k is set by the recipe and may be 0
+    negatives_mask: Tensor  # bool (b, k), False where a row has no such negative
+    negatives_text_mask: Tensor  # bool (b, k, t), token mask of the negatives
+    # Texts of ``negatives`` to embed in each row, from the first: those that there are, or k with texts of fixed
+    # length. On the host, so that no step waits for the device to count them.
     negatives_count: list[int]
+    # int64 (b, k', t), hard positives; ``positives_mask``, ``positives_text_mask`` and ``positives_count`` likewise
     positives: Tensor
     positives_mask: Tensor
     positives_text_mask: Tensor
     positives_count: list[int]
-    groups: Tensor
-    keys: list[str]
-    cut: int
+    groups: Tensor  # int64 (b,), equal for rows of one image within this batch
+    keys: list[str]  # sample keys, b of them
+    cut: int  # texts of this batch that were truncated
 
 
 @dataclass(frozen=True, slots=True)
 class TripletBatch:
-    """Images with an instruction and its answer each (FocalLens).
+    """Images with an instruction and its answer each (FocalLens)."""
 
-    Attributes:
-        images: float32 (b, 3, h, w); rows of one sample have the same image.
-        grids: with tiles (AnyRes), rows and columns per row; ``images`` then holds all parts of the first row's image, the
-            whole first, then of the second's. Empty without tiles.
-        instructions: int64 (b, t); ``instruction_mask`` is bool (b, t).
-        texts: int64 (b, s), the answers; ``text_mask`` is bool (b, s).
-        groups: int64 (b,), equal for rows of one image within this batch.
-        keys: sample keys, one per row.
-        cut: as in `PairBatch`.
-    """
-
-    images: Tensor
+    images: Tensor  # float32 (b, 3, h, w); rows of one sample have the same image
+    # With tiles (AnyRes), rows and columns per row; ``images`` then holds all parts of the first row's image, the whole
+    # first, then of the second's. Empty without tiles.
     grids: tuple[tuple[int, int], ...]
-    instructions: Tensor
+    instructions: Tensor  # int64 (b, t); ``instruction_mask`` is bool (b, t)
     instruction_mask: Tensor
-    texts: Tensor
+    texts: Tensor  # int64 (b, s), the answers; ``text_mask`` is bool (b, s)
     text_mask: Tensor
-    groups: Tensor
-    keys: list[str]
-    cut: int
+    groups: Tensor  # int64 (b,), equal for rows of one image within this batch
+    keys: list[str]  # sample keys, one per row
+    cut: int  # as in `PairBatch`
 
 
 B = TypeVar("B", PairBatch, TripletBatch)
@@ -85,19 +63,12 @@ B = TypeVar("B", PairBatch, TripletBatch)
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch(Generic[B]):
-    """A batch as a worker sends it; the ``images`` of ``batch`` are empty.
+    """A batch as a worker sends it; the ``images`` of ``batch`` are empty."""
 
-    Attributes:
-        batch: everything but the images.
-        pixels: uint8 (m, 3, h, w), each image once; (0,) for batches without images.
-        image_index: int64 (b,), the image of each row; with tiles, the indices of all parts, row by row.
-        skipped: unusable samples of this step, which are not in the batch.
-    """
-
-    batch: B
-    pixels: Tensor
-    image_index: Tensor
-    skipped: tuple[Reject, ...] = ()
+    batch: B  # everything but the images
+    pixels: Tensor  # uint8 (m, 3, h, w), each image once; (0,) for batches without images
+    image_index: Tensor  # int64 (b,), the image of each row; with tiles, the indices of all parts, row by row
+    skipped: tuple[Reject, ...] = ()  # unusable samples of this step, which are not in the batch
 
     def pin_memory(self) -> "PackedBatch[B]":
         """Return the batch in page-locked memory; called by torch's DataLoader."""

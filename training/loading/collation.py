@@ -36,15 +36,11 @@ class CollationContext:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedImage:
-    """An image as a vision tower reads it.
+    """An image as a vision tower reads it."""
 
-    Attributes:
-        parts: uint8 (n, 3, size, size): the image, or with tiles (AnyRes) the whole image and its tiles.
-        grid: of the tiles; None without.
-    """
-
+    # uint8 (n, 3, size, size): the image, or with tiles (AnyRes) the whole image and its tiles
     parts: npt.NDArray[np.uint8]
-    grid: Grid | None = None
+    grid: Grid | None = None  # of the tiles; None without
 
 
 class Collator(Protocol[B]):

@@ -58,26 +58,17 @@ _Pixels = npt.NDArray[np.uint8]
 class ImageOptions:
     """Options of the image transforms.
 
-    Attributes:
-        size: side in pixels of the tower's input.
-        crop: minimum share of the area that a random crop keeps, above 0; 1: center crop.
-        mirror: share of images that are mirrored, 0-1.
-        squash: without a random crop, resize to the square instead of cropping (SigLIP).
-        tiles: return the whole image and its tiles (AnyRes), uncropped, instead of one square.
-        mean: of the channels in 0-1, red first.
-        std: likewise.
-
     Raises:
         UsageError: a value out of range.
     """
 
-    size: int = 224
-    crop: float = 1.0
-    mirror: float = 0.0
-    tiles: bool = False
-    mean: tuple[float, float, float] = CLIP_MEAN
-    std: tuple[float, float, float] = CLIP_STD
-    squash: bool = False
+    size: int = 224  # side in pixels of the tower's input
+    crop: float = 1.0  # minimum share of the area that a random crop keeps, above 0; 1: center crop
+    mirror: float = 0.0  # share of images that are mirrored, 0-1
+    tiles: bool = False  # return the whole image and its tiles (AnyRes), uncropped, instead of one square
+    mean: tuple[float, float, float] = CLIP_MEAN  # of the channels in 0-1, red first
+    std: tuple[float, float, float] = CLIP_STD  # likewise
+    squash: bool = False  # without a random crop, resize to the square instead of cropping (SigLIP)
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.crop <= 1 or not 0 <= self.mirror <= 1 or min(self.std) <= 0:

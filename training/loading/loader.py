@@ -60,31 +60,20 @@ class LoaderState(TypedDict):
 class LoadingOptions:
     """Batch size, order, workers and ranks.
 
-    Attributes:
-        batch_size: samples per step and rank.
-        seed: of the run.
-        window: samples shuffled together (`sample_order.py`); 0: the order of the shards.
-        ends: how an epoch ends (`sample_order.py`).
-        workers: loading processes per rank; 0: load in the training process.
-        ahead: batches that each worker prefetches.
-        rank: of this process, from 0.
-        ranks: processes that train together.
-        device: of the batches.
-        on_error: for broken samples and samples without image or caption: ``skip`` skips and counts them, ``stop`` raises.
-
     Raises:
         UsageError: a value out of range.
     """
 
-    batch_size: int
-    seed: int = 0
-    window: int = 100_000
-    ends: Ends = "even"
-    workers: int = 0
-    ahead: int = 2
-    rank: int = 0
-    ranks: int = 1
-    device: str = "cpu"
+    batch_size: int  # samples per step and rank
+    seed: int = 0  # of the run
+    window: int = 100_000  # samples shuffled together (`sample_order.py`); 0: the order of the shards
+    ends: Ends = "even"  # how an epoch ends (`sample_order.py`)
+    workers: int = 0  # loading processes per rank; 0: load in the training process
+    ahead: int = 2  # batches that each worker prefetches
+    rank: int = 0  # of this process, from 0
+    ranks: int = 1  # processes that train together
+    device: str = "cpu"  # of the batches
+    # For broken samples and samples without image or caption: ``skip`` skips and counts them, ``stop`` raises
     on_error: OnError = "skip"
 
     def __post_init__(self) -> None:

@@ -36,18 +36,13 @@ class NegativeMaker(Protocol):
 class PairCollator:
     """Collator of pairs, one row per sample.
 
-    Attributes:
-        negatives: hard negatives per row.
-        positives: hard positives per row.
-        online: generator of negatives; None: those of the shards.
-
     Raises:
         UsageError: a number below 0, or a generator with ``negatives`` 0.
     """
 
-    negatives: int = 0
-    positives: int = 0
-    online: NegativeMaker | None = None
+    negatives: int = 0  # hard negatives per row
+    positives: int = 0  # hard positives per row
+    online: NegativeMaker | None = None  # generator of negatives; None: those of the shards
 
     members = frozenset({"image", "caption"})
 

@@ -31,17 +31,11 @@ _MEMBERS = ("id", "objective", "input", "output", "split")
 
 @dataclass(frozen=True, slots=True)
 class RationaleFile:
-    """Usable examples of a JSONL file.
+    """Usable examples of a JSONL file."""
 
-    Attributes:
-        path: of the file.
-        examples: for each the lines of its rows.
-        left_out: skipped examples by reason.
-    """
-
-    path: Path
-    examples: tuple[tuple[bytes, ...], ...]
-    left_out: Mapping[str, int]
+    path: Path  # of the file
+    examples: tuple[tuple[bytes, ...], ...]  # for each the lines of its rows
+    left_out: Mapping[str, int]  # skipped examples by reason
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -111,19 +105,12 @@ _TARGETS = {"multi-task": ("label", "rationale"), "single-task": ("both",), "lab
 
 @dataclass(frozen=True)
 class RationaleCollator:
-    """Collator of rationales.
+    """Collator of rationales."""
 
-    Attributes:
-        objectives: see the module.
-        split: train or validation.
-        tokenizer: of the encoder-decoder; needed for batches only.
-        max_tokens: per text; longer ones are truncated.
-    """
-
-    objectives: Objectives = "multi-task"
-    split: str = "train"
-    tokenizer: Any = None
-    max_tokens: int = 1024
+    objectives: Objectives = "multi-task"  # see the module
+    split: str = "train"  # train or validation
+    tokenizer: Any = None  # of the encoder-decoder; needed for batches only
+    max_tokens: int = 1024  # per text; longer ones are truncated
 
     unit = "samples"
 

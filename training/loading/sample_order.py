@@ -36,24 +36,16 @@ Numbers = npt.NDArray[np.int64]
 class SampleOrder:
     """Order of samples.
 
-    Attributes:
-        counts: samples per shard.
-        batch_size: maximum samples per step and rank.
-        ranks: processes that train together.
-        seed: of the run.
-        window: samples shuffled together; 0: no shuffling.
-        ends: how an epoch ends.
-
     Raises:
         UsageError: a value out of range, or too few samples for one step.
     """
 
-    counts: tuple[int, ...]
-    batch_size: int
-    ranks: int = 1
-    seed: int = 0
-    window: int = 100_000
-    ends: Ends = "even"
+    counts: tuple[int, ...]  # samples per shard
+    batch_size: int  # maximum samples per step and rank
+    ranks: int = 1  # processes that train together
+    seed: int = 0  # of the run
+    window: int = 100_000  # samples shuffled together; 0: no shuffling
+    ends: Ends = "even"  # how an epoch ends
 
     def __post_init__(self) -> None:
         for name, least in (("batch_size", 1), ("ranks", 1), ("window", 0)):

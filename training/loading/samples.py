@@ -13,40 +13,25 @@ OnError = Literal["skip", "stop"]
 
 @dataclass(frozen=True, slots=True)
 class SampleSelection:
-    """Which samples are used, and how many units of an epoch each one is.
+    """Which samples are used, and how many units of an epoch each one is."""
 
-    Attributes:
-        lacks: check of a sample's JSON, of which only the outline may be given (`datasets/shards/sample_json.py`); None: all
-            samples are used.
-        required: skip samples that lack something; False: use them, and count them in ``ShardSamples.lacking``.
-        units: number of units of a sample by its JSON; None: one per sample.
-        members: required members besides the JSON: ``image``, ``caption``.
-        on_error: ``skip`` skips and counts broken and incomplete samples, ``stop`` raises.
-    """
-
+    # Check of a sample's JSON, of which only the outline may be given (`datasets/shards/sample_json.py`); None: all
+    # samples are used
     lacks: SampleCheck | None = None
+    # Skip samples that lack something; False: use them, and count them in ``ShardSamples.lacking``
     required: bool = True
-    units: Callable[[SampleJson], int] | None = None
-    members: frozenset[str] = frozenset()
-    on_error: OnError = "skip"
+    units: Callable[[SampleJson], int] | None = None  # number of units of a sample by its JSON; None: one per sample
+    members: frozenset[str] = frozenset()  # required members besides the JSON: ``image``, ``caption``
+    on_error: OnError = "skip"  # ``skip`` skips and counts broken and incomplete samples, ``stop`` raises
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSample:
-    """A sample as stored in its file.
+    """A sample as stored in its file."""
 
-    Attributes:
-        key: of the sample.
-        where: file and key, for messages.
-        caption: contents of ``.txt``; empty if missing.
-        body: contents of ``.json``; empty if missing.
-        image: bytes of the image; empty for text-only samples.
-        unit: selected unit of the sample, from 0 (`SampleSelection.units`).
-    """
-
-    key: str
-    where: str
-    caption: str
-    body: SampleJson
-    image: bytes
-    unit: int = 0
+    key: str  # of the sample
+    where: str  # file and key, for messages
+    caption: str  # contents of ``.txt``; empty if missing
+    body: SampleJson  # contents of ``.json``; empty if missing
+    image: bytes  # bytes of the image; empty for text-only samples
+    unit: int = 0  # selected unit of the sample, from 0 (`SampleSelection.units`)

@@ -36,21 +36,15 @@ from pairwright.training.loading.samples import SampleSelection, StoredSample
 
 @dataclass(frozen=True)
 class ShardSamples:
-    """Numbered units of samples in a set of shards.
+    """Numbered units of samples in a set of shards."""
 
-    Attributes:
-        names: paths or URLs of the shards.
-        spans: for each shard int64 (n, 2): byte range ``[start, end)`` of a unit's sample.
-        units: for each shard int32 (n,): unit number within its sample; None: one per sample.
-        left_out: skipped samples by reason.
-        lacking: used samples that lack something, by reason.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # paths or URLs of the shards
+    # For each shard int64 (n, 2): byte range ``[start, end)`` of a unit's sample
     spans: tuple[npt.NDArray[np.int64], ...]
+    # For each shard int32 (n,): unit number within its sample; None: one per sample
     units: tuple[npt.NDArray[np.int32], ...] | None
-    left_out: Mapping[str, int]
-    lacking: Mapping[str, int]
+    left_out: Mapping[str, int]  # skipped samples by reason
+    lacking: Mapping[str, int]  # used samples that lack something, by reason
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -27,17 +27,13 @@ IGNORE_INDEX = -100
 class TextOptions:
     """Tokenization options.
 
-    Attributes:
-        tokenizer: name or folder for ``AutoTokenizer.from_pretrained``.
-        max_tokens: per text, including start and end token.
-        fixed: pad the texts of pairs to ``max_tokens`` and embed missing ones too, so that all batches have one shape.
-
     Raises:
         UsageError: fewer than three tokens.
     """
 
-    tokenizer: str
-    max_tokens: int = CONTEXT
+    tokenizer: str  # name or folder for ``AutoTokenizer.from_pretrained``
+    max_tokens: int = CONTEXT  # per text, including start and end token
+    # Pad the texts of pairs to ``max_tokens`` and embed missing ones too, so that all batches have one shape
     fixed: bool = False
 
     def __post_init__(self) -> None:

@@ -26,18 +26,14 @@ from pairwright.training.loading.tokenization import TextOptions, encode, encode
 class TripletCollator:
     """Collator of triplets, one row per turn.
 
-    Attributes:
-        turns: maximum per sample in a batch; 0: all.
-        types: conversation types; empty: all.
-        instructions: tokenization of instructions for a language model (FocalLens-MLLM), without the end token, which the
-            model appends; None: as for answers.
-
     Raises:
         UsageError: ``turns`` is below 0.
     """
 
-    turns: int = 0
-    types: tuple[str, ...] = ()
+    turns: int = 0  # maximum per sample in a batch; 0: all
+    types: tuple[str, ...] = ()  # conversation types; empty: all
+    # Tokenization of instructions for a language model (FocalLens-MLLM), without the end token, which the model
+    # appends; None: as for answers
     instructions: TextOptions | None = None
 
     needs: Needs = "each"

@@ -50,25 +50,17 @@ class PixelSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClipOutput:
-    """Output of a forward pass.
+    """Output of a forward pass."""
 
-    Attributes:
-        images: float32 (b, d), rows of unit length.
-        texts: float32 (n, d), rows of unit length.
-        scale: 0-d, 1 / temperature.
-        patches: float32 (b, p, d) in the shared space, not normalized, row by row; None unless requested.
-        tokens: float32 (n, t, d) in the shared space, not normalized; None unless requested.
-        token_mask: bool (n, t): words and the end token; False for the start token and padding. None with ``tokens``.
-        bias: 0-d, of SigLIP's sigmoid; None for a CLIP.
-    """
-
-    images: Tensor
-    texts: Tensor
-    scale: Tensor
+    images: Tensor  # float32 (b, d), rows of unit length
+    texts: Tensor  # float32 (n, d), rows of unit length
+    scale: Tensor  # 0-d, 1 / temperature
+    # float32 (b, p, d) in the shared space, not normalized, row by row; None unless requested
     patches: Tensor | None = None
-    tokens: Tensor | None = None
+    tokens: Tensor | None = None  # float32 (n, t, d) in the shared space, not normalized; None unless requested
+    # bool (n, t): words and the end token; False for the start token and padding. None with ``tokens``.
     token_mask: Tensor | None = None
-    bias: Tensor | None = None
+    bias: Tensor | None = None  # 0-d, of SigLIP's sigmoid; None for a CLIP
 
 
 class Clip(nn.Module):

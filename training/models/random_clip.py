@@ -11,25 +11,16 @@ from pairwright.training.models.clip import Clip
 
 @dataclass(frozen=True, slots=True)
 class ClipSizes:
-    """Sizes of a new CLIP.
+    """Sizes of a new CLIP."""
 
-    Attributes:
-        image: image side in pixels; a multiple of ``patch``.
-        patch: patch side in pixels.
-        width: of the states of both towers; a multiple of ``heads``. Feed-forward layers are four times as wide.
-        layers: of each tower.
-        heads: of each attention.
-        dim: embedding size.
-        context: maximum tokens per text, including start and end token.
-    """
-
-    image: int = 32
-    patch: int = 8
+    image: int = 32  # image side in pixels; a multiple of ``patch``
+    patch: int = 8  # patch side in pixels
+    # Of the states of both towers; a multiple of ``heads``. Feed-forward layers are four times as wide.
     width: int = 64
-    layers: int = 2
-    heads: int = 4
-    dim: int = 32
-    context: int = 32
+    layers: int = 2  # of each tower
+    heads: int = 4  # of each attention
+    dim: int = 32  # embedding size
+    context: int = 32  # maximum tokens per text, including start and end token
 
 
 def new_clip(tokenizer: PreTrainedTokenizerBase, sizes: ClipSizes | None = None, *, seed: int = 0) -> Clip:

@@ -26,16 +26,11 @@ _REDUCE_SCATTER: Any = getattr(distributed, "reduce_scatter_single", None) or di
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Rank of this process and number of ranks.
+    """Rank of this process and number of ranks."""
 
-    Attributes:
-        rank: of this process, from 0.
-        count: number of ranks; 1: no communication.
-        rows: maximum rows per rank, to which gathered rows are padded; see `agree` where it is not known beforehand.
-    """
-
-    rank: int = 0
-    count: int = 1
+    rank: int = 0  # of this process, from 0
+    count: int = 1  # number of ranks; 1: no communication
+    # Maximum rows per rank, to which gathered rows are padded; see `agree` where it is not known beforehand
     rows: int = 0
 
     def agree(self, rows: int, device: torch.device) -> "Ranks":

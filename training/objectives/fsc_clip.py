@@ -20,36 +20,24 @@ from pairwright.training.objectives.similarities import mask_value, scaled_simil
 
 @dataclass(frozen=True)
 class LocalFeatures:
-    """Patches and tokens of a batch in the shared space, not normalized.
+    """Patches and tokens of a batch in the shared space, not normalized."""
 
-    Attributes:
-        patches: float (b, p, d), the image's patches after the projection.
-        tokens: float (b, 1 + k, w, d), tokens of the caption and its negatives, in the order of
-            ``BatchEmbeddings.negatives``.
-        tokens_mask: bool (b, 1 + k, w), False at padding. The paper does not say whether special tokens count; in the
-            authors' code the end token does and the start token does not, as in `models.clip.Clip.token_mask`.
-    """
-
-    patches: Tensor
+    patches: Tensor  # float (b, p, d), the image's patches after the projection
+    # float (b, 1 + k, w, d), tokens of the caption and its negatives, in the order of ``BatchEmbeddings.negatives``
     tokens: Tensor
+    # bool (b, 1 + k, w), False at padding. The paper does not say whether special tokens count; in the authors' code
+    # the end token does and the start token does not, as in `models.clip.Clip.token_mask`.
     tokens_mask: Tensor
 
 
 @dataclass(frozen=True)
 class FscWeights:
-    """Weights of FSC-CLIP (section 4); the recipe has the values of the paper.
+    """Weights of FSC-CLIP (section 4); the recipe has the values of the paper."""
 
-    Attributes:
-        whole: lambda_g, of the loss over whole texts.
-        local: lambda_l, of the loss over tokens.
-        focal: gamma of eq. 9, 0 or above.
-        smoothing: beta of eq. 10, 0 to 1.
-    """
-
-    whole: float
-    local: float
-    focal: float
-    smoothing: float
+    whole: float  # lambda_g, of the loss over whole texts
+    local: float  # lambda_l, of the loss over tokens
+    focal: float  # gamma of eq. 9, 0 or above.
+    smoothing: float  # beta of eq. 10, 0 to 1.
 
 
 def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:

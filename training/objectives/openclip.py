@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.suggestions import require_known
 from pairwright.training.objectives.contrastive import negclip_loss
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.objectives.sigmoid import siglip_hn_loss
@@ -33,6 +34,7 @@ class OpenClipLoss(nn.Module):
 
     def __init__(self, name: str, rank: int = 0, world_size: int = 1) -> None:
         super().__init__()
+        require_known("no such loss:", [name], LOSSES)
         self.name, self.ranks = name, Ranks(rank, world_size)
 
     def forward(  # noqa: PLR0913 - as OpenCLIP calls it

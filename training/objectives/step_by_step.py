@@ -17,16 +17,12 @@ _IGNORED = -100
 
 @dataclass(frozen=True)
 class WrittenTexts:
-    """Target texts and their logits.
+    """Target texts and their logits."""
 
-    Attributes:
-        logits: float (n, t, v); position i predicts token i (of an encoder-decoder, or of a causal model shifted by one).
-        tokens: int64 (n, t), the targets; any number where not counted.
-        counted: bool (n, t), False at padding. A row without counted tokens, such as a missing rationale, is ignored.
-    """
-
+    # float (n, t, v); position i predicts token i (of an encoder-decoder, or of a causal model shifted by one)
     logits: Tensor
-    tokens: Tensor
+    tokens: Tensor  # int64 (n, t), the targets; any number where not counted
+    # bool (n, t), False at padding. A row without counted tokens, such as a missing rationale, is ignored.
     counted: Tensor
 
 

@@ -24,19 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PreparedMethod:
-    """A model to train, and the form of its batches.
+    """A model to train, and the form of its batches."""
 
-    Attributes:
-        model: with parameters frozen as the recipe says.
-        rows: collates samples to batches.
-        texts: tokenization.
-        images: image transforms.
-    """
-
-    model: nn.Module
-    rows: Collator[Any]
-    texts: TextOptions
-    images: ImageOptions
+    model: nn.Module  # with parameters frozen as the recipe says
+    rows: Collator[Any]  # collates samples to batches
+    texts: TextOptions  # tokenization
+    images: ImageOptions  # image transforms
 
 
 class Method(RecipeSection):

@@ -20,19 +20,12 @@ from pairwright.training.objectives.fsc_clip import LocalFeatures
 
 @dataclass(frozen=True, slots=True)
 class PairEmbeddings:
-    """What an objective over pairs compares.
+    """What an objective over pairs compares."""
 
-    Attributes:
-        rows: embeddings of images and texts.
-        scale: 0-d, 1 / temperature.
-        bias: 0-d, of SigLIP; None for a CLIP.
-        local: patches and tokens; None unless requested.
-    """
-
-    rows: BatchEmbeddings
-    scale: Tensor
-    bias: Tensor | None = None
-    local: LocalFeatures | None = None
+    rows: BatchEmbeddings  # embeddings of images and texts
+    scale: Tensor  # 0-d, 1 / temperature
+    bias: Tensor | None = None  # 0-d, of SigLIP; None for a CLIP
+    local: LocalFeatures | None = None  # patches and tokens; None unless requested
 
     def features(self) -> list[Tensor]:
         """Return the tensors with a row per sample that have gradients, in a fixed order."""
