@@ -36,9 +36,7 @@ class GradientCache:
     def backward(self, batch: PairBatch, seed: int) -> WeightedLoss:
         """Add the gradients of the batch's loss to the parameters, and return the loss.
 
-        Args:
-            batch: of this rank.
-            seed: of random numbers in the forward pass, such as those of dropout.
+        ``seed`` is that of random numbers in the forward pass, such as those of dropout.
         """
         parts = split_rows(batch, self.rows)
         with torch.no_grad():

@@ -41,12 +41,7 @@ def write_curves(out: Path) -> None:
 
 
 def curves_page(name: str, rows: Sequence[dict[str, str]]) -> str:
-    """Return the HTML page.
-
-    Args:
-        name: of the run.
-        rows: log rows as `csv.DictReader` yields them; at least one.
-    """
+    """Return the HTML page."""
     last = rows[-1]
     parts = [column for column in last if column.startswith("loss_")]
     titles = {column: f"{column.removeprefix('loss_')} (part of the loss)" for column in parts} | _NAMES

@@ -57,11 +57,7 @@ def open_reporters(
 ) -> Iterator[list[Callable[[LogRow], None]]]:
     """Provide functions that take log rows, one for each reporter; a run that fails is reported as failed.
 
-    Args:
-        names: of `REPORTERS`.
-        out: run folder.
-        settings: shown with the run.
-        step: steps done, of a resumed run.
+    ``settings`` are shown with the run; ``step``: steps done, of a resumed run.
 
     Raises:
         UsageError: for an unknown name.

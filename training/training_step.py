@@ -66,9 +66,7 @@ class TrainingStep:
     def take(self, batch: Any, step: int) -> StepResult:
         """Train on a batch.
 
-        Args:
-            batch: of this rank.
-            step: number of the step, from 0.
+        ``step`` counts from 0.
         """
         rate = self.recipe.optimizer.lr * learning_rate_factor(step, self._warmup, self._steps)
         for group in self.state.optimizer.param_groups:

@@ -50,10 +50,7 @@ class Calibration:
 def calibrated_relevance(attention: FloatArray, baseline: FloatArray, form: Form = "linear") -> FloatArray:
     """Return the calibrated attention of each document, float64 (documents,), up to a constant.
 
-    Args:
-        attention: float64 (documents,), Attn(x_k, k), each 0-1.
-        baseline: float64 (documents,), Attn(dummy, k).
-        form: linear or log-linear.
+    Both arguments are float64 (documents,): Attn(x_k, k), each 0-1, and Attn(dummy, k).
     """
     if form == "linear":
         return attention - baseline

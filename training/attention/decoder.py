@@ -48,9 +48,7 @@ class DocumentDecoder:
     def attention(self, prompts: Sequence[DocumentPrompt], first_layer: int = 0) -> list[FloatArray]:
         """Return Attn(x, k) of each prompt's documents, float64 (documents,), at the prediction of the next token.
 
-        Args:
-            prompts: with their documents.
-            first_layer: earlier layers do not count.
+        Layers before ``first_layer`` do not count.
         """
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
@@ -112,10 +110,7 @@ class DocumentDecoder:
         """Return log probabilities of the tokens of each continuation, float64 (tokens,).
 
         Both texts are tokenized as one and split by characters; a token across the border counts for neither.
-
-        Args:
-            before: contexts.
-            behind: continuations, one per context.
+        ``before`` are contexts, ``behind`` continuations.
 
         Raises:
             UsageError: a continuation without a token, or texts longer than the model's limit.

@@ -110,9 +110,7 @@ def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -
 def record_attention(model: PreTrainedModel, layouts: Sequence[DocumentLayout]) -> Iterator[RecordedAttention]:
     """Record the attention of the last query of each forward pass in this block; outputs are unchanged.
 
-    Args:
-        model: a supported decoder.
-        layouts: of the batch's rows. Shorter prompts are padded on the left, with an attention mask.
+    ``layouts`` are those of the batch's rows; shorter prompts are padded on the left, with an attention mask.
     """
     with _install_hooks(model, _HookState(RecordedAttention(tuple(layouts)))) as seen:
         yield seen

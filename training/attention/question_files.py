@@ -44,11 +44,7 @@ def read_questions(
 ) -> tuple[list[MultiDocumentQuestion], int]:
     """Return the questions of a file that have enough documents, and the number of the others.
 
-    Args:
-        path: file of a supported format.
-        documents: documents per prompt, at least 2.
-        limit: maximum number of questions, sampled by ``seed``; 0: all.
-        seed: for sampling.
+    ``limit`` is the maximum number of questions, sampled by ``seed``; 0: all.
 
     Raises:
         UsageError: unsupported extension, or no question with enough documents.

@@ -55,10 +55,8 @@ class ConditionalImages:
 def select_conditions(given: LabelledImages, by: Sequence[str], asked: Mapping[str, str]) -> ConditionalImages:
     """Return the named conditions, or all columns with a known instruction.
 
-    Args:
-        given: images with labels; columns ``r``, ``g``, ``b`` form the condition ``rgb``.
-        by: names of columns, several joined by ``+``, or ``rgb``; empty: those of `INSTRUCTIONS`.
-        asked: instruction by condition, overriding `INSTRUCTIONS`.
+    ``by`` names columns, several joined by ``+``, or ``rgb`` for the columns ``r``, ``g``, ``b``; empty: those of
+    `INSTRUCTIONS`. ``asked`` overrides their instructions.
 
     Raises:
         InputError: no such column, or a missing label.

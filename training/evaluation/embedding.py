@@ -57,9 +57,7 @@ class Embedder:
     def images(self, images: Sequence[str], instruction: str = "") -> EmbeddingRows:
         """Return the unit embeddings of images, float32 (n, d).
 
-        Args:
-            images: n locators; each distinct one is read once.
-            instruction: for models that read one; ignored by others.
+        Each distinct locator is read once. Models without instructions ignore ``instruction``.
         """
         places = {one: place for place, one in enumerate(dict.fromkeys(images))}
         if (encoder := self._encoder) is not None:

@@ -73,10 +73,7 @@ def _is_encoder(name: str) -> bool:
 def open_models(models: Sequence[NamedModel], mixing: WiseFtSettings | None, device: str = "") -> Iterator[OpenedModel]:
     """Open the models one after the other; with ``mixing`` each of them at each share.
 
-    Args:
-        models: models to open.
-        mixing: WiSE-FT, or None.
-        device: such as ``cpu`` or ``cuda``; empty: a GPU if available.
+    ``device`` is a name of torch; empty: a GPU if available.
 
     Raises:
         PairwrightError: a model is not readable or was not trained from the base; the device is not available.

@@ -20,11 +20,7 @@ def generate_answers(
 ) -> list[str]:
     """Return one answer per question, in order.
 
-    Args:
-        subject: an image-text-to-text model.
-        questions: with their images.
-        batch: questions per batch.
-        longest: maximum tokens per answer.
+    ``longest``: maximum tokens per answer.
     """
     model = subject.model
     assert isinstance(model, ImageTextModel)  # checked by tasks.py

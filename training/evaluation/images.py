@@ -69,12 +69,7 @@ def image_batches(
 ) -> Iterator[ImageBatch]:
     """Yield the images in order, ``size`` per batch.
 
-    Args:
-        images: locators.
-        wanted: pixel settings of the tower.
-        size: images per batch.
-        device: of the batches.
-        tiles: as the whole image and its tiles (AnyRes).
+    ``images`` are locators; ``wanted`` are the tower's settings; ``tiles``: as the whole image and its tiles (AnyRes).
     """
     mean, std = (cast("tuple[float, float, float]", tuple(each)) for each in (wanted.mean, wanted.deviation))
     options = ImageOptions(wanted.size, tiles=tiles, mean=mean, std=std, squash=wanted.squash)

@@ -63,10 +63,7 @@ def evaluate_multi_document(
 ) -> TaskResult:
     """Return the metrics of a decoder; ``detail`` has attention by position and the number of forward passes.
 
-    Args:
-        reader: the decoder.
-        questions: at least one, each with K - 1 or more distractors.
-        plan: settings.
+    ``questions``: at least one, each with K - 1 or more distractors.
     """
     before = reader.passes
     metrics: list[Metric] = []

@@ -49,10 +49,8 @@ class StudentTasks:
 def read_student_tasks(data: Sequence[str], *, split: str = "validation", single: bool = False) -> StudentTasks:
     """Return the tasks of the examples of a split.
 
-    Args:
-        data: shards with rationales, or JSONL files of rationale rows.
-        split: train or validation.
-        single: one text with rationale and label.
+    ``data`` are shards with rationales, or JSONL files of rationale rows; ``split`` is train or validation; ``single``:
+    one text with rationale and label.
 
     Raises:
         InputError: a damaged file, or no such example.
@@ -80,11 +78,7 @@ def read_student_tasks(data: Sequence[str], *, split: str = "validation", single
 def rationale_accuracy(subject: OpenedModel, given: StudentTasks, *, batch: int = 32, longest: int = 256) -> TaskResult:
     """Return the accuracy of labels and rationales, also by task if there are several.
 
-    Args:
-        subject: a student.
-        given: tasks.
-        batch: texts per batch.
-        longest: maximum tokens per output.
+    ``longest``: maximum tokens per output.
     """
     generated, cut = _generate(subject, [row.input for row in given.rows], batch, longest)
     names = sorted({row.task for row in given.rows})

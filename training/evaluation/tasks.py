@@ -81,10 +81,6 @@ def identify_models(task: str, models: Sequence[str]) -> list[NamedModel]:
 def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> Iterator[ModelResult]:
     """Yield the result of each model, and with WiSE-FT of each share.
 
-    Args:
-        request: settings.
-        note: called with a message on the current model.
-
     Raises:
         PairwrightError: invalid input, before the first model is opened where possible.
     """

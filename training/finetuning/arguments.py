@@ -27,11 +27,7 @@ def training_arguments(
 ) -> TrainingArguments:
     """Join the process group of this process, if any, and return the arguments.
 
-    Args:
-        recipe: settings.
-        out: run folder.
-        validated: whether there are validation data.
-        report_to: loggers of transformers.
+    ``validated``: whether there are validation data.
 
     Raises:
         UsageError: settings that transformers refuses, that contradict each other, or that do not fit the processes.

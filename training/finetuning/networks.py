@@ -74,13 +74,9 @@ def _require_kind(method: FinetuningMethod, model: str) -> None:
 def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -> Network:
     """Join a vision tower and a causal language model to a ``LlavaForConditionalGeneration`` with a new projection.
 
-    The projection has two layers (LLaVA-1.5) and is initialized from torch's global generator. ``<image>`` is added to the
-    vocabulary, and the chat template is LLaVA-1.5's.
-
-    Args:
-        vision: CLIP or SigLIP by folder or name.
-        language: causal language model by folder or name.
-        dtype: of the weights.
+    The projection has two layers (LLaVA-1.5) and is initialized from torch's global generator. ``<image>`` is added to
+    the vocabulary, and the chat template is LLaVA-1.5's. ``vision`` (a CLIP or SigLIP) and ``language`` are folders or
+    names.
 
     Raises:
         PairwrightError: a checkpoint cannot be read.

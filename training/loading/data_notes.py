@@ -38,10 +38,7 @@ _WORDS = {
 def data_notes(left_out: Mapping[str, int], lacking: Mapping[str, int], order: SampleOrder) -> list[str]:
     """Return sentences on skipped samples, missing texts and smaller steps; empty for complete data.
 
-    Args:
-        left_out: skipped samples by reason.
-        lacking: samples used without texts of some kind, by reason.
-        order: sample order of the epochs.
+    ``left_out`` counts skipped samples by reason, ``lacking`` samples used without texts of some kind.
     """
     lines = [
         f"{count:,} samples have {_WORDS[reason].have} and are skipped." for reason, count in _most_common(left_out)
@@ -63,11 +60,8 @@ def data_notes(left_out: Mapping[str, int], lacking: Mapping[str, int], order: S
 def check_usable(used: int, left_out: Mapping[str, int], data: str, lacking: Mapping[str, int] | None = None) -> None:
     """Check that at least one sample is usable.
 
-    Args:
-        used: number of samples that are not skipped.
-        left_out: skipped samples by reason.
-        data: user's name of the data, for the message.
-        lacking: used samples without any of the texts that the recipe uses, by reason.
+    ``used`` is the number of samples that are not skipped; ``left_out`` and ``lacking`` as of `data_notes`; ``data`` is
+    the user's name of the data.
 
     Raises:
         InputError: every sample is skipped or lacks what the recipe uses.

@@ -80,11 +80,7 @@ class ImageOptions:
 def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> npt.NDArray[np.uint8]:
     """Return the image as uint8 (3, size, size), red first; ignores ``options.tiles``.
 
-    Args:
-        data: bytes of an image file.
-        options: transforms.
-        rng: for crop and mirror.
-        where: location for messages.
+    ``data`` are the bytes of an image file; ``rng`` is for crop and mirror, ``where`` for messages.
 
     Raises:
         UnusableImageError: the bytes do not decode.

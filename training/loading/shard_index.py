@@ -116,9 +116,7 @@ def _split_members(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
 def index_shards(data: str | Path, selection: SampleSelection | None = None) -> ShardSamples:
     """Return the samples of a folder, a tar or a brace pattern, local or as a URL.
 
-    Args:
-        data: as in `locate_shards`.
-        selection: which samples are used, and their units; None: all samples, one unit each.
+    ``data`` as in `locate_shards`; without a selection all samples are used, one unit each.
 
     Raises:
         InputError: no such shard, or shards without a sample; a broken or incomplete sample with ``on_error`` ``stop``.

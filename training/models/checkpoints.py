@@ -29,10 +29,8 @@ VERSION = 1
 def load_pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     """Load the checkpoint ``name`` as ``kind``, a class of transformers.
 
-    Args:
-        kind: model class, or an ``AutoModelFor...``.
-        name: a folder or a name on the hub.
-        dtype: of the weights in memory: float32 for training, also under autocast; transformers would use the file's.
+    ``kind`` is a class of transformers, ``name`` a folder or a name on the hub. Weights are float32 for training, also
+    under autocast; transformers would use the file's type.
 
     Raises:
         MissingResourceError: no such checkpoint, and it cannot be downloaded.
@@ -117,10 +115,7 @@ def start_saving(folder: Path) -> None:
 def save_added_weights(folder: Path, weights: Mapping[str, Tensor], description: Mapping[str, object]) -> None:
     """Write the weights that a model adds to a checkpoint, then its description.
 
-    Args:
-        folder: with the checkpoint's own files.
-        weights: by name; without any no file is written.
-        description: JSON; ``version`` is added.
+    The description is JSON, to which ``version`` is added; without weights no weights file is written.
     """
     if weights:
         save_weights(weights, folder / ADDED_FILE)

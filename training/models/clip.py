@@ -221,11 +221,7 @@ def load_extended(
 ) -> Extended:
     """Load a folder of a CLIP with added weights, which `Clip.save` wrote.
 
-    Args:
-        kind: class of the model.
-        name: the folder.
-        build: makes the model from the CLIP and the folder's description.
-        dtype: of the weights.
+    ``build`` makes the model from the CLIP and the folder's description.
 
     Raises:
         StorageError: it is damaged.

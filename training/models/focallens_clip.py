@@ -79,12 +79,8 @@ class FocalLensClip(Clip):
     ) -> ClipOutput:
         """Embed a batch of triplets: images under their instructions, and outputs by T.
 
-        Args:
-            images: float (b, 3, h, w), an image repeated for each of its turns.
-            texts: the outputs, int64 (n, t).
-            text_mask: as for `Clip`.
-            local: as for `Clip`.
-            instructions: int64 (b, t).
+        Arguments as of `Clip.forward`: an image is repeated for each of its turns, ``texts`` are the outputs, and
+        ``instructions`` are int64 (b, t).
         """
         return self.embed_states(self.image_states(images, instructions), texts, text_mask, local=local)
 

@@ -60,12 +60,8 @@ class FocalLensMllm(nn.Module):
     ) -> None:
         """Join both models; the head is initialized from torch's global generator.
 
-        Args:
-            llava: the model to be trained.
-            target: the CLIP of the output embeddings.
-            processor: of the LLaVA.
-            pixels: by default CLIP's, of the vision tower's size.
-            end: end token; by default the tokenizer's.
+        ``pixels`` are by default CLIP's, of the vision tower's size; ``end``, the end token, by default the
+        tokenizer's.
 
         Raises:
             UsageError: no end token.
@@ -155,12 +151,7 @@ class FocalLensMllm(nn.Module):
     ) -> ClipOutput:
         """Embed a batch of triplets.
 
-        Args:
-            images: as for `encode_images`.
-            texts: as for `encode_images`.
-            text_mask: as for `encode_images`.
-            outputs: token ids of the target's tokenizer, int64 (b, t).
-            grids: as for `encode_images`.
+        ``outputs``: token ids of the target's tokenizer, int64 (b, t). Other arguments as of `encode_images`.
         """
         with torch.no_grad():  # T of eq. 5.1 is frozen
             rows = self.target.encode_texts(outputs)

@@ -49,9 +49,7 @@ class GenerativeModel(nn.Module):
     def answer(self, inputs: dict[str, Tensor], *, most: int = 64) -> Tensor:
         """Return greedy outputs, int64 (b, n), as transformers generates them.
 
-        Args:
-            inputs: of the network, such as ``input_ids`` and ``attention_mask``; padded on the left for a causal model.
-            most: maximum new tokens.
+        Inputs are padded on the left for a causal model; ``most``: maximum new tokens.
         """
         found = cast("Any", self.network).generate(**inputs, max_new_tokens=most, do_sample=False, num_beams=1)
         assert isinstance(found, Tensor)

@@ -20,11 +20,7 @@ DEFAULT_RANK = 4
 def add_lora(model: Clip, rank: int = DEFAULT_RANK, *, alpha: float = 1.0, targets: tuple[str, ...] = TARGETS) -> None:
     """Add low-rank matrices to ``model`` and freeze all other parameters.
 
-    Args:
-        model: a CLIP; its outputs are initially unchanged.
-        rank: of each pair of matrices.
-        alpha: the update is scaled by alpha / rank.
-        targets: last names of the layers with LoRA.
+    The outputs are initially unchanged; the update is scaled by alpha / rank; ``targets`` are last names of layers.
 
     Raises:
         UsageError: rank below 1, no layer with such a name, or a model that already has LoRA.

@@ -55,9 +55,7 @@ class ParameterCounts:
 def train_only(model: nn.Module, what: str | tuple[str, ...]) -> ParameterCounts:
     """Enable gradients for the parameters that ``what`` names and disable all others.
 
-    Args:
-        model: any model of `models/`.
-        what: a key of `TRAINABLE`, or patterns.
+    ``what`` is a key of `TRAINABLE`, or patterns.
 
     Returns:
         Number of trained and frozen parameters.

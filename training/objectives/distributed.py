@@ -104,11 +104,7 @@ def paired_logits(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Return scaled similarities of the own images with all texts, of the own texts with all images, and the padding.
 
-    Args:
-        images: float (b, d), rows of unit length.
-        texts: float (b, d), rows of unit length; row i belongs to image i.
-        scale: 1 / temperature, above 0.
-        ranks: all processes.
+    Arguments as of `contrastive.clip_loss`.
 
     Returns:
         Float (b, N) twice, with `mask_value` at padding; row i belongs to column ``ranks.places(images)[i]``. Then

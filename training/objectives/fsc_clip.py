@@ -62,10 +62,7 @@ def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:
 def local_scores(local: LocalFeatures, weights: Tensor, scale: Tensor | float) -> Tensor:
     """Return log S_l, the score of each text by its tokens (FSC-CLIP, section 3.2, eq. 7-8).
 
-    Args:
-        local: patches and tokens.
-        weights: float (b, 1 + k, w, p), from ``patch_weights``.
-        scale: 1 / temperature, above 0.
+    ``weights``: float (b, 1 + k, w, p), from ``patch_weights``.
 
     Returns:
         float (b, 1 + k), the log of the sum over tokens, as exp(100) overflows half precision. Eq. 8 sums, so a longer text

@@ -102,9 +102,7 @@ def mark_negatives(model: nn.Module) -> nn.Module:
 def loss_factory(name: str, *, marked: bool = False) -> Callable[[Any], OpenClipLoss]:
     """Return a function that makes a loss from OpenCLIP's arguments, to be used for ``create_loss``.
 
-    Args:
-        name: one of `LOSSES`.
-        marked: whether the model is one of `mark_negatives`, which ``--accum-freq`` above 1 requires.
+    ``marked``: whether the model is one of `mark_negatives`, which ``--accum-freq`` above 1 requires.
     """
 
     def create_loss(args: Any) -> OpenClipLoss:
@@ -121,10 +119,7 @@ def loss_factory(name: str, *, marked: bool = False) -> Callable[[Any], OpenClip
 def texts_of_sample(caption: str, row: Mapping[str, Any], limit: int = 1) -> list[str]:
     """Return the caption of a shard's sample, and the first hard negatives of its JSON member.
 
-    Args:
-        caption: the ``txt`` member.
-        row: the ``json`` member.
-        limit: hard negatives, at most.
+    ``caption`` and ``row`` are its ``txt`` and ``json`` members; ``limit``: hard negatives, at most.
     """
     return [caption, *(negative["text"] for negative in row["hard_negatives"][:limit])]
 

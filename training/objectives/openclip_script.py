@@ -30,11 +30,7 @@ _LAST_STEPS: Final = ("_map_dict", "_to_tuple", "_batched")  # of OpenCLIP's pip
 
 
 def main(argv: Sequence[str]) -> None:
-    """Train.
-
-    Args:
-        argv: ``--loss``, ``--negatives``, and behind ``--`` OpenCLIP's arguments.
-    """
+    """Train."""
     given = list(argv)
     at = given.index("--") if "--" in given else len(given)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
