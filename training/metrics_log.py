@@ -1,24 +1,29 @@
 """Training log: rows of metrics for CSV, console and reporters, and the statistics they are computed from.
 
 A row is the mean over the steps since the previous row. On resume, rows after the checkpoint are removed, so the log of
-an interrupted run equals that of an uninterrupted one.
+an interrupted run equals that of an uninterrupted one. A finetuning run's log is made of the history that transformers'
+Trainer keeps in its checkpoints.
 """
 
 import csv
+import io
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.atomic_files import replace_atomically, write_text
 from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.run_checkpoints import TrainingProgress
 
 _LEADING_COLUMNS = ("step", "epoch", "loss", "validation", "lr", "gradient", "scale", "samples_per_second", "waiting")
+_FINETUNING_COLUMNS = ("step", "epoch", "loss", "lr", "gradient", "validation")
+_TRAINER_COLUMNS = {"learning_rate": "lr", "grad_norm": "gradient", "eval_loss": "validation"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,21 @@ class CsvLog:
         with self._path.open("a", newline="", encoding="utf-8") as file:
             cells = {name: "" if value is None else f"{value:.6g}" for name, value in row.values().items()}
             csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(cells | {"step": row.step})
+
+
+def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
+    """Write a Trainer's history with our column names, a row per step; summaries of the whole run are left out."""
+    rows: dict[int, dict[str, Any]] = {}
+    for entry in history:
+        if "loss" in entry or "eval_loss" in entry:
+            named = {_TRAINER_COLUMNS.get(name, name): value for name, value in entry.items()}
+            rows.setdefault(entry["step"], {}).update(named)
+    names = dict.fromkeys([*_FINETUNING_COLUMNS, *(name for row in rows.values() for name in row)])
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(names), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows[step] for step in sorted(rows))
+    write_text(path, text.getvalue())
 
 
 def _read(path: Path) -> list[dict[str, str]]:

@@ -193,8 +193,30 @@ def compare(loaders: dict[str, Iterator[Any]], batch: int, steps: int, rounds: i
         )
 
 
-def main() -> None:
-    """Print the table."""
+def measure_training(asked: argparse.Namespace, loader: Callable[[int], ShardLoader[PairBatch]], words: str) -> None:
+    """Print the table of loading alone, the step alone, and both together, by workers."""
+    device = torch.device(asked.device)
+    step = make_step(asked.size, words, device)
+    at_hand = next(iter(loader(0)))
+    alone, _ = timed(itertools.repeat(at_hand), step, asked.steps)
+    began, made_by_one = time.process_time(), loader(0)
+    for _ in itertools.islice(made_by_one, asked.steps):
+        pass
+    cost = (time.process_time() - began) / (asked.batch * min(asked.steps, len(made_by_one)))
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{os.cpu_count()} CPUs"
+    print(f"{asked.size}, batches of {asked.batch}, {NEGATIVES} negatives, {where}")
+    print(f"step alone: {asked.batch * asked.steps / alone:,.0f} samples/s; loading: {1000 * cost:.1f} ms of a core\n")
+    print("| workers | loading alone, samples/s | training, samples/s | of the step alone | waiting |")
+    print("| --- | --- | --- | --- | --- |")
+    for workers in asked.workers:
+        loading, _ = timed(endless(loader(workers)), lambda _: None, asked.steps)
+        both, waiting = timed(endless(loader(workers)), step, asked.steps)
+        rates = [f"{asked.batch * asked.steps / seconds:,.0f}" for seconds in (loading, both)]
+        print(f"| {workers} | {' | '.join(rates)} | {alone / both:.0%} | {waiting / both:.0%} |", flush=True)
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the arguments of the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, nargs="*", default=[0, 2])
     parser.add_argument("--size", choices=SIZES, default="small")
@@ -207,8 +229,12 @@ def main() -> None:
     parser.add_argument("--image", choices=("noise", "photo"), default="noise")
     parser.add_argument("--openclip", default="", help="folder of packages with open_clip_torch")
     parser.add_argument("--rounds", type=int, default=5)
-    asked = parser.parse_args()
-    device = torch.device(asked.device)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print the table."""
+    asked = parse_arguments()
     with tempfile.TemporaryDirectory() as folder:
         image = photo_like_jpeg(asked.side) if asked.image == "photo" else noisy_jpeg(asked.side)
         made = [sample(number, image) for number in range(asked.samples)]
@@ -216,7 +242,6 @@ def main() -> None:
         captions = [text for one in made for text in (one.pair.caption, *(a.text for a in one.annotations))]
         words = str(Path(folder) / "tokenizer")
         write_word_tokenizer(captions, Path(words))
-        step = make_step(asked.size, words, device)
 
         def loader(workers: int) -> ShardLoader[PairBatch]:
             options = LoadingOptions(asked.batch, ends="repeat", workers=workers, device=asked.device)
@@ -225,38 +250,18 @@ def main() -> None:
             )
 
         report_start(data, asked.samples)
-        if asked.openclip:
-            torch.set_num_threads(1)
-            print(f"{asked.image}, {len(image) / 1024:.0f} KiB an image, batches of {asked.batch}\n")
-            ours = loader(0)
-            loaders = {
-                "OpenCLIP": openclip_batches(asked.openclip, data, asked.samples, asked.batch),
-                "pairwright": endless(ours),
-                "pairwright, images as bytes": packed(loader(0)),
-                "images alone": images_alone(image, asked.batch, asked.crop),
-            }
-            compare(loaders, asked.batch, asked.steps, asked.rounds)
+        print(f"{asked.image}, {len(image) / 1024:.0f} KiB an image, batches of {asked.batch}\n")
+        if not asked.openclip:
+            measure_training(asked, loader, words)
             return
-        at_hand = next(iter(loader(0)))
-        alone, _ = timed(itertools.repeat(at_hand), step, asked.steps)
-        began, made_by_one = time.process_time(), loader(0)
-        for _ in itertools.islice(made_by_one, asked.steps):
-            pass
-        cost = (time.process_time() - began) / (asked.batch * min(asked.steps, len(made_by_one)))
-        where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{os.cpu_count()} CPUs"
-        print(
-            f"{asked.size}, batches of {asked.batch}, {NEGATIVES} negatives, {where}; {len(image) / 1024:.0f} KiB an image"
-        )
-        print(
-            f"step alone: {asked.batch * asked.steps / alone:,.0f} samples/s; loading: {1000 * cost:.1f} ms of a core\n"
-        )
-        print("| workers | loading alone, samples/s | training, samples/s | of the step alone | waiting |")
-        print("| --- | --- | --- | --- | --- |")
-        for workers in asked.workers:
-            loading, _ = timed(endless(loader(workers)), lambda _: None, asked.steps)
-            both, waiting = timed(endless(loader(workers)), step, asked.steps)
-            rates = [f"{asked.batch * asked.steps / seconds:,.0f}" for seconds in (loading, both)]
-            print(f"| {workers} | {' | '.join(rates)} | {alone / both:.0%} | {waiting / both:.0%} |", flush=True)
+        torch.set_num_threads(1)
+        loaders = {
+            "OpenCLIP": openclip_batches(asked.openclip, data, asked.samples, asked.batch),
+            "pairwright": endless(loader(0)),
+            "pairwright, images as bytes": packed(loader(0)),
+            "images alone": images_alone(image, asked.batch, asked.crop),
+        }
+        compare(loaders, asked.batch, asked.steps, asked.rounds)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -71,9 +70,8 @@ def image_batches(
 
     ``images`` are locators; ``wanted`` are the tower's settings; ``tiles``: as the whole image and its tiles (AnyRes).
     """
-    mean, std = (cast("tuple[float, float, float]", tuple(each)) for each in (wanted.mean, wanted.deviation))
-    options = ImageOptions(wanted.size, tiles=tiles, mean=mean, std=std, squash=wanted.squash)
-    middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (mean, std))
+    options = ImageOptions(wanted.size, tiles=tiles, mean=wanted.mean, std=wanted.std, squash=wanted.squash)
+    middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (wanted.mean, wanted.std))
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in track(range(0, len(images), size), "embedding images", unit="batches"):
             found = list(threads.map(partial(_load_image, options), images[start : start + size]))

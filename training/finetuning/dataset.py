@@ -7,38 +7,22 @@ the samples before it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from torch.utils.data import Dataset, Sampler
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
+from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.loading.data_notes import check_usable
-from pairwright.training.loading.rationales import SampleIndex, index_samples
+from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
-from pairwright.training.loading.samples import OnError, SampleJson, SampleSelection, StoredSample
+from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample
 
 _READ_TOGETHER = 256
 
 
-class RowCollator(Protocol):
-    """Collates samples to the inputs of a model."""
-
-    @property
-    def unit(self) -> str:
-        """Return the plural name of what epochs count."""
-
-    def lacks(self, body: SampleJson) -> str:
-        """Return the reason why a sample's JSON is not usable; empty if it is."""
-
-    def units(self, body: SampleJson) -> int:
-        """Return the number of rows of a usable sample."""
-
-    def length(self, sample: StoredSample) -> int:
-        """Return the number of characters of a row."""
-
-    def __call__(self, samples: list[Any]) -> dict[str, Any]:
-        """Return the model's inputs with ``labels``, and ``skipped`` and ``cut``, which the trainer removes."""
+RowCollator = ConversationCollator | RationaleCollator
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,12 @@ from pairwright.datasets.shards.shard_files import locate_shards
 from pairwright.training.finetuning.arguments import training_arguments, wrap_present_layers
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.finetuning.dataset import EpochOrder, RowCollator, ShardDataset, open_dataset, read_lengths
-from pairwright.training.finetuning.log import write_log
 from pairwright.training.finetuning.networks import Network, choose_trained, open_network, stop_tokens
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
 from pairwright.training.loading.rationales import RationaleCollator, check_rows_file
 from pairwright.training.loss_curves import write_curves
+from pairwright.training.metrics_log import write_history
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
 from pairwright.training.out_of_memory import explain_out_of_memory
@@ -150,7 +150,7 @@ def _finish(run: FinetuningRun, trainer: ShardTrainer, sizes: ParameterCounts) -
             _merge_adapter(run, _replace(temporary, run.out / "adapter"), folder)
         else:
             _replace(temporary, folder)
-        write_log(run.out, trainer.state.log_history)
+        write_history(run.out / "log.csv", trainer.state.log_history)
         write_text(run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
         write_curves(run.out)
         write_skipped(run.out, {name: f"{one.reason}: {one.detail}" for name, one in skipped})

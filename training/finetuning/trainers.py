@@ -15,8 +15,8 @@ from pairwright.datasets.errors import PairwrightError, StorageError
 from pairwright.datasets.images.loading import publishable_image_name
 from pairwright.datasets.rejects import Reject
 from pairwright.training.finetuning.dataset import EpochOrder, ShardDataset
-from pairwright.training.finetuning.log import write_log
 from pairwright.training.loading.tokenization import IGNORE_INDEX
+from pairwright.training.metrics_log import write_history
 from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss
 
 _PARTS = ("label", "rationale")
@@ -202,4 +202,4 @@ class RunCallback(TrainerCallback):  # type: ignore[misc]
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Write the log so far."""
         if state.is_world_process_zero:
-            write_log(self._out, state.log_history)
+            write_history(self._out / "log.csv", state.log_history)

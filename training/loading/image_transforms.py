@@ -41,8 +41,9 @@ try:
 except ImportError:
     simplejpeg = None
 
-CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
-CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
+Channels = tuple[float, float, float]
+CLIP_MEAN: Channels = (0.48145466, 0.4578275, 0.40821073)
+CLIP_STD: Channels = (0.26862954, 0.26130258, 0.27577711)
 
 _RATIOS = (math.log(3 / 4), math.log(4 / 3))
 _MAX_CROP_TRIES = 10

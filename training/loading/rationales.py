@@ -112,15 +112,11 @@ class RationaleCollator:
     tokenizer: Any = None  # of the encoder-decoder; needed for batches only
     max_tokens: int = 1024  # per text; longer ones are truncated
 
-    unit = "samples"
+    unit, units = "samples", None  # all rows of an example are in one batch
 
     def lacks(self, body: SampleJson) -> str:
         """Return ``no_rationales`` for a sample without a row of this split and objective."""
         return "" if self.rows("", body) else "no_rationales"
-
-    def units(self, body: SampleJson) -> int:  # noqa: ARG002 - interface of collators
-        """Return 1: all rows of an example are in one batch."""
-        return 1
 
     def length(self, sample: StoredSample) -> int:
         """Return the number of characters of an example's texts."""

@@ -8,7 +8,7 @@ and the embedding of a text does not depend on the padding of its batch.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -20,6 +20,7 @@ from transformers import CLIPModel, PreTrainedTokenizerBase
 from transformers.utils.hub import cached_file
 
 from pairwright.datasets.errors import UsageError
+from pairwright.training.loading.image_transforms import CLIP_MEAN, CLIP_STD, Channels
 from pairwright.training.models.checkpoints import (
     ADDED_FILE,
     copy_weights,
@@ -35,16 +36,15 @@ from pairwright.training.models.vision_tower import image_size, patch_count, vis
 
 MAX_SCALE = 100.0  # CLIP, section 2.5
 _MAX_LOG_SCALE = torch.tensor(MAX_SCALE).log().item()
-_MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
 
 @dataclass(frozen=True, slots=True)
 class PixelSettings:
-    """Image side in pixels, mean and deviation of each channel, and whether images are squashed instead of cropped."""
+    """Image side in pixels, mean and standard deviation of each channel, and whether images are squashed, not cropped."""
 
     size: int
-    mean: Sequence[float] = _MEAN
-    deviation: Sequence[float] = _DEVIATION
+    mean: Channels = CLIP_MEAN
+    std: Channels = CLIP_STD
     squash: bool = False
 
 
@@ -248,10 +248,8 @@ def _normalize(rows: Tensor) -> Tensor:
     return functional.normalize(rows.float(), dim=-1)
 
 
-def read_pixel_settings(
-    name: str, size: int, *, mean: Sequence[float] = _MEAN, deviation: Sequence[float] = _DEVIATION
-) -> PixelSettings:
-    """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``deviation`` where it has none.
+def read_pixel_settings(name: str, size: int, *, mean: Channels = CLIP_MEAN, std: Channels = CLIP_STD) -> PixelSettings:
+    """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``std`` where it has none.
 
     Raises:
         InputError: the processor's config is damaged.
@@ -264,7 +262,7 @@ def read_pixel_settings(
         except (OSError, ValueError) as error:
             raise explain_unreadable(name, error) from error
         found = found or read.get("image_processor", read)
-    return PixelSettings(size, tuple(found.get("image_mean", mean)), tuple(found.get("image_std", deviation)))
+    return PixelSettings(size, tuple(found.get("image_mean", mean)), tuple(found.get("image_std", std)))
 
 
 def _preprocessor(pixels: PixelSettings) -> dict[str, object]:
@@ -279,6 +277,6 @@ def _preprocessor(pixels: PixelSettings) -> dict[str, object]:
         "rescale_factor": 1 / 255,
         "do_normalize": True,
         "image_mean": list(pixels.mean),
-        "image_std": list(pixels.deviation),
+        "image_std": list(pixels.std),
         "do_convert_rgb": True,
     }

@@ -115,7 +115,7 @@ def openclip_config(model: Clip) -> dict[str, Any]:
         },
         "preprocess_cfg": {
             "mean": list(model.pixels.mean),
-            "std": list(model.pixels.deviation),
+            "std": list(model.pixels.std),
             "interpolation": "bicubic",
             "resize_mode": "squash" if model.pixels.squash else "shortest",
         },

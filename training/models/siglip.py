@@ -45,7 +45,7 @@ class Siglip(Clip):
         """Load a checkpoint by folder or name."""
         network: Any = load_pretrained(SiglipModel, name, dtype=dtype)
         size = network.config.vision_config.image_size
-        return cls(network, read_tokenizer(name), read_pixel_settings(name, size, mean=_HALF, deviation=_HALF))
+        return cls(network, read_tokenizer(name), read_pixel_settings(name, size, mean=_HALF, std=_HALF))
 
     @property
     def dim(self) -> int:

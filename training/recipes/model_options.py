@@ -24,14 +24,11 @@ def image_options(model: Clip | FocalLensMllm, recipe: Recipe) -> ImageOptions:
     Raises:
         UsageError: random crops of images in tiles.
     """
-    mean, deviation = (
-        cast("tuple[float, float, float]", tuple(of)) for of in (model.pixels.mean, model.pixels.deviation)
-    )
+    pixels, batches = model.pixels, recipe.batches
     tiles = isinstance(model, FocalLensMllm) and model.tiles
-    if tiles and recipe.batches.crop < 1:
+    if tiles and batches.crop < 1:
         raise UsageError("method.tiles requires whole images: set batches.crop to 1.")
-    squash = model.pixels.squash
-    return ImageOptions(model.pixels.size, recipe.batches.crop, recipe.batches.mirror, tiles, mean, deviation, squash)
+    return ImageOptions(pixels.size, batches.crop, batches.mirror, tiles, pixels.mean, pixels.std, pixels.squash)
 
 
 def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:

@@ -82,3 +82,15 @@ def test_the_two_tasks_of_step_by_step_have_the_loss_of_one_process(tmp_path: Pa
     together("step-by-step", data, model, tmp_path / "two", sharding, *weighted)
     for column in ("loss", "loss_label", "loss_rationale"):
         assert losses(tmp_path / "two", column) == pytest.approx(losses(tmp_path / "one", column), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_sharded_encoder_decoder_resumes_when_killed(tmp_path: Path) -> None:
+    data, model = shards(tmp_path / "data"), student(tmp_path / "student")
+    run("step-by-step", data, model, tmp_path / "one", *CHANGES)
+    together("step-by-step", data, model, tmp_path / "killed", SHARDED, last=6)
+    assert [path.name for path in (tmp_path / "killed" / "checkpoints").iterdir()] == ["checkpoint-4"]
+    together("step-by-step", data, model, tmp_path / "killed", SHARDED)
+    for column in ("loss", "loss_label", "loss_rationale"):
+        assert losses(tmp_path / "killed", column) == pytest.approx(losses(tmp_path / "one", column), rel=1e-4)
+    assert close(tmp_path / "one", tmp_path / "killed")

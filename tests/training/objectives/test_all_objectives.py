@@ -22,29 +22,87 @@ class Case:
     hidden: tuple[tuple[str, str], ...] = ()
 
 
+def scaled(objective: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given, scale: objective(*given, scale)
+
+
+def biased(objective: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given, scale: objective(*given, scale, -2.0)
+
+
+def unscaled(objective: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given, scale: objective(*given) + 0 * scale
+
+
+PAIR = ("images", "texts")
+WRONG = (*PAIR, "negatives", "negatives_mask")
+RIGHT = ("positives", "positives_mask")
+WRITTEN = ("logits", "tokens", "counted")
+
+
 def cases() -> dict[str, Case]:
-    from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
-    from pairwright.training.objectives.conditional import conditional_loss
+    """The objectives by name."""
+    return caption_cases() | edited_text_cases() | positive_cases() | written_cases()
+
+
+def caption_cases() -> dict[str, Case]:
     from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
+    from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
+
+    return {
+        "clip": Case(scaled(clip_loss), PAIR),
+        "negclip": Case(scaled(negclip_loss), WRONG, (WRONG[2:],)),
+        "siglip": Case(biased(siglip_loss), PAIR),
+        "siglip-hn": Case(biased(siglip_hn_loss), WRONG, (WRONG[2:],)),
+    }
+
+
+def edited_text_cases() -> dict[str, Case]:
+    from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
     from pairwright.training.objectives.fsc_clip import FscWeights, LocalFeatures, fsc_clip_loss
     from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores, hard_negative_loss
     from pairwright.training.objectives.hard_positives import analogy_loss, hp_hn_loss
-    from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
-    from pairwright.training.objectives.soft_positives import react_loss, soft_positive_loss
-    from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss, written_loss
-
-    pair = ("images", "texts")
-    wrong = (*pair, "negatives", "negatives_mask")
-    right = ("positives", "positives_mask")
-    written = ("logits", "tokens", "counted")
 
     def choice(*given: Any, scale: Any) -> Any:
         images, texts, negatives, mask = given
         return choice_loss(choice_scores(images, texts, negatives, mask, scale), mask, focal=2.0, smoothing=0.02)
 
+    def hp_hn(*given: Any, scale: Any) -> Any:
+        return hp_hn_loss(BatchEmbeddings(*given), scale, negatives=1.0, positives=1.0).loss
+
     def fsc(*given: Any, scale: Any) -> Any:
         weights = FscWeights(0.5, 0.2, 2.0, 0.02)
         return fsc_clip_loss(BatchEmbeddings(*given[:4]), LocalFeatures(*given[4:]), scale, weights).loss
+
+    return {
+        "hard negatives": Case(scaled(hard_negative_loss), WRONG, (WRONG[2:],)),
+        "focal and smoothed": Case(choice, WRONG, (WRONG[2:],)),
+        "analogy": Case(scaled(analogy_loss), (*PAIR, *RIGHT), (RIGHT,)),
+        "hp-hn": Case(hp_hn, (*WRONG, *RIGHT), (WRONG[2:], RIGHT)),
+        "fsc-clip": Case(fsc, (*WRONG, "patches", "pieces", "pieces_mask"), (WRONG[2:], ("pieces", "pieces_mask"))),
+    }
+
+
+def positive_cases() -> dict[str, Case]:
+    from pairwright.training.objectives.conditional import conditional_loss
+    from pairwright.training.objectives.soft_positives import react_loss, soft_positive_loss
+
+    def unicl(images: Any, texts: Any, ids: Any, scale: Any) -> Any:
+        return soft_positive_loss(images, texts, ids.unsqueeze(1) == ids, scale)
+
+    def without_twins(images: Any, texts: Any, ids: Any, scale: Any) -> Any:
+        return conditional_loss(images, texts, scale, same=ids, both_ways=True)
+
+    return {
+        "react": Case(scaled(react_loss), PAIR),
+        "unicl": Case(unicl, (*PAIR, "ids")),
+        "focallens": Case(scaled(conditional_loss), PAIR),
+        "focallens without twins": Case(without_twins, (*PAIR, "ids")),
+    }
+
+
+def written_cases() -> dict[str, Case]:
+    from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss, written_loss
 
     def two_tasks(*given: Any) -> Any:
         return multi_task_loss(WrittenTexts(*given[:3]), WrittenTexts(*given[3:])).loss
@@ -52,48 +110,9 @@ def cases() -> dict[str, Case]:
     def one_task(*given: Any) -> Any:
         return written_loss(WrittenTexts(*given))
 
-    def scaled(objective: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *given, scale: objective(*given, scale)
-
-    def biased(objective: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *given, scale: objective(*given, scale, -2.0)
-
-    def unscaled(objective: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *given, scale: objective(*given) + 0 * scale
-
     return {
-        "clip": Case(scaled(clip_loss), pair),
-        "negclip": Case(scaled(negclip_loss), wrong, (wrong[2:],)),
-        "siglip": Case(biased(siglip_loss), pair),
-        "siglip-hn": Case(biased(siglip_hn_loss), wrong, (wrong[2:],)),
-        "hard negatives": Case(scaled(hard_negative_loss), wrong, (wrong[2:],)),
-        "focal and smoothed": Case(choice, wrong, (wrong[2:],)),
-        "analogy": Case(scaled(analogy_loss), (*pair, *right), (right,)),
-        "hp-hn": Case(
-            lambda *given, scale: hp_hn_loss(BatchEmbeddings(*given), scale, negatives=1.0, positives=1.0).loss,
-            (*wrong, *right),
-            (wrong[2:], right),
-        ),
-        "fsc-clip": Case(
-            fsc,
-            (*wrong, "patches", "pieces", "pieces_mask"),
-            (wrong[2:], ("pieces", "pieces_mask")),
-        ),
-        "react": Case(scaled(react_loss), pair),
-        "unicl": Case(
-            lambda images, texts, ids, scale: soft_positive_loss(images, texts, ids.unsqueeze(1) == ids, scale),
-            (*pair, "ids"),
-        ),
-        "focallens": Case(scaled(conditional_loss), pair),
-        "focallens without twins": Case(
-            lambda images, texts, ids, scale: conditional_loss(images, texts, scale, same=ids, both_ways=True),
-            (*pair, "ids"),
-        ),
-        "two tasks": Case(
-            unscaled(two_tasks),
-            (*written, "logits", "tokens", "places"),
-        ),
-        "one task": Case(unscaled(one_task), written),
+        "two tasks": Case(unscaled(two_tasks), (*WRITTEN, "logits", "tokens", "places")),
+        "one task": Case(unscaled(one_task), WRITTEN),
     }
 
 
