@@ -119,8 +119,9 @@ class HardNegativesMethod(PairMethod):
             return PairCollator(self.negatives)
         if not Path(self.online.pool).is_file():
             raise UsageError(f"method.online.pool: {self.online.pool} does not exist.")
-        types = {"types": self.online.types} if self.online.types else {}
-        return PairCollator(self.negatives, online=OnlineNegatives(self.online.pool, **types, seed=seed))
+        pool, types = self.online.pool, self.online.types
+        online = OnlineNegatives(pool, types, seed=seed) if types else OnlineNegatives(pool, seed=seed)
+        return PairCollator(self.negatives, online=online)
 
 
 class ClipMethod(TowerMethod):
