@@ -83,10 +83,10 @@ class FinetuningPlan:
   parameters   {self.trained:,} trained; {self.frozen:,} frozen
   batch        {self.gpus} {gpus} x {self.per_device} {rows} x {self.accumulation} accumulated, sharding: {self.sharding}
   memory       {total:.1f} GB per GPU of {self.memory_gb:g} GB: {fits}
-               weights {memory.weights:.1f}, gradients {memory.gradients:.1f}, optimizer {memory.optimizer:.1f}, \\
+               weights {memory.weights:.1f}, gradients {memory.gradients:.1f}, optimizer {memory.optimizer:.1f}, \
 activations {memory.activations:.1f}
   steps        {self.steps:,} ({self.rows:,} rows an epoch), about {self.step_seconds:.2f} s each
-  loader       {self.rows_per_second:,.1f} rows/s, {self.tokens_per_second:,.0f} tokens/s over all processes \\
+  loader       {self.rows_per_second:,.1f} rows/s, {self.tokens_per_second:,.0f} tokens/s over all processes \
 ({self.tokens:,} tokens a row, {self.image_tokens:,} of an image)""".splitlines()
 
 

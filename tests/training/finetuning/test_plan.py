@@ -56,6 +56,15 @@ def test_llava_7b_fits_eight_gpus_when_sharded_and_not_without(data: str, llava:
     copies = plan("llava-7b-8gpu", data, llava, "trainer.fsdp=false")
     assert copies.memory.total > 110
     assert "does NOT fit" in "\n".join(copies.lines())
+    assert [line.split()[0] for line in found.lines()[1:]] == [
+        "parameters",
+        "batch",
+        "memory",
+        "weights",
+        "steps",
+        "loader",
+    ]
+    assert not any(line.endswith("\\") for line in found.lines())
     assert found.rows_per_second * found.tokens == pytest.approx(found.tokens_per_second)
 
 
