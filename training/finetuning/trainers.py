@@ -145,7 +145,7 @@ class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
             else num_items_in_batch
         )
         written = [WrittenTexts(out.logits, inputs["labels"], counted & rows[:, None]) for rows in tasks]
-        found = multi_task_loss(written[0], written[1], self.rationale_weight or 0.0, totals)
+        found = multi_task_loss(written[0], written[1], self.rationale_weight or 0.0, list(totals))
         if model.training:
             parts = torch.stack(list(found.parts.values())).detach()
             self._parts = self._parts.to(parts.device) + parts
