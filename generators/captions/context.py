@@ -19,10 +19,9 @@ from functools import lru_cache
 from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.lexicon.attributes import concepts_of
+from pairwright.generators.lexicon.attributes import concepts_of, same_concept
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
-from pairwright.generators.lexicon.synonyms import attributes_like
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _COLOUR_WORDS = frozenset(word for words in concepts_of("colour").values() for word in words)
@@ -111,7 +110,7 @@ class ImageWords:
             adjective: lower-case.
             elsewhere: leave the caption itself out.
         """
-        adjectives, nouns = attributes_like(adjective), {noun, plural_of(noun)}
+        adjectives, nouns = same_concept(adjective), {noun, plural_of(noun)}
         lines = self.others if elsewhere else (self.own, *self.others)
         return any(
             _stands_before(words, adjectives, nouns) or _is_predicated(words, adjectives, nouns) for words in lines

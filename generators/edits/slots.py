@@ -32,6 +32,7 @@ PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger mixes them up behin
 _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
 _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
+_ARTICLES: Final = frozenset({"a", "an"})
 _CLAUSES: Final = words_with("opens_clause")
 _ONE_MORE: Final = words_with("one_more")
 _BESIDE: Final = words_with("joins_items") & _ONE_MORE  # on either side of a thing
@@ -147,6 +148,8 @@ def _slots_of_phrase(caption: Caption, phrase: NounPhrase, thesaurus: Thesaurus)
     described = [] if phrase.joined else [*phrase.adjectives]
     described += [at for at in phrase.nouns if at < start and caption.lower[at] in concepts()]  # "a brick wall"
     for at in (phrase.count, *described) if phrase.count >= 0 else described:
+        if caption.plural(phrase) and caption.word(at - 1) in _ARTICLES:
+            continue  # the article belongs to the word: "a few tables", "a dozen eggs"
         yield Slot(ADJECTIVE, at, at + 1, caption.lower[at], after=noun, phrase=phrase)
 
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.generators.language.wordnet_senses import COUNTING_SHARE, SenseWeights
-from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, WordGraph, read_graph, table_path
+from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, POS, WordGraph, read_graph, table_path
 
 _PEOPLE: Final = """
     person people individual man woman boy girl child kid baby infant toddler adult lady gentleman guy gal fellow male
@@ -51,6 +51,8 @@ class WordNet:
         self._co_hyponyms = lru_cache(maxsize=4096)(self._find_co_hyponyms)
         self._meant = lru_cache(maxsize=65536)(self._find_meant)
         self._above = lru_cache(maxsize=65536)(self._find_above)
+        self._counted = lru_cache(maxsize=len(POS))(graph.counted)
+        self._meaning = lru_cache(maxsize=65536)(self._find_meaning)
 
     def __reduce__(self) -> tuple[object, tuple[Path]]:
         return _cached, (self._path,)
@@ -109,13 +111,7 @@ class WordNet:
 
     def hyponyms(self, lemma: str, pos: str) -> set[str]:
         """Return all hyponyms of the relevant senses: words that mean one of them (a "toy" is seldom a dog)."""
-        means = self._senses.means
-        return {
-            self._graph.spelling(member)
-            for synset in self._synsets(lemma, pos, "down")
-            for member in self._graph.members(synset)
-            if means(member, pos, synset)
-        }
+        return {word for synset in self._synsets(lemma, pos, "down") for word in self._meaning(synset, pos)}
 
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
         """Return whether a relevant sense of ``lemma`` is, or is below, a relevant sense of ``kind``."""
@@ -139,7 +135,7 @@ class WordNet:
 
     def count(self, lemma: str, pos: str) -> int:
         """Return the count of the lemma in WordNet's sense-tagged texts; 0 for most words."""
-        return sum(self._graph.counts(self._graph.number(lemma), pos))
+        return self._counted(pos).get(lemma, 0) if pos in POS else 0
 
     def _find_meant(self, lemma: str, pos: str) -> tuple[int, ...]:
         return tuple(self._senses.counting(self._graph.number(lemma), pos))
@@ -147,6 +143,11 @@ class WordNet:
     def _find_above(self, synset: int) -> frozenset[int]:
         """Return a synset and all synsets above it."""
         return frozenset(above for above, _ in self._graph.walk(synset, "up"))
+
+    def _find_meaning(self, synset: int, pos: str) -> tuple[str, ...]:
+        """Return the words that mean a synset."""
+        means, spelling = self._senses.means, self._graph.spelling
+        return tuple([spelling(each) for each in self._graph.members(synset) if means(each, pos, synset)])
 
     def _synsets(self, lemma: str, pos: str, relation: str) -> set[int]:
         starts = self._senses.counting(self._graph.number(lemma), pos)

@@ -93,6 +93,13 @@ class WordGraph:
         start, end = self._slot(word, pos)
         return self._sense_count[start:end].tolist()
 
+    def counted(self, pos: str) -> dict[str, int]:
+        """Return the lemmas with a count above 0 as a part of speech, with the sum over their senses."""
+        starts, at = np.asarray(self._sense_at), POS.index(pos)
+        before = np.append(0, np.cumsum(np.asarray(self._sense_count), dtype=np.int64))  # counts before each sense
+        counts = before[starts[at + 1 :: len(POS)]] - before[starts[at : -1 : len(POS)]]
+        return {self.encoded(word).decode(): int(counts[word]) for word in np.flatnonzero(counts).tolist()}
+
     def members(self, synset: int) -> list[int]:
         """Return the lemmas of a synset."""
         return self._member[self._member_at[synset] : self._member_at[synset + 1]].tolist()

@@ -125,10 +125,10 @@ def number_ranges() -> dict[str, tuple[int, int]]:
 
 
 @lru_cache(maxsize=5_000)
-def same_concept(word: str) -> tuple[str, ...]:
-    """Return all words of the concepts of a word, itself first."""
-    words = [other for concept in concepts().get(word, ()) for other in concept_words()[concept]]
-    return tuple(dict.fromkeys((word, *words)))
+@lru_cache(maxsize=5_000)
+def same_concept(word: str) -> frozenset[str]:
+    """Return all words of the concepts of a word, itself among them."""
+    return frozenset((word, *(other for concept in concepts().get(word, ()) for other in concept_words()[concept])))
 
 
 class AttributeLexicon:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
 
-from pairwright.generators.lexicon.attributes import NounCondition, same_concept
+from pairwright.generators.lexicon.attributes import NounCondition
 from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_same, noun_features
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -90,18 +90,6 @@ def _is_safe(word: str, other: str, pos: str, thesaurus: Synonyms) -> bool:
         and all((word in flagged(flag)) == (other in flagged(flag)) for flag in ("mass", "plural_only"))
         and list(thesaurus.synonyms(other, pos))[:1] == [word]
     )
-
-
-@lru_cache(maxsize=1)
-def _attribute_groups() -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(cell_words(row["words"])) for row in read_rows("attribute_groups"))
-
-
-@lru_cache(maxsize=5_000)
-def attributes_like(word: str) -> frozenset[str]:
-    """Return the attributes that say the same as one, or nearly, itself among them."""
-    alike = {word}.union(*(group for group in _attribute_groups() if word in group))
-    return frozenset(other for each in alike for other in same_concept(each))
 
 
 @lru_cache(maxsize=1)

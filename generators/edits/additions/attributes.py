@@ -19,7 +19,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import MAX_RISK, Pool
 from pairwright.generators.lexicon.addition_words import words_with_role
-from pairwright.generators.lexicon.attributes import AttributeLexicon, concepts, same_concept
+from pairwright.generators.lexicon.attributes import AttributeLexicon, concepts_of, same_concept
 from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -88,8 +88,7 @@ class FalseAttributes:
 
     def _find_told(self, head: str, group: str) -> int:
         """Return how often captions give a noun an attribute of a class."""
-        words = (word for word, found in concepts().items() if any(name == group for name, _ in found))
-        return sum(self._pool.adjacency(word, head) for word in words)
+        return sum(self._pool.adjacency(word, head) for word in _words_of_class(group))
 
     def _risk(self, caption: Caption, head: str, attribute: str) -> float:
         again, things = self._again.get(attribute, 0.0), self._pool.frequency(head, "NOUN")
@@ -106,6 +105,11 @@ class FalseAttributes:
             and self._pool.frequency(word, "ADJ") >= _SEEN
             and self._pool.adjacency(word, noun) >= _SEEN
         )
+
+
+@lru_cache(maxsize=100)
+def _words_of_class(name: str) -> frozenset[str]:
+    return frozenset(word for words in concepts_of(name).values() for word in words)
 
 
 def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str]:

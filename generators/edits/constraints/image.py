@@ -25,9 +25,9 @@ from pairwright.generators.edits.constraints.lexical import (
 )
 from pairwright.generators.edits.constraints.meaning import count_differently
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.lexicon.attributes import same_concept
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
-from pairwright.generators.lexicon.synonyms import attributes_like
 
 _COLLECTIVE: Final = words_with("collective")
 _ARTICLES: Final = frozenset({"a", "an"})
@@ -90,10 +90,8 @@ def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
     if not words.others and not own:
         return False
     if edit.form != "swap":
-        return any(
-            words.describes(attributes_like(word), names_of(noun), own=own) for word, noun in _descriptions(edit)
-        )
-    said = [words.describes(attributes_like(word), same_forms(noun), own=False) for word, noun in _descriptions(edit)]
+        return any(words.describes(same_concept(word), names_of(noun), own=own) for word, noun in _descriptions(edit))
+    said = [words.describes(same_concept(word), same_forms(noun), own=False) for word, noun in _descriptions(edit)]
     # Both have to be true; what excludes the one that is said of its thing is not true of the other as well.
     exclusive = are_opposed(edit.old, edit.new) or count_differently(edit.old, edit.new)
     return all(said) if exclusive else any(said)

@@ -53,8 +53,8 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.scope import ANY_DENIAL
 from pairwright.generators.edits.constraints.table import Constraint
 from pairwright.generators.language.pool_statistics import PoolStatistics
+from pairwright.generators.lexicon.attributes import same_concept
 from pairwright.generators.lexicon.nouns import loosely_same
-from pairwright.generators.lexicon.synonyms import attributes_like
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -319,9 +319,7 @@ class AttributeScreen(Screen):
         self._qualifies = self.marked(
             lambda target: any(not number_of(word) and not is_vague(word) for word in target.split())
         )
-        self._said_by = _index(
-            {like for word in target.split() for like in attributes_like(word)} for target in targets
-        )
+        self._said_by = _index({like for word in target.split() for like in same_concept(word)} for target in targets)
 
     def screen_kind(self, replaced: Replaced, found: _Findings) -> None:
         """Add what holds for attributes."""

@@ -26,9 +26,9 @@ from pairwright.generators.edits.swaps.proposal import (
     exchange_spans,
 )
 from pairwright.generators.language.inflection import article, inflect
-from pairwright.generators.lexicon.attributes import concept_words, concepts, opposites, untouched_words
+from pairwright.generators.lexicon.attributes import concept_words, concepts, opposites, same_concept, untouched_words
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
-from pairwright.generators.lexicon.synonyms import attributes_like, rewordings
+from pairwright.generators.lexicon.synonyms import rewordings
 from pairwright.generators.lexicon.tables import read_rows
 
 MAX_RISK: Final = 0.1  # estimated probability that both things have the other attribute as well
@@ -202,7 +202,7 @@ def _exchange(caption: Caption, materials: SwapMaterials, one: Modifier, other: 
 
 def _said(caption: Caption, noun: str, words: tuple[str, ...]) -> str:
     """Return `true_of_image` if the caption itself gives such a thing one of the attributes, else an empty string."""
-    alike = frozenset().union(*map(attributes_like, words))
+    alike = frozenset().union(*map(same_concept, words))
     phrases = caption.by_head.get(noun, ())
     said = any(not alike.isdisjoint(caption.lower[phrase.start : phrase.head]) for phrase in phrases)
     return "true_of_image" if said else ""

@@ -14,6 +14,7 @@ from tests.generators.rule_fixtures import pair_of, tokens_of
         ("A brick wall near a street", ["wall", "street"], ["brick"]),
         ("A red fire hydrant on a street", ["fire hydrant", "street"], ["red"]),
         ("A school ticket on two tables", ["ticket", "table"], ["two"]),
+        ("A few big tables", ["table"], ["big"]),  # no "a five big tables"
     ],
 )
 def test_nouns_of_a_class_before_another_are_slots_of_attributes(

@@ -8,7 +8,6 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.lexicon.attributes import AttributeLexicon
 from pairwright.generators.lexicon.nouns import NounLexicon, loosely_same
 from pairwright.generators.lexicon.synonyms import (
-    attributes_like,
     dictionary_rewordings,
     other_senses,
     reword_each_other,
@@ -64,12 +63,6 @@ def test_what_captions_mix_up_rewords_each_other(one: str, other: str) -> None:
 def test_loosely_same_holds_the_noun_itself() -> None:
     assert {"street", "road"} <= loosely_same("street")
     assert loosely_same("giraffe") == {"giraffe"}
-
-
-def test_attributes_alike() -> None:
-    assert {"empty", "deserted"} <= attributes_like("empty")
-    assert "grey" in attributes_like("gray")
-    assert "red" not in attributes_like("gray")
 
 
 def test_nouns_of_two_senses() -> None:
