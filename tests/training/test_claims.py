@@ -128,7 +128,8 @@ def test_every_claim_runs_and_measures_what_it_compares(claim: Claim, small: Tri
     found = claim.run(small)
     for one in claim.comparisons:
         for arm in (one.better, one.worse):
-            assert 0 <= found[arm][one.measure] <= 1 or "correlation" in one.measure
+            signed = "correlation" in one.measure or "gain" in one.measure
+            assert -signed <= found[arm][one.measure] <= 1
 
 
 def _kinds(caption: str) -> set[tuple[str, str]]:

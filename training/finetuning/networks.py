@@ -191,13 +191,29 @@ def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> frozenset[int]:
 def share_embedding(model: PreTrainedModel) -> None:
     """Let layers that share the weights of the input embedding be that module, as FSDP shards a weight in one place.
 
-    T5's encoder and decoder each have an embedding of their own with the same weights.
+    T5's encoder and decoder each have an embedding of their own with the same weights. A state dict then has them once, by
+    the embedding's first name: torch refuses to load further names of a module into a sharded model.
     """
     embedding = model.get_input_embeddings()
-    for module in list(model.modules()):
+    own = next(name for name, module in model.named_modules() if module is embedding)
+    others: list[str] = []
+    for path, module in list(model.named_modules()):
         for name, layer in module.named_children():
-            if type(layer) is type(embedding) and layer.weight is embedding.weight:
+            if layer is not embedding and type(layer) is type(embedding) and layer.weight is embedding.weight:
                 setattr(module, name, embedding)
+                others.append(f"{path}.{name}")
+
+    def drop_others(_module: nn.Module, state: dict[str, Any], prefix: str, _metadata: Any) -> None:
+        for name in others:
+            state.pop(f"{prefix}{name}.weight", None)
+
+    def add_others(_module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+        if (weight := state.get(f"{prefix}{own}.weight")) is not None:
+            state.update({f"{prefix}{name}.weight": weight for name in others})
+
+    if others:
+        model.register_state_dict_post_hook(drop_others)
+        model.register_load_state_dict_pre_hook(add_others)
 
 
 def layers_to_wrap(model: nn.Module) -> list[str]:

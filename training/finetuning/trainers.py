@@ -115,7 +115,8 @@ class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
     def __init__(self, *arguments: Any, rationale_weight: float | None, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.rationale_weight = rationale_weight
-        self._parts, self._logged = torch.zeros(2), 0
+        self._parts = torch.zeros(2)
+        self._logged: int | None = None  # step of the last row
 
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: torch.device) -> Tensor:
         """Return the number of labels and of rationales of the whole batch, over all processes, int64 (2,)."""
@@ -149,13 +150,16 @@ class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
         if model.training:
             parts = torch.stack(list(found.parts.values())).detach()
             self._parts = self._parts.to(parts.device) + parts
+            self._logged = (
+                self.state.global_step if self._logged is None else self._logged
+            )  # a resumed run begins later
         loss = found.loss * self.args.world_size
         return (loss, out) if return_outputs else loss
 
     def log(self, logs: dict[str, float], *arguments: Any, **named: Any) -> None:
         """Add both parts of the loss to a row of the log."""
         if "loss" in logs and self.rationale_weight is not None:
-            steps = max(1, self.state.global_step - self._logged)
+            steps = max(1, self.state.global_step - (self._logged or 0))
             parts = self.accelerator.reduce(self._parts.to(self.args.device), "sum") / steps
             logs |= {f"loss_{name}": round(part, 6) for name, part in zip(_PARTS, parts.tolist(), strict=True)}
             self._parts, self._logged = torch.zeros(2), self.state.global_step

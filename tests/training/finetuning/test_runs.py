@@ -22,12 +22,14 @@ from pairwright.datasets.shards.webdataset import find_shards, read_shard, write
 from pairwright.filters.metrics.answer_judging import ImageQuestion  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import identify_model, open_models  # noqa: E402
 from pairwright.training.evaluation.image_answers import generate_answers  # noqa: E402
+from pairwright.training.finetuning.networks import share_embedding  # noqa: E402
 from pairwright.training.finetuning.run import FinetuningRun, finetune  # noqa: E402
 from pairwright.training.finetuning.settings import FinetuningRecipe  # noqa: E402
 from pairwright.training.models.generative import EncoderDecoder, ImageTextModel  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
 from pairwright.training.trainer import TrainingReport  # noqa: E402
+from tests.training import tiny_models  # noqa: E402
 from tests.training.finetuning import tiny_vlms  # noqa: E402
 from tests.training.training_cases import clip, language, shards, student  # noqa: E402
 
@@ -263,3 +265,15 @@ def test_a_file_of_rationale_rows_trains_a_student(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(rows.getvalue())
     report = run("step-by-step", str(tmp_path / "rows.jsonl"), student(tmp_path / "student"), tmp_path / "run")
     assert (report.samples, report.steps) == (8, 10)
+
+
+def test_an_embedding_that_encoder_and_decoder_share_is_once_in_the_state() -> None:
+    """A sharded model with several names for one weight could be saved, and not be resumed."""
+    model = tiny_models.student()
+    share_embedding(model)
+    state = model.state_dict()
+    assert [name for name in state if "shared" in name or "embed_tokens" in name] == ["shared.weight"]
+    state["shared.weight"] = state["shared.weight"] + 1
+    assert not any(model.load_state_dict(state))
+    for tower in (model.get_encoder(), model.get_decoder()):
+        assert torch.equal(tower.get_input_embeddings().weight, state["shared.weight"])

@@ -37,7 +37,7 @@ def unscaled(objective: Callable[..., Any]) -> Callable[..., Any]:
 PAIR = ("images", "texts")
 WRONG = (*PAIR, "negatives", "negatives_mask")
 RIGHT = ("positives", "positives_mask")
-WRITTEN = ("logits", "tokens", "counted")
+OUTPUT = ("logits", "tokens", "counted")
 
 
 def cases() -> dict[str, Case]:
@@ -111,8 +111,8 @@ def written_cases() -> dict[str, Case]:
         return written_loss(WrittenTexts(*given))
 
     return {
-        "two tasks": Case(unscaled(two_tasks), (*WRITTEN, "logits", "tokens", "places")),
-        "one task": Case(unscaled(one_task), WRITTEN),
+        "two tasks": Case(unscaled(two_tasks), (*OUTPUT, "logits", "tokens", "places")),
+        "one task": Case(unscaled(one_task), OUTPUT),
     }
 
 
@@ -134,7 +134,7 @@ NAMES = (
     "one task",
 )
 PAIRED = ("clip", "siglip", "react", "unicl", "focallens", "focallens without twins")  # no embeddings behind a mask
-WRITTEN = ("next token", "two tasks", "one task")
+WRITTEN = ("two tasks", "one task")
 MASKED = tuple(name for name in NAMES if name not in PAIRED + WRITTEN)
 # With no edited text these are still CLIP or SigLIP.
 EMPTY_IS_NOTHING = tuple(name for name in NAMES if name not in (*PAIRED, "negclip", "siglip-hn", "hp-hn", "fsc-clip"))
