@@ -27,7 +27,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
 _MAX_ROWS: Final = 20_000  # of candidates that are remembered
-COMPANY: Final = 3.0  # lowers the log-ratio (to a twentieth) where the new thing may be there beside the old one
 _MAX_LOG_RATIO = 3.0  # above it a proposal is not preferred any more: an odd original must not decide alone
 
 
@@ -41,8 +40,7 @@ class Proposals:
         slot: index into ``slots``, int64.
         old: index of the word in the slot into ``targets``, int64.
         new: index of the proposed word into ``targets``, int64.
-        log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32;
-            lowered by `COMPANY` at slots whose edits are less certainly false, which are drawn where no other is left.
+        log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32.
         screened: which constraints each violates or may violate.
     """
 
@@ -103,8 +101,7 @@ class Proposer:
         ratios = log_probs[at, new] - log_probs[np.arange(len(slots)), old][at]
         fits = np.flatnonzero(ratios >= np.log(self.floor))
         at, new = at[fits], new[fits]
-        company = np.array([slot.company for slot in slots], bool)[at]
-        ratios = np.minimum(ratios[fits], _MAX_LOG_RATIO) - np.where(company, COMPANY, 0.0).astype(np.float32)
+        ratios = np.minimum(ratios[fits], _MAX_LOG_RATIO)
         sizes = [len(found) for found in by_caption]
         ends = np.cumsum(sizes)
         if screened:

@@ -34,8 +34,6 @@ _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
 _ARTICLES: Final = frozenset({"a", "an"})
 _CLAUSES: Final = words_with("opens_clause")
-_ONE_MORE: Final = words_with("one_more")
-_BESIDE: Final = words_with("joins_items") & _ONE_MORE  # on either side of a thing
 _FURTHEST: Final = 3  # tokens between a thing and its relation: "a man who is standing on"
 
 
@@ -52,7 +50,6 @@ class Slot:
         before: lemma of the head noun before a relation, its subject; empty if there is none.
         after: lemma of the noun that an adjective describes, or of a relation's object; empty for nouns.
         phrase: the noun phrase of a noun or adjective.
-        company: whether a noun is one of several in a row, or accompanies another: others may be there unmentioned.
     """
 
     kind: str
@@ -63,7 +60,6 @@ class Slot:
     before: str = ""
     after: str = ""
     phrase: NounPhrase | None = None
-    company: bool = False
 
 
 def find_slots(caption: Caption, thesaurus: Thesaurus) -> list[Slot]:
@@ -144,17 +140,13 @@ def _slots_of_phrase(caption: Caption, phrase: NounPhrase, thesaurus: Thesaurus)
             compound = f"{caption.lower[phrase.head - 1]} {noun}"
             if thesaurus.has(compound, "NOUN"):
                 start, noun = phrase.head - 1, compound
-        yield Slot(NOUN, start, phrase.head + 1, noun, tag, phrase=phrase, company=_in_company(caption, phrase))
+        yield Slot(NOUN, start, phrase.head + 1, noun, tag, phrase=phrase)
     described = [] if phrase.joined else [*phrase.adjectives]
     described += [at for at in phrase.nouns if at < start and caption.lower[at] in concepts()]  # "a brick wall"
     for at in (phrase.count, *described) if phrase.count >= 0 else described:
         if caption.plural(phrase) and caption.word(at - 1) in _ARTICLES:
             continue  # the article belongs to the word: "a few tables", "a dozen eggs"
         yield Slot(ADJECTIVE, at, at + 1, caption.lower[at], after=noun, phrase=phrase)
-
-
-def _in_company(caption: Caption, phrase: NounPhrase) -> bool:
-    return caption.word(phrase.start - 1) in _ONE_MORE or caption.word(phrase.end) in _BESIDE
 
 
 def _relations(caption: Caption) -> Iterator[Slot]:

@@ -1,9 +1,11 @@
-"""Negation and disjunction scope: stretches of a caption in which no edit is known to be false.
+"""Scopes of negation, disjunction and company: stretches of a caption in which no edit is known to be false.
 
 "No dogs" is true of most pictures with another animal in the place of the dogs, and "a cat or a dog" is true where
 there is a cat. "No", "without" and the like negate what follows; "not" and "isn't" the whole clause, up to the next
 punctuation mark. An edit of the negating word itself is as good as any. The sides of an "or" are noun phrases,
-adjectives, or a verb or preposition with the noun phrase behind it.
+adjectives, or a verb or preposition with the noun phrase behind it. Things in a row, or that accompany another, are not
+all that there is: beside "a sink and a mirror" there may be a towel. Readers found three quarters of the replaced ones
+possibly true, and a ninth of all others.
 """
 
 from functools import lru_cache
@@ -17,6 +19,8 @@ from pairwright.generators.lexicon.function_words import words_with
 _DENIES, _DENIES_BEHIND = words_with("denies"), words_with("denies_behind")
 ANY_DENIAL: Final = _DENIES | _DENIES_BEHIND
 _OR: Final = frozenset({"or", "and/or"})
+_ONE_MORE: Final = words_with("one_more")
+_LISTS: Final = words_with("joins_items") & _ONE_MORE  # on either side of a thing
 _INEXACT: Final = frozenset({"more", "less", "so", "fewer"})  # "two | or more"
 _MARKS: Final = frozenset('.,;:!?()"')
 _BEGIN_LONGER: Final = ("VB", "IN", "TO")  # tags of what goes on to a noun
@@ -38,6 +42,15 @@ def is_in_negation_scope(edit: ProposedEdit) -> bool:
 def is_in_disjunction(edit: ProposedEdit) -> bool:
     """Whether an edit stands in what its caption leaves open by "or"."""
     return not _OR.isdisjoint(edit.caption.lower) and _touches(edit, _disjunctions(edit.caption))
+
+
+def is_in_company(edit: ProposedEdit) -> bool:
+    """Whether an edit replaces one of several things in a row, or what accompanies another, where no boxes say what is there."""
+    caption = edit.caption
+    phrase = next((each for each in caption.phrases if each.start <= edit.start < each.end), None)
+    if phrase is None or caption.words.labels:
+        return False
+    return caption.word(phrase.start - 1) in _ONE_MORE or caption.word(phrase.end) in _LISTS
 
 
 def is_denial(edit: ProposedEdit) -> bool:

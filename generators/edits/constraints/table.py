@@ -111,6 +111,11 @@ def _disjunction(edit: ProposedEdit, known: Knowledge) -> bool:
     return scope.is_in_disjunction(edit)
 
 
+def _company(edit: ProposedEdit, known: Knowledge) -> bool:
+    del known
+    return scope.is_in_company(edit)
+
+
 _BOTH: Final = ("hard_negative", "hard_positive")
 _THINGS: Final = ("replace-object", "add-object")
 _QUALITIES: Final = ("replace-attribute", "add-attribute", "swap-attribute")
@@ -133,7 +138,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     Constraint(
         "repeats_neighbour", "grammar", "not_grammatical", ("*",), grammar.repeats_neighbour,
         Example("a [chair], sofa and table", "sofa", "replace-object"),
-        Example("a [chair], sofa and table", "lamp", "replace-object"),
+        Example("a [chair] under a sofa", "lamp", "replace-object"),
         _BOTH,
     ),
     Constraint(
@@ -158,6 +163,12 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "disjunction", "truth", "true_of_image", ("*",), _disjunction,
         Example("a [cat] or a dog on a bed", "horse", "replace-object"),
         Example("a cat or a dog on a [bed]", "roof", "replace-object"),
+        by_place=True,
+    ),
+    Constraint(
+        "in_company", "truth", "true_of_image", ("replace-object",), _company,
+        Example("a sink and a [mirror]", "towel", "replace-object"),
+        Example("a [sink] under a mirror", "towel", "replace-object"),
         by_place=True,
     ),
     Constraint(

@@ -52,7 +52,9 @@ _TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
 _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
 _CLOSED = words_with("closed")
-_SKIPPED: Final = frozenset({"plausibility", "question", "in_name"})  # a writer may be fanciful
+_SKIPPED: Final = frozenset(
+    {"plausibility", "question", "in_name", "in_company"}
+)  # a writer may be fanciful, or have seen the image
 
 
 @dataclass(frozen=True, slots=True)
