@@ -7,7 +7,7 @@ not know, and hidden units are dropped (Srivastava et al., 2014).
 
 Training starts at random, or from a model of other captions: its layers, and its vectors and outputs of the words that
 both know; the others start at random. The better it predicts the slots than their frequencies do, the fewer epochs
-follow: one for captions of the same domain, all for a pool of another language use.
+follow: half of one for captions of the same domain, all for a pool of another kind of text.
 
 The seed is fixed and products use one thread, so equal samples give equal models. Time is linear in the number of
 examples, which the sample limits.
@@ -224,27 +224,31 @@ def known_share(sample: ClozeSample, model: ClozeModel) -> float:
     return known / total if total else 1.0
 
 
-def _epochs_from(words: _WordVectors, tasks: Sequence[_Task]) -> int:
-    """Return the number of epochs for networks that start from a model of other captions."""
+def _epochs_from(words: _WordVectors, tasks: Sequence[_Task]) -> float:
+    """Return the number of epochs, in halves, for networks that start from a model of other captions."""
     before = now = 0.0
     for task in tasks:
         if len(task.answers):
             frequencies, network = task.losses(words)
             before, now = before + len(task.answers) * frequencies, now + len(task.answers) * network
     explained = 1 - now / before if before else 1.0
-    return min(EPOCHS, max(1, math.ceil(_UNEXPLAINED_EPOCHS - _EXPLAINED_EPOCHS * explained)))
+    return min(EPOCHS, max(0.5, math.ceil(2 * (_UNEXPLAINED_EPOCHS - _EXPLAINED_EPOCHS * explained)) / 2))
 
 
 def _schedule(
-    tasks: Sequence[_Task], epochs: int, rng: np.random.Generator
+    tasks: Sequence[_Task], epochs: float, rng: np.random.Generator
 ) -> Iterator[tuple[_Task, NDArray[np.intp], float]]:
-    """Yield the batches of all epochs: the task, its examples, and the share of the initial step sizes."""
-    total, done = sum(-(-len(task.answers) // task.batch) for task in tasks) * epochs, 0
-    for _ in range(epochs):
+    """Yield the batches of all epochs, of the last one a share: the task, its examples, and the share of the initial step sizes."""
+    sizes = [
+        [math.ceil(len(task.answers) * min(1, epochs - done)) for task in tasks] for done in range(math.ceil(epochs))
+    ]
+    total = sum(-(-size // task.batch) for row in sizes for size, task in zip(row, tasks, strict=True))
+    done = 0
+    for row in sizes:
         batches = []
-        for task in tasks:
-            order = rng.permutation(len(task.answers))
-            batches += [(task, order[start : start + task.batch]) for start in range(0, len(order), task.batch)]
+        for task, size in zip(tasks, row, strict=True):
+            order = rng.permutation(len(task.answers))[:size]
+            batches += [(task, order[start : start + task.batch]) for start in range(0, size, task.batch)]
         for at in rng.permutation(len(batches)):
             yield *batches[at], 1 - done / total
             done += 1
