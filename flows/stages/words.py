@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.record_tables import PAIRS
-from pairwright.flows.stages.generating import generating_stages
 from pairwright.flows.stages.tag import load_pool, partial_statistics_path, slots_path, statistics_path
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, part_name, tokens_path
@@ -27,6 +26,7 @@ from pairwright.generators.edits.learning import (
     balanced_editors,
     carried_model,
     merge_balances,
+    types_to_balance,
 )
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.word_balance import AllowedProposals
@@ -36,7 +36,6 @@ from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.pool_merging import count_all_captions, merge_counts, merged_statistics
 from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.registry import balanced_types
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig
@@ -81,9 +80,13 @@ def words_jobs(run: "StageRun") -> "StageJobs":
 
 
 def _balanced_types(config: "BuildConfig") -> tuple[str, ...]:
-    """Return the types of edits whose word balance the generators of a build read."""
-    read = {name for stage in generating_stages(config) for name in balanced_types(stage.generator, stage.options)}
-    return tuple(name for name in BALANCED_TYPES if name in read)
+    """Return the types of edits whose word balance the generators of a build read; third-party ones may read any."""
+    if config.generators:
+        return tuple(BALANCED_TYPES)
+    section = config.negatives
+    if section is None or section.method != "rules":
+        return ()
+    return types_to_balance(section.types, both_sides=section.both_sides)
 
 
 def merge_parts(root: Path, parts: list[str], name: str) -> JobResult:
