@@ -36,7 +36,7 @@ from pairwright.generators.language.vocabulary import FloatArray
 
 Truth = Callable[[Path], Mapping[str, Any]]
 
-_GALLERY_POOL, _GALLERY_SIZE = 5_000, 24  # samples that the gallery of the report is chosen from, and shows
+_GALLERY_POOL, _GALLERY_SIZE = 500, 24  # samples that the gallery of the report is chosen from, and shows
 _SUMMED_FACTS = ("refined_away", "balanced_away", "for_training")
 _TEXT_COUNTS = ("made", "kept", "rejected")
 PACKAGES = ("faiss-cpu", "numpy", "pillow", "polars", "prefect", "spacy")

@@ -8,14 +8,13 @@ set of fewer than 1 / share rows (20, for 0.05) each word is used once. A row wi
 Removed rows are rejected as `overused_word` or `over_quota`; a hard positive whose negatives are all rejected is rejected
 as `without_negative`.
 
-Memory: about 100 bytes a kept row in `find_excess_in_frame`, 200 more in `find_excess_rows`, whatever the text length.
+Memory: about 300 bytes a kept row in `find_excess_rows`, whatever the text length; that of a bucket in `limit_type`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from fractions import Fraction
-from itertools import accumulate
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -24,6 +23,7 @@ from pairwright.datasets.records import Annotation
 from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edits.inserted_words import inserted_words
+from pairwright.generators.excess import Buckets, Cut, find_cut
 
 POSITION_BINS = 10
 ROW_SCHEMA: dict[str, pl.DataType] = {
@@ -120,89 +120,27 @@ def find_excess_rows(lines: Iterable[BalanceRow], limits: BalanceLimits) -> Bala
     The result has counts for all types of the rows and the quotas.
     """
     named = [(line.key, line.id, line.type, line.words) for line in lines]
-    gone, types = find_excess_in_frame(pl.DataFrame(named, ROW_SCHEMA, orient="row"), limits)
-    return BalanceResult(dict(gone.iter_rows()), types)
-
-
-def find_excess_in_frame(lines: pl.DataFrame, limits: BalanceLimits) -> tuple[pl.DataFrame, dict[str, TypeBalance]]:
-    """Return the rows to reject, as `find_excess_rows` does, at 100 bytes a row.
-
-    Args:
-        lines: columns as ``ROW_SCHEMA``, the fields of `BalanceRow`.
-        limits: of the set.
-
-    Returns:
-        ``id`` and ``reason`` of each row to reject, and the counts of each type.
-    """
-    gone = [pl.DataFrame(schema={"id": pl.String, "reason": pl.String})]
+    gone = dict[str, str]()
     types = {kind: TypeBalance(quota, 0, 0, None, 0) for kind, quota in limits.quota.items()}
-    for kind in lines["type"].unique().cast(pl.String).sort().to_list():
-        rows = _with_word_ranks(lines.filter(pl.col("type") == kind).drop("type").sort("key", "id"))
-        quota = limits.quota.get(kind)
-        left, most = _max_size(
-            rows["nth"].to_list(), len(rows) if quota is None else min(quota, len(rows)), limits.share
-        )
-        if left == len(rows):
-            types[kind] = TypeBalance(quota, len(rows), left, most, _top_word_count(rows))
-            continue
-        judged = _assign_reasons(rows, left, most, full=left == quota)
-        gone.append(judged.filter(pl.col("reason") != "").select("id", "reason"))
-        types[kind] = TypeBalance(quota, len(rows), left, most, _top_word_count(judged.filter(pl.col("reason") == "")))
-    return pl.concat(gone), types
+    every = pl.DataFrame(named, ROW_SCHEMA, orient="row").with_columns(pl.col("type").cast(pl.String))
+    for (kind,), rows in every.partition_by("type", as_dict=True).items():
+        cut, types[kind] = limit_type(partial(iter, [rows]), kind, limits)
+        reasons = rows.select("id", reason=cut.reasons(rows))
+        gone.update(reasons.filter(pl.col("reason") != "").iter_rows())
+    return BalanceResult(gone, types)
 
 
-def _with_word_ranks(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add ``nth``: how many earlier rows have the same inserted word; the maximum for a row with two words."""
-    word = rows.with_row_index("row").select("row", "words").explode("words").drop_nulls()
-    nth = word.with_columns(nth=pl.int_range(pl.len()).over("words")).group_by("row").agg(pl.col("nth").max())
-    return rows.with_row_index("row").join(nth, on="row", how="left", maintain_order="left").drop("row")
-
-
-def _top_word_count(rows: pl.DataFrame) -> int:
-    """Return the number of rows with the most used word."""
-    used = rows.select(pl.col("words").explode()).drop_nulls().group_by("words").len()["len"]
-    return max(used.to_list(), default=0)
-
-
-def _assign_reasons(rows: pl.DataFrame, left: int, most: int | None, *, full: bool) -> pl.DataFrame:
-    """Add the ``reason`` to reject each row of one type, in order; empty for the first ``left`` rows within the cap.
-
-    ``full``: the kept rows fill the quota, so later rows are over it.
-    """
-    free = pl.lit(True) if most is None else pl.col("nth").is_null() | (pl.col("nth") < most)
-    before = pl.col("free").cum_sum() - pl.col("free")
-    return rows.with_columns(free=free).with_columns(
-        reason=pl.when(pl.lit(full) & (before >= left))
-        .then(pl.lit("over_quota"))
-        .when("free")
-        .then(pl.lit(""))
-        .otherwise(pl.lit("overused_word"))
-    )
-
-
-def _max_size(places: Sequence[int | None], wanted: int, share: float) -> tuple[int, int | None]:
-    """Return the largest possible number of kept rows, at most ``wanted``, and the cap on a word at that size.
-
-    A size n is possible if at least n rows are within the cap *for n*. The cap falls with n, so one pass from above
-    finds the largest.
+def limit_type(buckets: Buckets, kind: str, limits: BalanceLimits) -> tuple[Cut, TypeBalance]:
+    """Return which rows of a type to reject, and its counts.
 
     Args:
-        places: of each row, the number of earlier rows with its word; None for a row without words.
-        wanted: upper limit.
-        share: maximum share of rows with one word.
+        buckets: rows of the type in ranges of keys.
+        kind: the type.
+        limits: of the set.
     """
-    if share >= 1:
-        return wanted, None
-    at = Counter(0 if place is None else place + 1 for place in places)
-    within = list(
-        accumulate(at[place] for place in range(max(at, default=0) + 1))
-    )  # [c]: rows when no word has more than c
-    exact = Fraction(str(share))  # 0.29 of 100 is 29, but less as a float
-    for size in range(wanted, 0, -1):
-        most = max(1, int(exact * size))
-        if size <= within[min(most, len(within) - 1)]:
-            return size, most
-    return 0, 1
+    quota = limits.quota.get(kind)
+    cut, counts = find_cut(buckets, quota, limits.share)
+    return cut, TypeBalance(quota, *counts)
 
 
 def reject_excess_rows(rows: Iterable[Annotation], gone: Mapping[str, str]) -> Iterator[Annotation]:

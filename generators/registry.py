@@ -243,6 +243,21 @@ def needs_edit_model(name: str) -> bool:
     return name in BUILT_IN and BUILT_IN[name].edits_captions
 
 
+def balanced_types(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the types of edits whose word balance a generator with these options reads; all for a third-party one."""
+    from pairwright.generators.edits.editors import BALANCED_TYPES
+    from pairwright.generators.edits.learning import types_to_balance
+
+    if name not in BUILT_IN:
+        return tuple(BALANCED_TYPES)
+    if name != "rules-negatives":
+        return ()
+    from pairwright.generators.negatives import NegativeOptions
+
+    chosen = NegativeOptions(**options)
+    return types_to_balance(chosen.types, both_sides=chosen.both_sides)
+
+
 def _find_factory(name: str) -> GeneratorFactory:
     point = GENERATORS.find_entry_point(name)
     return BUILT_IN[name].make if point is None else cast("GeneratorFactory", GENERATORS.load(point))

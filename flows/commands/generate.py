@@ -44,7 +44,7 @@ from pairwright.generators.language.pool_statistics import PoolCounts, PoolStati
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import WordNet, load_wordnet
-from pairwright.generators.registry import Materials, needs_edit_model, needs_pool
+from pairwright.generators.registry import Materials, balanced_types, needs_edit_model, needs_pool
 
 POOL_CAPTIONS = 200_000  # for word statistics of generators
 CHECKED_CAPTIONS = 5_000  # for word statistics of checks; with four times as many, 0.5% of the decisions differ
@@ -246,7 +246,8 @@ def _load_for_generator(
     if not needs_edit_model(request.generator):
         return Materials(wordnet, pool, request.seed), found.tokens
     with open_step("learning from captions", None, ""):
-        edits = learn_edit_model(found.slots, found.tagged_pairs(), wordnet, pool)
+        types = balanced_types(request.generator, request.options)
+        edits = learn_edit_model(found.slots, found.tagged_pairs(), wordnet, pool, types)
     return Materials(wordnet, pool, request.seed, edits), found.tokens
 
 

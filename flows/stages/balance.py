@@ -4,15 +4,18 @@ For edited texts they also limit the share of each inserted word. Their facts co
 made, the inserted words and the positions of the edits.
 
 Without limits a part job counts, and links the part to its next folder. With limits there are four groups of jobs: the
-rows of each part in brief (key, type, words), one job that decides which rows of all parts to reject, the cut of each
-part, and the report. The deciding job holds the brief rows of one type of text, about 100 bytes each.
+rows of each part in brief (key, type, words), one job that decides which rows of all parts to reject (`generators.excess`),
+the cut of each part, and the report. The deciding job holds `_BUCKET_ROWS` brief rows of one type of text, about 100 bytes
+each, and the different words.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 import polars as pl
@@ -33,19 +36,23 @@ from pairwright.flows.stages.generating import GeneratingStage, generating_stage
 from pairwright.flows.state.layout import balance_path, rejected_path
 from pairwright.flows.state.receipts import Counts, JobResult, contents_of
 from pairwright.generators.balance import (
-    ROW_SCHEMA,
     BalanceLimits,
     BalanceReport,
     BalanceResult,
     TypeBalance,
     balanced_kind,
-    find_excess_in_frame,
+    limit_type,
 )
+from pairwright.generators.excess import Cut
 
 if TYPE_CHECKING:
     from pairwright.flows.runners.engine import StageJobs
     from pairwright.flows.stages.definition import StageRun
 
+_CUTS: Final = {"type": pl.String(), "word": pl.String(), "key": pl.String(), "id": pl.String()}
+"""Places of `Cut`; those without a word are of the last row that is kept."""
+_BUCKET_ROWS: Final = 2_000_000
+_ROW_GROUP: Final = 4_096
 _NO_REJECTS = pl.DataFrame(schema={"id": pl.String, "reason": pl.String})
 
 
@@ -63,13 +70,14 @@ def balance_jobs(run: "StageRun") -> "StageJobs":
     limited = bool(limits.quota) or limits.share < 1
     if limited:
         listed = yield run.job_per_part(list_rows, generation)
-        found = yield [run.job(find_excess, run.parts, generation, limits, part="excess", after=listed)]
-        rejects = contents_of(found)
+        found = yield [run.job(find_cuts, run.parts, generation, limits, part="excess", after=listed)]
+        cuts = contents_of(found)[balance_path(run.root, run.name, "cuts", "all").relative_to(run.root).as_posix()]
+        rows = contents_of(listed)
         cut = yield [
             run.job(
                 *(cut_part, part, generation, limited),
                 part=f"cut-{part}",
-                state=rejects[balance_path(run.root, run.name, "rejects", part).relative_to(run.root).as_posix()],
+                state=f"{cuts} {rows[balance_path(run.root, run.name, 'rows', part).relative_to(run.root).as_posix()]}",
             )
             for part in run.parts
         ]
@@ -93,48 +101,66 @@ def quota_limits(section: NegativesSection | PositivesSection | ConversationsSec
 
 
 def list_rows(root: Path, part: str, generation: GeneratingStage) -> JobResult:
-    """Write in brief the rows of a part that limits apply to (`balance.is_balanced`): `ROW_SCHEMA` and ``part``."""
+    """Write in brief the rows of a part that limits apply to (`balance.is_balanced`): key, id, type and words."""
     kind = balanced_kind(generation.generator)
     limited = pl.col("kind") == kind if kind else pl.col("turns").list.len() > 0
     rows = ANNOTATIONS.read_frame(generation.kept_path(root, part)).filter(limited)
     words = pl.Series("words", new_words(rows), pl.List(pl.String))
-    brief = rows.select("key", "id", type_name().alias("type"), words, pl.lit(part).alias("part"))
+    brief = rows.select("key", "id", type_name().alias("type"), words).sort("type", "key", "id")
     path = balance_path(root, balance_stage(generation.name), "rows", part)
     with replace_atomically(path) as temporary:
-        brief.write_parquet(temporary)
+        brief.write_parquet(temporary, row_group_size=_ROW_GROUP)  # small ones, so that a range of keys reads few
     return JobResult([path], Counts(_unit(generation)))
 
 
-def find_excess(root: Path, parts: list[str], generation: GeneratingStage, limits: BalanceLimits) -> JobResult:
-    """Decide which rows to reject, type by type; write their ids and reasons for each part, and the counts by type."""
+def find_cuts(root: Path, parts: list[str], generation: GeneratingStage, limits: BalanceLimits) -> JobResult:
+    """Decide which rows to reject, type by type; write the cuts (`_CUTS`), and the counts by type."""
     name = balance_stage(generation.name)
     rows = pl.scan_parquet([balance_path(root, name, "rows", part) for part in parts])
     types = {kind: TypeBalance(quota, 0, 0, None, 0) for kind, quota in limits.quota.items()}
-    found = [_NO_REJECTS.with_columns(part=pl.lit(""))]
-    for kind in rows.select(pl.col("type").unique().sort()).collect()["type"].to_list():
-        lines = rows.filter(pl.col("type") == kind).collect()
-        brief = lines.select(pl.col(name).cast(dtype) for name, dtype in ROW_SCHEMA.items())
-        excess, counts = find_excess_in_frame(brief, limits)
-        types[kind] = counts[kind]
-        found.append(excess.join(lines.select("id", "part"), on="id", how="left", maintain_order="left"))
-    by_part = pl.concat(found).partition_by("part", as_dict=True, include_key=False)
-    paths = [balance_path(root, name, "limits", "all"), *(balance_path(root, name, "rejects", part) for part in parts)]
+    found = [pl.DataFrame(schema=_CUTS)]
+    sizes = rows.group_by("type").len().collect(engine="streaming").sort("type")
+    for kind, size in sizes.iter_rows():
+        cut, types[kind] = limit_type(partial(_buckets, rows, kind, -(-size // _BUCKET_ROWS)), kind, limits)
+        found.append(cut.words.select(pl.lit(kind).alias("type"), *list(_CUTS)[1:]))
+        if cut.last is not None:
+            found.append(pl.DataFrame([(kind, None, *cut.last)], _CUTS, orient="row"))
+    paths = [balance_path(root, name, "limits", "all"), balance_path(root, name, "cuts", "all")]
     write_bytes(paths[0], orjson.dumps(BalanceResult({}, types).as_json(), option=orjson.OPT_INDENT_2))
-    for part, path in zip(parts, paths[1:], strict=True):
-        with replace_atomically(path) as temporary:
-            by_part.get((part,), _NO_REJECTS).write_parquet(temporary)
+    with replace_atomically(paths[1]) as temporary:
+        pl.concat(found).sort("type", "word").write_parquet(temporary)
     return JobResult(paths, Counts(_unit(generation)))
 
 
+def _buckets(rows: pl.LazyFrame, kind: str, number: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a type in so many ranges of keys, which are evenly distributed hexadecimal numbers."""
+    edges = [f"{16**8 * at // number:08x}" for at in range(number)]
+    for low, high in pairwise([*edges, "g"]):
+        inside = (pl.col("type") == kind) & (pl.col("key") >= low) & (pl.col("key") < high)
+        yield rows.filter(inside).select("key", "id", "words").collect()
+
+
+def _find_excess(root: Path, name: str, part: str) -> pl.DataFrame:
+    """Return ``id`` and ``reason`` of the rows of a part to reject."""
+    cuts = pl.read_parquet(balance_path(root, name, "cuts", "all"))
+    rows, found = pl.read_parquet(balance_path(root, name, "rows", part)), [_NO_REJECTS]
+    for (kind,), own in rows.partition_by("type", as_dict=True).items():
+        of_type = cuts.filter(pl.col("type") == kind)
+        last = of_type.filter(pl.col("word").is_null()).select("key", "id").rows()
+        cut = Cut(of_type.drop("type").drop_nulls("word"), last[0] if last else None)
+        found.append(own.select("id", reason=cut.reasons(own)).filter(pl.col("reason") != ""))
+    return pl.concat(found)
+
+
 def cut_part(root: Path, part: str, generation: GeneratingStage, limited: bool) -> JobResult:  # noqa: FBT001 - a job's argument
-    """Reject the rows of a part that `find_excess` named, and count; a part that keeps all of its rows is linked."""
+    """Reject the rows of a part that the cuts exclude, and count; a part that keeps all of its rows is linked."""
     name, drafts = balance_stage(generation.name), generation.kept_path(root, part)
     outputs = [
         replace(generation, to_balance=False).kept_path(root, part),
         rejected_path(root, name, part),
         balance_path(root, name, "counts", part),
     ]
-    excess = pl.read_parquet(balance_path(root, name, "rejects", part)) if limited else _NO_REJECTS
+    excess = _find_excess(root, name, part) if limited else _NO_REJECTS
     rows = ANNOTATIONS.read_frame(drafts)
     if excess.height:
         rows = reject_annotations(rows, excess)

@@ -10,7 +10,7 @@ from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation
 from pairwright.flows.stages.generating import GeneratingStage, generating_stage, remaining_quota
-from pairwright.flows.stages.tag import statistics_path
+from pairwright.flows.stages.tag import load_pool, statistics_path
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import drafts_path, pairs_path, tokens_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
@@ -19,7 +19,6 @@ from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.edits.written.unwrapping import sameness
-from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.language.wordnet_table import table_path
@@ -138,7 +137,7 @@ def materials_of(root: Path, seed: int) -> Materials:
 @lru_cache(maxsize=1)
 def _load_materials(path: Path, seed: int, _state: str) -> Materials:
     wordnet = load_wordnet()
-    pool = pool_or_general_english(PoolStatistics.load(path), wordnet)
+    pool = pool_or_general_english(load_pool(path), wordnet)
     return Materials(wordnet, pool, seed, EditModel.beside(path))
 
 

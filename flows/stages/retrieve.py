@@ -165,18 +165,7 @@ def search_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     )
     folder = root / "retrieval"
     found.write_hits(folder / "hits.parquet")
-    keys = found.pairs["key"]
-    old_keys = pl.Series([], dtype=pl.String)
-    if home:
-        before = pl.read_parquet(home / "retrieval" / "hits.parquet")
-        keys = best_new_hits(pl.read_parquet(folder / "hits.parquet"), before, section)["key"]
-        old_keys = pl.read_parquet(retrieved_keys_path(home))["key"]
-    if not len(keys) and not home:
-        raise NothingKeptError(
-            "no query found a pair",
-            where=section.queries,
-            fix="Lower `min_score` under retrieve, or change the queries.",
-        )
+    keys, old_keys = _selected_keys(folder / "hits.parquet", found.pairs["key"], section, home)
     tables = {
         folder / "pairs.parquet": found.pairs,
         folder / "coverage.parquet": found.coverage,
@@ -191,6 +180,23 @@ def search_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     summary = found.summary()
     outputs = [*tables, folder / "hits.parquet", folder / "coverage.html", *written]
     return JobResult(outputs, Counts("pair"), {name: summary[name] for name in _FACTS})
+
+
+def _selected_keys(
+    hits: Path, found: pl.Series, section: "RetrieveSection", home: Path | None
+) -> tuple[pl.Series, pl.Series]:
+    """Return the keys of the pairs found that are selected, and those that were selected in ``home``."""
+    if home:
+        before = pl.read_parquet(home / "retrieval" / "hits.parquet")
+        new = best_new_hits(pl.read_parquet(hits), before, section)["key"]
+        return new, pl.read_parquet(retrieved_keys_path(home))["key"]
+    if not len(found):
+        raise NothingKeptError(
+            "no query found a pair",
+            where=section.queries,
+            fix="Lower `min_score` under retrieve, or change the queries.",
+        )
+    return found, pl.Series([], dtype=pl.String)
 
 
 def _leaks(excluded: pl.DataFrame, lookup: "_PairLookup") -> pl.DataFrame:

@@ -1,6 +1,7 @@
 """Stages ``tag`` and ``words``: tags of all captions; word counts and the edit model of the pool."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, tokens_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, contents_of
 from pairwright.generators.edits.learning import sample_slots
-from pairwright.generators.language.pool_statistics import count_captions
+from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
 from pairwright.generators.language.tagger import BUNDLED_PIPELINE, choose_pipeline, load_tagger, tagger_status
 from pairwright.generators.language.token_storage import write_tokens
 from pairwright.generators.language.tokens import tag_all
@@ -46,6 +47,16 @@ def slots_path(root: Path, part: str) -> Path:
 def statistics_path(root: Path) -> Path:
     """Return the file of the word counts of the whole pool."""
     return root / "statistics" / "words.parquet"
+
+
+def load_pool(path: Path) -> PoolStatistics:
+    """Return the word counts of a pool, which a process keeps for its next part and stage."""
+    return _load_pool(path, file_state([path]))
+
+
+@lru_cache(maxsize=1)
+def _load_pool(path: Path, _state: str) -> PoolStatistics:
+    return PoolStatistics.load(path)
 
 
 def tag_part(root: Path, part: str, tagger_name: str, exploded: bool) -> JobResult:  # noqa: FBT001 - a job's argument

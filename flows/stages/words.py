@@ -1,8 +1,8 @@
 """Stage ``words``: word counts and the edit model of the pool.
 
-The counts of the parts are summed: those of up to `_AT_ONCE` parts each in jobs of their own, then all in one, which also
-trains the cloze model on a sample of bounded size. The word balance of the edit model is learned on the first
-`BALANCE_CAPTIONS` pairs, in a job for each batch of them.
+The counts of the parts are summed: those of up to `_AT_ONCE` parts each in jobs of their own, then all in one; another
+job trains the cloze model on a sample of bounded size meanwhile. The word balance of the edit model is learned on the
+first `BALANCE_CAPTIONS` pairs, in a job for each batch of them, for the types of edits that are made.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.record_tables import PAIRS
-from pairwright.flows.stages.tag import partial_statistics_path, slots_path, statistics_path
+from pairwright.flows.stages.tag import load_pool, partial_statistics_path, slots_path, statistics_path
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, part_name, tokens_path
 from pairwright.flows.state.receipts import Counts, JobResult
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.edits.edit_model import EditModel, load_carried_model
 from pairwright.generators.edits.editors import BALANCED_TYPES, EditorSet
 from pairwright.generators.edits.general_english import MIN_CAPTIONS
 from pairwright.generators.edits.learning import (
@@ -26,18 +26,19 @@ from pairwright.generators.edits.learning import (
     balanced_editors,
     carried_model,
     merge_balances,
+    types_to_balance,
 )
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.word_balance import AllowedProposals
 from pairwright.generators.language.cloze.examples import ClozeSample
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import train_cloze_model
-from pairwright.generators.language.pool_merging import merge_counts, merged_statistics
-from pairwright.generators.language.pool_statistics import PoolStatistics
+from pairwright.generators.language.pool_merging import count_all_captions, merge_counts, merged_statistics
 from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
 
 if TYPE_CHECKING:
+    from pairwright.flows.config.build import BuildConfig
     from pairwright.flows.runners.engine import StageJobs
     from pairwright.flows.stages.definition import StageRun
 
@@ -53,11 +54,7 @@ Span = tuple[str, int, int]
 
 def words_jobs(run: "StageRun") -> "StageJobs":
     """Return the jobs of stage ``words``; the edit model is for generators by rules."""
-    config = run.config
-    by_rules = any(
-        section is not None and section.method == "rules" for section in (config.negatives, config.positives)
-    )
-    parts, merged = run.parts, list[str]()
+    config, parts, merged = run.config, run.parts, list[str]()
     if len(parts) > 2 * _AT_ONCE:
         groups = [parts[start : start + _AT_ONCE] for start in range(0, len(parts), _AT_ONCE)]
         merged = [f"merged-{part_name(number)}" for number in range(len(groups))]
@@ -66,16 +63,30 @@ def words_jobs(run: "StageRun") -> "StageJobs":
         ]
     else:
         summed = ()
-    (counted,) = yield [run.job(count_pool, merged or parts, by_rules, part="counts", after=summed)]
+    types = _balanced_types(config)
+    jobs = [run.job(count_pool, merged or parts, part="counts", after=summed)]
+    if any(section is not None and section.method == "rules" for section in (config.negatives, config.positives)):
+        jobs.append(run.job(train_model, merged or parts, bool(types), part="cloze", after=summed))
+    counted, *trained = yield jobs
     counts = Counts("caption", counted.facts["captions"], counted.facts["captions"])
-    if not counted.facts["trained"]:
-        return [run.total_job(counts, {}, after=(counted,))]
+    if not (trained and trained[0].facts["to_balance"]):
+        return [run.total_job(counts, {}, after=(counted, *trained))]
     spans = _first_pairs(zip(parts, (each.counts.kept for each in run.receipts("tag")), strict=True))
     balanced = yield [
-        run.job(propose, number, span, part=f"proposals-{part_name(number)}", state=counted.digest)
+        run.job(propose, types, number, span, part=f"proposals-{part_name(number)}", after=(counted, *trained))
         for number, span in enumerate(spans)
     ]
-    return [run.job(balance_words, len(spans), counts.kept, after=(counted, *balanced))]
+    return [run.job(balance_words, types, len(spans), counts.kept, after=(*trained, *balanced))]
+
+
+def _balanced_types(config: "BuildConfig") -> tuple[str, ...]:
+    """Return the types of edits whose word balance the generators of a build read; third-party ones may read any."""
+    if config.generators:
+        return tuple(BALANCED_TYPES)
+    section = config.negatives
+    if section is None or section.method != "rules":
+        return ()
+    return types_to_balance(section.types, both_sides=section.both_sides)
 
 
 def merge_parts(root: Path, parts: list[str], name: str) -> JobResult:
@@ -85,37 +96,48 @@ def merge_parts(root: Path, parts: list[str], name: str) -> JobResult:
     return JobResult([partial_statistics_path(root, name), slots_path(root, name)], Counts("caption"))
 
 
-def count_pool(root: Path, names: list[str], by_rules: bool) -> JobResult:  # noqa: FBT001 - a job's argument
-    """Sum all counts, and train the cloze model; the facts tell whether it needs a word balance.
+def count_pool(root: Path, names: list[str]) -> JobResult:
+    """Sum all counts.
 
     Args:
         root: the build directory.
         names: of the parts, or of merged ones.
-        by_rules: whether rules generate texts.
     """
     pool, path = merged_statistics([partial_statistics_path(root, name) for name in names]), statistics_path(root)
     pool.save(path)
-    outputs, trained = [path], False
-    if by_rules and pool.captions >= MIN_CAPTIONS:
-        sample = _merged_slots(root, names)
-        cloze, balance = EditModel.files(path.parent)
-        if model := carried_model(sample):
-            model.save(path.parent)
-            outputs += [cloze, balance]
-        else:
-            train_cloze_model(sample).save(cloze)
-            outputs.append(cloze)
-            trained = True
-    return JobResult(outputs, Counts("caption"), {"captions": pool.captions, "trained": trained})
+    return JobResult([path], Counts("caption"), {"captions": pool.captions})
 
 
-def propose(root: Path, number: int, spans: Sequence[Span]) -> JobResult:
-    """Write the edits that could be made of some pairs, on which the word balance is learned."""
+def train_model(root: Path, names: list[str], balanced: bool) -> JobResult:  # noqa: FBT001 - a job's argument
+    """Write the edit model of a pool of enough captions; the facts tell whether later jobs learn its word balance.
+
+    Args:
+        root: the build directory.
+        names: of the parts, or of merged ones.
+        balanced: whether generators read a word balance.
+    """
+    folder = statistics_path(root).parent
+    if count_all_captions([partial_statistics_path(root, name) for name in names]) < MIN_CAPTIONS:
+        return JobResult([], Counts("caption"), {"to_balance": False})
+    sample = _merged_slots(root, names)
+    model, files = carried_model(sample), EditModel.files(folder)
+    to_balance = balanced and model is None
+    if model is None:
+        model = EditModel(train_cloze_model(sample, load_carried_model().cloze))
+    if to_balance:
+        files = files[:1]
+        model.cloze.save(files[0])
+    else:
+        model.save(folder)
+    return JobResult(files, Counts("caption"), {"to_balance": to_balance})
+
+
+def propose(root: Path, types: tuple[str, ...], number: int, spans: Sequence[Span]) -> JobResult:
+    """Write the edits that could be made of some pairs, on which the word balance of some types is learned."""
     captions = [caption for span in spans for caption in _captions(root, span)]
     path = statistics_path(root)
-    found = allowed_proposals(
-        _editors(path, file_state([path, EditModel.files(path.parent)[0]])), captions, number * BALANCE_BATCH
-    )
+    state = file_state([path, EditModel.files(path.parent)[0]])
+    found = allowed_proposals(_editors(path, types, state), captions, number * BALANCE_BATCH)
     outputs = []
     for name, proposals in found.items():
         outputs.append(_proposals_path(root, name, number))
@@ -123,15 +145,15 @@ def propose(root: Path, number: int, spans: Sequence[Span]) -> JobResult:
     return JobResult(outputs, Counts("caption"))
 
 
-def balance_words(root: Path, batches: int, captions: int) -> JobResult:
-    """Learn the word balance of the edit model; the unit is a caption."""
+def balance_words(root: Path, types: tuple[str, ...], batches: int, captions: int) -> JobResult:
+    """Learn the word balance of the edit model for some types; the unit is a caption."""
     found = [
-        {name: AllowedProposals.load(_proposals_path(root, name, number)) for name in BALANCED_TYPES}
+        {name: AllowedProposals.load(_proposals_path(root, name, number)) for name in types}
         for number in range(batches)
     ]
     folder = statistics_path(root).parent
     cloze = ClozeModel.load(EditModel.files(folder)[0])
-    EditModel(cloze, merge_balances(cloze, found)).save_balance(folder)
+    EditModel(cloze, merge_balances(cloze, types, found)).save_balance(folder)
     return JobResult([EditModel.files(folder)[1]], Counts("caption", captions, captions))
 
 
@@ -164,10 +186,10 @@ def _captions(root: Path, span: Span) -> list[Caption]:
 
 
 @lru_cache(maxsize=1)
-def _editors(path: Path, _state: str) -> EditorSet:
+def _editors(path: Path, types: tuple[str, ...], _state: str) -> EditorSet:
     """Return the editors of the pool with these statistics, which a process keeps for its next batch."""
     model = EditModel(ClozeModel.load(EditModel.files(path.parent)[0]))
-    return balanced_editors(EditMaterials.of(load_wordnet(), PoolStatistics.load(path), model))
+    return balanced_editors(EditMaterials.of(load_wordnet(), load_pool(path), model), types)
 
 
 def _proposals_path(root: Path, name: str, number: int) -> Path:

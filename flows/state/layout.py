@@ -104,8 +104,8 @@ def drafts_path(root: Path, stage: str, part: str) -> Path:
 
 
 def balance_path(root: Path, stage: str, what: str, part: str) -> Path:
-    """Return a file of a balancing stage: the ``rows`` of a part in brief, its ``rejects`` or ``counts``, or ``limits``."""
-    suffix = "parquet" if what in {"rows", "rejects"} else "json"
+    """Return a file of a balancing stage: the ``rows`` of a part in brief, its ``counts``, the ``cuts`` or ``limits``."""
+    suffix = "parquet" if what in {"rows", "cuts"} else "json"
     return root / "balance" / f"{stage}-{what}-{part}.{suffix}"
 
 

@@ -1,6 +1,6 @@
 """Learning of the edit model: examples of slots from the captions of a pool, and the word balance from its pairs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ import numpy as np
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import EditModel, load_carried_model
-from pairwright.generators.edits.editors import BALANCED_TYPES, EditorSet, build_editors
+from pairwright.generators.edits.editors import ADDED, BALANCED_TYPES, EditorSet, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.slots import context_of, find_slots
@@ -17,7 +17,7 @@ from pairwright.generators.edits.word_balance import AllowedProposals, learn_bal
 from pairwright.generators.language.cloze.context import ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.language.cloze.training import train_cloze_model
+from pairwright.generators.language.cloze.training import known_share, train_cloze_model
 from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.language.tokens import Token
 
@@ -41,8 +41,23 @@ def _examples(caption: str, tokens: Sequence[Token], thesaurus: Thesaurus) -> It
         yield ClozeExample(slot.kind, slot.key, context_of(parsed, slot.start, slot.end, slot.before, slot.after))
 
 
+def types_to_balance(types: Iterable[str], *, both_sides: bool) -> tuple[str, ...]:
+    """Return the types of negatives whose words are balanced: REPLACE, and ADD beside hard positives.
+
+    Args:
+        types: that are made.
+        both_sides: whether each comes with a hard positive.
+    """
+    wanted = frozenset(types)
+    return tuple(name for name in BALANCED_TYPES if name in wanted and (both_sides or name not in ADDED))
+
+
 def learn_edit_model(
-    sample: ClozeSample, pairs: Sequence[tuple[Pair, Sequence[Token]]], thesaurus: Any, pool: Any
+    sample: ClozeSample,
+    pairs: Sequence[tuple[Pair, Sequence[Token]]],
+    thesaurus: Any,
+    pool: Any,
+    types: Collection[str] = tuple(BALANCED_TYPES),
 ) -> EditModel:
     """Return the edit model of a pool; the carried one for a small pool whose slots it knows, which is better and faster.
 
@@ -51,49 +66,52 @@ def learn_edit_model(
         pairs: some of its pairs, with the tokens of their captions; at most `BALANCE_CAPTIONS` are read.
         thesaurus: WordNet.
         pool: statistics of the captions.
+        types: of `types_to_balance`.
     """
-    return carried_model(sample) or train_edit_model(sample, pairs, thesaurus, pool)
+    if model := carried_model(sample):
+        return model
+    return train_edit_model(sample, pairs, thesaurus, pool, types, start=load_carried_model().cloze)
 
 
 def carried_model(sample: ClozeSample) -> EditModel | None:
     """Return the carried model if it is the better one for the pool of a sample: a small pool whose slots it knows."""
     carried = load_carried_model()
-    return carried if _is_small(sample) and _known_share(sample, carried.cloze) >= _KNOWN_SHARE else None
+    return carried if _is_small(sample) and known_share(sample, carried.cloze) >= _KNOWN_SHARE else None
 
 
-def train_edit_model(
-    sample: ClozeSample, pairs: Sequence[tuple[Pair, Sequence[Token]]], thesaurus: Any, pool: Any
+def train_edit_model(  # noqa: PLR0913 - keywords
+    sample: ClozeSample,
+    pairs: Sequence[tuple[Pair, Sequence[Token]]],
+    thesaurus: Any,
+    pool: Any,
+    types: Collection[str] = tuple(BALANCED_TYPES),
+    *,
+    start: ClozeModel | None = None,
 ) -> EditModel:
-    """Return the edit model of a pool of any size; for the arguments see `learn_edit_model`."""
-    model = EditModel(train_cloze_model(sample))
+    """Return the edit model of a pool of any size; for the arguments see `learn_edit_model`, for ``start`` `train_cloze_model`."""
+    model = EditModel(train_cloze_model(sample, start))
     captions = [Caption(pair, tokens) for pair, tokens in pairs[:BALANCE_CAPTIONS]]
-    return replace(model, balance=learn_balances(EditMaterials.of(thesaurus, pool, model), captions))
+    return replace(model, balance=learn_balances(EditMaterials.of(thesaurus, pool, model), captions, types))
 
 
 def _is_small(sample: ClozeSample) -> bool:
     return sum(len(found.rows) for found in sample.kinds.values()) < _SMALL
 
 
-def _known_share(sample: ClozeSample, model: ClozeModel) -> float:
-    """Return the share of the slots of a pool whose words a model predicts."""
-    known = total = 0
-    for kind, found in sample.kinds.items():
-        counts = np.bincount(found.rows[:, 0], minlength=len(sample.words) + 1)[1:]
-        total += int(counts.sum())
-        known += sum(int(counts[at]) for at, word in enumerate(sample.words) if word in model.index(kind))
-    return known / total if total else 1.0
-
-
-def learn_balances(materials: EditMaterials, captions: Sequence[Caption]) -> dict[str, dict[str, float]]:
-    """Return the word balance of the types of edits that have one, learned on captions and what is said of their images."""
-    starts, editors = range(0, len(captions), BALANCE_BATCH), balanced_editors(materials)
+def learn_balances(
+    materials: EditMaterials, captions: Sequence[Caption], types: Collection[str]
+) -> dict[str, dict[str, float]]:
+    """Return the word balance of types of `types_to_balance`, learned on captions and what is said of their images."""
+    if not types:
+        return {}
+    starts, editors = range(0, len(captions), BALANCE_BATCH), balanced_editors(materials, types)
     found = [allowed_proposals(editors, captions[start : start + BALANCE_BATCH], start) for start in starts]
-    return merge_balances(materials.model.cloze, found)
+    return merge_balances(materials.model.cloze, types, found)
 
 
-def balanced_editors(materials: EditMaterials) -> EditorSet:
-    """Return the editors whose proposals teach the word balance."""
-    return build_editors(materials, BALANCED_TYPES, DEFAULT_FLOOR, both_sides=True)
+def balanced_editors(materials: EditMaterials, types: Collection[str]) -> EditorSet:
+    """Return the editors whose proposals teach the word balance of some types."""
+    return build_editors(materials, types, DEFAULT_FLOOR, both_sides=True)
 
 
 def allowed_proposals(editors: EditorSet, captions: Sequence[Caption], first: int) -> dict[str, AllowedProposals]:
@@ -104,18 +122,22 @@ def allowed_proposals(editors: EditorSet, captions: Sequence[Caption], first: in
         captions: of the pool.
         first: number of the first of them.
     """
-    found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in BALANCED_TYPES}
+    found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in editors.by_type}
     for at, prepared in enumerate(editors.prepare(captions), first):
         for name, rows in found.items():
             rows += [(at, *proposal) for proposal in editors.balanced(name).allowed(prepared)]
     return {name: _as_arrays(rows) for name, rows in found.items()}
 
 
-def merge_balances(cloze: ClozeModel, found: Sequence[Mapping[str, AllowedProposals]]) -> dict[str, dict[str, float]]:
-    """Return the word balances learned on the proposals of all batches of captions, in order."""
+def merge_balances(
+    cloze: ClozeModel, types: Collection[str], found: Sequence[Mapping[str, AllowedProposals]]
+) -> dict[str, dict[str, float]]:
+    """Return the word balances of some types, learned on the proposals of all batches of captions, in order."""
     return {
-        name: learn_balance(cloze.targets(kind), AllowedProposals.joined([each[name] for each in found]))
-        for name, kind in BALANCED_TYPES.items()
+        name: learn_balance(
+            cloze.targets(BALANCED_TYPES[name]), AllowedProposals.joined([each[name] for each in found])
+        )
+        for name in types
     }
 
 

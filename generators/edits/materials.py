@@ -1,6 +1,7 @@
 """What edits are made with: WordNet, the statistics and the edit model of the pool, the lexicons and the constraints."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
@@ -35,5 +36,21 @@ class EditMaterials:
     @classmethod
     def of(cls, thesaurus: Any, pool: Any, model: EditModel) -> "EditMaterials":
         """Return the materials of a pool."""
-        known = Knowledge(thesaurus, pool)
+        known = _knowledge_of(_Sources(id(thesaurus), id(pool), thesaurus, pool))
         return cls(thesaurus, pool, model, known, known.nouns, known.attributes, load_relations())
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """What knowledge is drawn from, compared by identity."""
+
+    thesaurus_id: int
+    pool_id: int
+    thesaurus: Any = field(compare=False)
+    pool: Any = field(compare=False)
+
+
+@lru_cache(maxsize=1)
+def _knowledge_of(sources: _Sources) -> Knowledge:
+    """Return what constraints ask, which remembers answers for the next editors of the same pool."""
+    return Knowledge(sources.thesaurus, sources.pool)

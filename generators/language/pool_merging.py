@@ -45,7 +45,7 @@ def merged_statistics(paths: Sequence[Path]) -> PoolStatistics:
     lemmas, forms, links = (_top(_summed(paths, kind), MOST_TYPES) for kind in ("lemma", "form", "link"))
     adjacent, runs = (_summed(paths, kind).filter(pl.col("count") >= LEAST_PAIR) for kind in ("adjacent", "run"))
     return PoolStatistics(
-        captions=int(_summed(paths, "captions")["count"].sum()),
+        captions=count_all_captions(paths),
         lemmas=_counts(lemmas),
         forms={form: count for (form, _), count in _counts(forms).items()},
         pairs=_counts(pairs),
@@ -53,6 +53,11 @@ def merged_statistics(paths: Sequence[Path]) -> PoolStatistics:
         runs=_counts(runs),
         links=dict(sorted(((left, *split_place(place)), count) for (left, place), count in _counts(links).items())),
     )
+
+
+def count_all_captions(paths: Sequence[Path]) -> int:
+    """Return the number of captions that the counts in some files are of."""
+    return int(_summed(paths, "captions")["count"].sum())
 
 
 def _summed(paths: Sequence[Path], kind: str) -> pl.DataFrame:

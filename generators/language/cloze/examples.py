@@ -10,8 +10,10 @@ import hashlib
 import json
 import zipfile
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,7 +120,7 @@ class ClozeSampler:
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self._limit = limit
-        self._number: dict[str, int] = {}
+        self._number = defaultdict[str, int](count(1).__next__)
         self._captions = {kind: array("Q") for kind in SLOT_KINDS}
         self._rows = {kind: array("i") for kind in SLOT_KINDS}
         self._bounds = dict.fromkeys(SLOT_KINDS, _UNBOUNDED)
@@ -134,17 +136,14 @@ class ClozeSampler:
         for kind, target, context in examples:
             if hashed >= self._bounds[kind]:
                 continue
-            rows = self._rows[kind]
             self._captions[kind].append(hashed)
-            rows.append(self._number_of(target))
+            row = [self._number[target]]
             for words, width in zip(context, WIDTHS, strict=True):
-                rows.extend(map(self._number_of, words))
-                rows.extend(_PADS[width - len(words)])
+                row += map(self._number.__getitem__, words)
+                row += _PADS[width - len(words)]
+            self._rows[kind].fromlist(row)
             if len(self._captions[kind]) > 2 * self._limit:
                 self._drop_examples(kind)
-
-    def _number_of(self, word: str) -> int:
-        return self._number.setdefault(word, len(self._number) + 1)
 
     def _drop_examples(self, kind: str) -> None:
         found = _with_lowest_hashes(self._kind(kind), self._limit)

@@ -5,8 +5,7 @@ original error is in the chain of causes.
 """
 
 import ssl
-
-import aiohttp
+from functools import cache
 
 from pairwright.generators.llm.client.request_errors import RequestError
 
@@ -17,20 +16,24 @@ class ResponseTooLarge(Exception):  # noqa: N818 - not an error of ours
     """A response is larger than `MAX_RESPONSE_BYTES`."""
 
 
-# The first match counts: aiohttp's errors derive from OSError, TimeoutError and each other.
-_KINDS: tuple[tuple[type[BaseException], str], ...] = (
-    (ResponseTooLarge, "answer_too_large"),
-    (aiohttp.ClientConnectorCertificateError, "bad_certificate"),
-    (ssl.SSLCertVerificationError, "bad_certificate"),
-    (aiohttp.ConnectionTimeoutError, "unreachable"),
-    (aiohttp.ClientConnectorError, "unreachable"),
-    (aiohttp.ClientHttpProxyError, "unreachable"),
-    (aiohttp.ClientPayloadError, "cut_off"),
-    (TimeoutError, "timeout"),
-    (aiohttp.ClientResponseError, "not_json"),  # not HTTP
-    (aiohttp.ClientError, "connection_lost"),
-    (ConnectionError, "connection_lost"),
-)
+@cache
+def _kinds() -> tuple[tuple[type[BaseException], str], ...]:
+    """Return the code of each kind of error; the first match counts: aiohttp's derive from OSError, TimeoutError and each other."""
+    import aiohttp  # takes 0.4 s, and most builds ask no model
+
+    return (
+        (ResponseTooLarge, "answer_too_large"),
+        (aiohttp.ClientConnectorCertificateError, "bad_certificate"),
+        (ssl.SSLCertVerificationError, "bad_certificate"),
+        (aiohttp.ConnectionTimeoutError, "unreachable"),
+        (aiohttp.ClientConnectorError, "unreachable"),
+        (aiohttp.ClientHttpProxyError, "unreachable"),
+        (aiohttp.ClientPayloadError, "cut_off"),
+        (TimeoutError, "timeout"),
+        (aiohttp.ClientResponseError, "not_json"),  # not HTTP
+        (aiohttp.ClientError, "connection_lost"),
+        (ConnectionError, "connection_lost"),
+    )
 
 
 def translate_network_error(error: BaseException) -> RequestError:
@@ -39,7 +42,7 @@ def translate_network_error(error: BaseException) -> RequestError:
     for _ in range(10):  # the SDK's wrappers are not in the table, their causes are
         if step is None:
             break
-        for kind, code in _KINDS:
+        for kind, code in _kinds():
             if isinstance(step, kind):
                 return RequestError(code, _system_message(step))
         step = step.__cause__
@@ -50,6 +53,8 @@ def _system_message(error: BaseException) -> str:
     """Return the system's message: the text of an aiohttp error may contain URLs and headers."""
     system = getattr(error, "os_error", error)
     text = getattr(system, "strerror", None)
+    import aiohttp
+
     if isinstance(error, aiohttp.ClientConnectorError):
         text = f"{text} ({error.host}{f':{error.port}' if error.port else ''})"
     return f"{type(error).__name__}: {text}" if isinstance(text, str) else type(error).__name__

@@ -146,3 +146,40 @@ def test_a_file_of_something_else_is_refused(model: ClozeModel, tmp_path: Path) 
         ClozeModel.load(path)
     with pytest.raises(StorageError, match=r"missing\.npz"):
         ClozeModel.load(tmp_path / "missing.npz")
+
+
+def nouns_after(nouns: dict[str, list[str]], captions: int) -> ClozeSample:
+    """Return a sample of "a man VERB a | NOUN", each noun of a verb equally often."""
+    sampler, rng = ClozeSampler(), random.Random(2)
+    for number in range(captions):
+        verb = rng.choice(list(nouns))
+        sampler.add(f"{number}", [noun_after(verb, rng.choice(nouns[verb]))])
+    return sampler.sample()
+
+
+def share_after(model: ClozeModel, verb: str, nouns: list[str]) -> float:
+    """Return the probability of some nouns behind a verb."""
+    scores = model.log_probs("noun", [noun_after(verb).context])[0]
+    return float(sum(math.exp(scores[model.index("noun")[noun]]) for noun in nouns))
+
+
+def test_what_the_pool_does_not_say_is_kept_from_the_model_that_training_starts_from(model: ClozeModel) -> None:
+    seen = nouns_after({"see": [*OBJECTS["eat"], *OBJECTS["ride"], "pear"]}, 60)
+    pool = ClozeSample.merged([seen, nouns_after({"eat": ["pear"], "ride": ["pear"]}, 6)])
+    warm = train_cloze_model(pool, model)
+    for verb, other in ("eat", "ride"), ("ride", "eat"):
+        assert share_after(warm, verb, OBJECTS[verb]) > 3 * share_after(warm, verb, OBJECTS[other])
+    assert share_after(warm, "see", ["pear"]) > 0.02
+    assert warm.digest == train_cloze_model(pool, model).digest
+
+
+def test_from_a_model_of_quite_other_captions_as_much_is_learned_as_from_none(model: ClozeModel) -> None:
+    turned = {"eat": OBJECTS["ride"], "ride": OBJECTS["eat"]}
+    warm = train_cloze_model(nouns_after(turned, 1_000), model)
+    assert share_after(warm, "eat", OBJECTS["ride"]) > 0.95
+
+
+def test_from_a_model_without_any_word_of_the_pool_as_much_is_learned_as_from_none(model: ClozeModel) -> None:
+    nouns = {"load": ["crate", "barrel"], "fly": ["glider", "kite"]}
+    warm = train_cloze_model(nouns_after(nouns, 1_000), model)
+    assert share_after(warm, "fly", nouns["fly"]) > 0.95
