@@ -109,13 +109,14 @@ class WordNet:
 
     def hyponyms(self, lemma: str, pos: str) -> set[str]:
         """Return all hyponyms of the relevant senses: words that mean one of them (a "toy" is seldom a dog)."""
-        means = self._senses.means
-        return {
-            self._graph.spelling(member)
-            for synset in self._synsets(lemma, pos, "down")
-            for member in self._graph.members(synset)
-            if means(member, pos, synset)
-        }
+        graph, means = self._graph, self._senses.means
+        # Most words have one sense, which then is the synset: a person has ten thousand kinds.
+        members = ((member, synset) for synset in self._synsets(lemma, pos, "down") for member in graph.members(synset))
+        return set(
+            graph.words(
+                member for member, synset in members if graph.is_unambiguous(member, pos) or means(member, pos, synset)
+            )
+        )
 
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
         """Return whether a relevant sense of ``lemma`` is, or is below, a relevant sense of ``kind``."""

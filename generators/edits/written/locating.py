@@ -97,7 +97,7 @@ def follows(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token
 def wrong_edit(asked: Asked, old: Stretch, new: Stretch) -> str:
     """Return why a difference is not what was asked for, or an empty string."""
     counted = counts_instead(old, new)
-    gone, fresh = old.counting(), new.counting()
+    gone, fresh = old.counting, new.counting
     if not fresh and not counted:
         return "left_out" if gone or not new.at else "repaired"
     if old.at and not gone and not counted:
@@ -119,7 +119,7 @@ def _wrong_target(asked: Asked, old: Stretch, new: Stretch, *, counted: bool) ->
         return "too_long"  # another deed with another thing
     if asked.target in targets:
         return "not_grammatical" if _joins_badly(asked, old, new) else ""
-    several = len(old.counting()) > 1 or (bool(old.at) and sum(word.tag in NOUNS for word in new.counting()) > 1)
+    several = len(old.counting) > 1 or (bool(old.at) and sum(word.tag in NOUNS for word in new.counting) > 1)
     return "too_long" if several and not targets else "another_target"
 
 
@@ -155,12 +155,12 @@ def noun_key(tokens: Sequence[Token]) -> str:
 
 
 def _key(target: str, stretch: Stretch) -> str:
-    words = stretch.counting() or stretch.words()
+    words = stretch.counting or stretch.words
     if target == RELATION and (acted := deed(stretch)):
         return " ".join(token.lemma for token in acted)
     if target == ATTRIBUTE:
         return " ".join(_words(words))
-    relation = " ".join(token.lemma for token in stretch.words())
+    relation = " ".join(token.lemma for token in stretch.words)
     return relation if target == RELATION else noun_key(words) or relation
 
 
@@ -248,8 +248,8 @@ def _changes_number(main: Hunk, source: Sequence[Token], new: Sequence[Token]) -
 
 def _joins_badly(asked: Asked, old: Stretch, new: Stretch) -> bool:
     """Whether new words break their sentence in two, stand before an article, or name a thing that nothing joins."""
-    fresh, last, following = new.words(), new.before(), new.following()
-    if not (_ENDING | _SPEAKING).isdisjoint({*_words(fresh)} - {*_words(old.words())}):
+    fresh, last, following = new.words, new.before(), new.following()
+    if not (_ENDING | _SPEAKING).isdisjoint({*_words(fresh)} - {*_words(old.words)}):
         return True
     if asked.form != "add":
         return False
