@@ -30,7 +30,14 @@ from pairwright.generators.edits.realisation import Change, normalize_capitals, 
 from pairwright.generators.edits.written.agreement import corrections
 from pairwright.generators.edits.written.alignment import Hunk, differences
 from pairwright.generators.edits.written.kinds import Asked, Stretch, deed
-from pairwright.generators.edits.written.locating import find_edit, follows, grown_list, proposed, wrong_edit
+from pairwright.generators.edits.written.locating import (
+    are_described_oppositely,
+    find_edit,
+    follows,
+    grown_list,
+    proposed,
+    wrong_edit,
+)
 from pairwright.generators.edits.written.rebuilding import (
     change_of_hunk,
     changes_of_swap,
@@ -52,6 +59,7 @@ _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", 
 _READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
 _CLOSED = words_with("closed")
 _SKIPPED: Final = frozenset({"plausibility", "question", "in_name"})  # a writer may be fanciful
+_SKIPPED_IF_OPPOSED: Final = _SKIPPED | {"same_thing"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +139,19 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An edit that was found in a text: as constraints see it, its changes of the source, and words that agree."""
+    """An edit that was found in a text.
+
+    Attributes:
+        edit: as constraints see it.
+        changes: of the source.
+        agreement_changes: words that agree with it.
+        opposed: whether it describes a thing otherwise than the source does, so that the nouns may mean the same.
+    """
 
     edit: ProposedEdit
     changes: list[Change]
     agreement_changes: int
+    opposed: bool = False
 
 
 class EditChecks:
@@ -249,7 +265,7 @@ class EditChecks:
         )
         if isinstance(found, str):
             return Checked(text, reason=found)
-        violated = find_violation(found.edit, self._known, skip=_SKIPPED)
+        violated = find_violation(found.edit, self._known, skip=_SKIPPED_IF_OPPOSED if found.opposed else _SKIPPED)
         if violated is not None:
             return Checked(text, reason=violated.reason, constraint=violated.id)
         made, edits = rewrite(caption.pair.caption, found.changes)
@@ -297,20 +313,15 @@ class EditChecks:
         changes = [change_of_hunk(source, new, hunk, self._is_name) for hunk in taken]
         if grown:
             changes.append(comma_for_and(source, hunks[0]))
-        edit = self._read(caption, asked, source, new, main)
         agreed = {at for hunk in taken for _, at in hunk.agreed}
-        return edit if isinstance(edit, str) else _Found(edit, changes, len(agreed | words.keys()) + bool(grown))
-
-    def _read(
-        self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token], main: Hunk
-    ) -> ProposedEdit | str:
-        """Return the edit as constraints see it, or why it is not what was requested."""
         new = self._in_slot(source, new, main)
         old = Stretch(source, main.start, main.end, main.gone)
         fresh = Stretch(new, main.new_start, main.new_end, main.new)
         if reason := wrong_edit(asked, old, fresh):
             return reason
-        return proposed(caption, asked, old, fresh)
+        opposed = asked.kind == "hard_negative" and asked.target == "object" and are_described_oppositely(old, fresh)
+        edit = proposed(caption, asked, old, fresh)
+        return _Found(edit, changes, len(agreed | words.keys()) + bool(grown), opposed)
 
     def _in_slot(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
         """Return the text's tokens, the last new word tagged as the last old one if it can be that; of a deed, the first.

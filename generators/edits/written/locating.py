@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.lexical import split_relation
+from pairwright.generators.edits.constraints.lexical import are_opposed, split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import Hunk
 from pairwright.generators.edits.written.kinds import (
@@ -63,20 +63,22 @@ def find_edit(asked: Asked, hunks: Sequence[Hunk], source: Sequence[Token], new:
 def grown_list(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | None:
     """Return what is added where a list grows at its end, "X and Y" to "X, Y, and Z"; None if none does.
 
-    The first hunk then is the comma that replaces "and".
+    The first hunk then is the comma that replaces "and", or the "and" behind a comma that is gone.
     """
     if len(hunks) < 2:
         return None
     first, last = hunks[0], hunks[-1]
     old, said = _words(source[first.start : last.end]), _words(new[first.new_start : last.new_end])
-    kept = old[1:]
-    if not first.start or old[:1] != ["and"] or not kept or said[: 1 + len(kept)] != [",", *kept]:
+    if not first.start or old[:1] != ["and"] or len(old) == 1:
         return None
-    added = said[1 + len(kept) :]
+    items = old[1:] if source[first.start - 1].text == "," else [",", *old[1:]]
+    if said[: len(items)] != items:
+        return None
+    added = said[len(items) :]
     ands = added[added[:1] == [","] :]
-    if ands[:1] != ["and"] or len(ands) == 1 or "and" in kept or not {",", "and"}.isdisjoint(ands[1:]):
+    if ands[:1] != ["and"] or len(ands) == 1 or "and" in items or not {",", "and"}.isdisjoint(ands[1:]):
         return None
-    start = first.new_start + 1 + len(kept)
+    start = first.new_start + len(items)
     return Hunk(last.end, last.end, start, last.new_end, (), tuple(range(start, last.new_end)))
 
 
@@ -141,6 +143,12 @@ def proposed(caption: Caption, asked: Asked, old: Stretch, new: Stretch) -> Prop
         gone, fresh = f"{verb.lemma} {gone}", f"{verb.lemma} {fresh}"  # "sitting | on", "sitting | under"
         start -= 1
     return ProposedEdit(caption, asked.form, asked.target, gone, fresh, before, after, start, old.end, kind=asked.kind)
+
+
+def are_described_oppositely(old: Stretch, new: Stretch) -> bool:
+    """Whether adjectives of two noun phrases exclude each other: "a young boy", "an elderly man"."""
+    olds, news = ([word.lemma for word in each.counting if word.pos == "ADJ"] for each in (old, new))
+    return any(are_opposed(one, other) for one in olds for other in news)
 
 
 def noun_key(tokens: Sequence[Token]) -> str:
