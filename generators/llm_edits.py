@@ -8,6 +8,7 @@ missing one, becomes a rejected annotation with its reason: candidates = kept + 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
@@ -178,8 +179,11 @@ class AnnotationBuilder:
                 for each, outcome in pairs
             ]
         made: list[Annotation] = []
+        by_type: dict[str, list[tuple[EditCandidate, Checked]]] = {}
+        for each in pairs:
+            by_type.setdefault(_type_of(*each), []).append(each)
         for name in dict.fromkeys((*self.types, *(candidate.type for candidate in found))):
-            of_type = [each for each in pairs if _type_of(*each) == name]
+            of_type = by_type.get(name, [])
             own = [each for each in of_type if each[0].type == name]
             own += [
                 (replace(candidate, type=name), outcome) for candidate, outcome in of_type if candidate.type != name
@@ -261,7 +265,9 @@ def edit_annotation(  # noqa: PLR0913, PLR0917 - the parts of a row
 ) -> Annotation:
     """Return the annotation of a checked candidate."""
     asked = _requested_edit(kind, candidate.type)
-    origin = replace(origin, prompt=candidate.prompt or origin.prompt, request=candidate.request)
+    prompt = candidate.prompt or origin.prompt
+    if (prompt, candidate.request) != (origin.prompt, origin.request):
+        origin = _origin_of(origin, prompt, candidate.request)
     return Annotation(
         id=annotation_id(pair.key, kind, origin, f"{candidate.type}/{attempt}", checked.text),
         key=pair.key,
@@ -277,6 +283,11 @@ def edit_annotation(  # noqa: PLR0913, PLR0917 - the parts of a row
         reason=checked.reason,
         image_shows=candidate.image_shows,
     )
+
+
+@lru_cache(maxsize=64)  # the texts of a caption come from one answer
+def _origin_of(origin: Origin, prompt: str, request: str) -> Origin:
+    return replace(origin, prompt=prompt, request=request)
 
 
 def _true_texts(found: Sequence[EditCandidate]) -> dict[str, EditCandidate]:
@@ -297,6 +308,7 @@ def _rank_candidates(found: Sequence[tuple[EditCandidate, Checked]], count: int)
     return [*good[:count], *spare, *rest]
 
 
+@lru_cache(maxsize=100)
 def _requested_edit(kind: str, name: str) -> Asked:
     form, _, target = name.partition("-")
     return Asked(kind, form, target)

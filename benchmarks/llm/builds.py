@@ -21,7 +21,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.llm.verbs import PAIRWRIGHT, server
+from benchmarks.llm.server_process import PAIRWRIGHT, server
 from benchmarks.process_usage import measured
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
 

@@ -37,7 +37,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.llm.transport import SYSTEM, caption, server
+from benchmarks.llm.server_process import server
+from benchmarks.llm.transport import SYSTEM, caption
 from benchmarks.llm.transport import run as bare_run
 from pairwright.generators.llm.budget import Budget
 from pairwright.generators.llm.client.event_loop import new_event_loop
@@ -170,7 +171,7 @@ def speed(given: argparse.Namespace) -> None:
     for name in ("direct", "sdk", "openai", "openai, aiohttp"):
         runs = []
         for _ in range(given.runs):
-            with server([]) as url, fresh() as cache:
+            with server() as url, fresh() as cache:
                 runs.append(do(Job(url, cache, given.rows if name == "direct" else given.rows // 3, transport=name)))
         found[name] = medians(runs)
     print(f"{'no latency, concurrency 64':<28}{'rows/s':>9}{'CPU ms per row':>14}")
@@ -185,7 +186,7 @@ def latency(given: argparse.Namespace) -> None:
     for name, options in (("none refused", []), ("1% refused", ["--fault", "429=0.01"])):
         runs = []
         for _ in range(given.runs):
-            with server(["--latency-ms", "100", *options]) as url, fresh() as cache:
+            with server("--latency-ms", "100", *options) as url, fresh() as cache:
                 runs.append(do(Job(url, cache, 3 * given.rows, at_once=256)))
         found[name] = medians(runs)["rows"]
     print(f"{'100 ms, concurrency 256':<28}{'rows/s':>9}")
@@ -199,13 +200,13 @@ def memory(given: argparse.Namespace) -> None:
     """Print the largest resident size by rows."""
     print(f"{'memory':<28}{'MiB':>9}")
     for rows in given.memory:
-        with server([]) as url, fresh() as cache:
+        with server() as url, fresh() as cache:
             print(f"{f'{rows:,} rows':<28}{do(Job(url, cache, rows))['resident']:9,.0f}", flush=True)
 
 
 def repeat(given: argparse.Namespace) -> None:
     """Print what a finished run costs once more."""
-    with server([]) as url, fresh() as cache:
+    with server() as url, fresh() as cache:
         job = Job(url, cache, given.repeat)
         first = do(job)
         before = stats(url)["requests"]
@@ -234,7 +235,7 @@ def faults(given: argparse.Namespace) -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "script.json").write_text(json.dumps(script))
-        with server(["--script", f"{folder}/script.json"]) as url:
+        with server("--script", f"{folder}/script.json") as url:
             job = Job(url, f"{folder}/cache.sqlite", given.rows, timeout=1.0, out=f"{folder}/out.jsonl")
             paid, seconds = killed_and_resumed(job)
             counts = stats(url)
@@ -271,7 +272,7 @@ def killed_and_resumed(job: Job) -> tuple[Paid, float]:
 
 def two(given: argparse.Namespace) -> None:
     """Print what two processes with one cache paid for twice."""
-    with server(["--latency-ms", "50"]) as url, fresh() as cache:
+    with server("--latency-ms", "50") as url, fresh() as cache:
         jobs = [Job(url, cache, given.rows, out=f"{cache}.{name}") for name in "ab"]
         started = time.perf_counter()
         processes = [subprocess.Popen(job.command(), stdout=subprocess.PIPE) for job in jobs]

@@ -31,6 +31,7 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 
 from benchmarks.llm.peers.environments import CannotBeUsed, Peer, python_of
+from benchmarks.llm.server_process import server
 from benchmarks.process_usage import measured
 from tests.generators.llm.local.tiny_models import make_model, make_seeing_model
 
@@ -135,23 +136,18 @@ def _answers(url: str) -> bool:
 def litellm(work: Work) -> Iterator[list[Server]]:
     """Run litellm's proxy in front of the test server."""
     proxy = python_of(LITELLM, work.cache).with_name("litellm")
-    command = [sys.executable, "-m", "pairwright", "dev", "llm-server", "--exit-with-parent", "--plausible"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        url, port = json.loads(process.stdout.readline())["url"], free_port()
+    with server("--plausible") as url:
+        port = free_port()
         config = work.folder / "litellm.yaml"
         config.write_text(
             f"model_list:\n- model_name: small\n  litellm_params: {{model: openai/small, api_base: '{url}', api_key: none}}\n"
         )
-        try:
-            with running(
-                [str(proxy), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)],
-                f"http://127.0.0.1:{port}/health/liveliness",
-                work.log,
-            ):
-                yield [Server(f"http://127.0.0.1:{port}/v1", "small", sees=True)]
-        finally:
-            process.terminate()
+        with running(
+            [str(proxy), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)],
+            f"http://127.0.0.1:{port}/health/liveliness",
+            work.log,
+        ):
+            yield [Server(f"http://127.0.0.1:{port}/v1", "small", sees=True)]
 
 
 @contextmanager

@@ -21,10 +21,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
+from benchmarks.llm.server_process import server
 from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.client.factory import open_model, open_transport
 from pairwright.generators.llm.client.messages import Message, Request
@@ -109,37 +110,15 @@ async def run(name: str, url: str, rows: int, at_once: int) -> dict[str, float]:
         return {"rows": rows / (time.perf_counter() - wall), "cpu": (time.process_time() - cpu) / rows * 1000}
 
 
-@contextmanager
-def server(options: Sequence[str]) -> Iterator[str]:
-    """Run the test server as a process; give its base URL."""
-    command = [sys.executable, "-m", "pairwright", "dev", "llm-server", "--exit-with-parent", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())["url"]
-        finally:
-            process.terminate()
-
-
 def measure(name: str, case: str, rows: int, runs: int) -> dict[str, float]:
     """Return the medians of a maker in a case."""
     options, at_once = CASES[case]
     found: list[dict[str, float]] = []
     for _ in range(runs):
-        with server(options) as url:
-            command = [
-                sys.executable,
-                "-m",
-                "benchmarks.llm.transport",
-                "--one",
-                name,
-                "--url",
-                url,
-                "--rows",
-                str(rows),
-                "--at-once",
-                str(at_once),
-            ]
+        with server(*options) as url:
+            asked = {"one": name, "url": url, "rows": rows, "at-once": at_once}
+            command = [sys.executable, "-m", "benchmarks.llm.transport"]
+            command += [part for key, value in asked.items() for part in (f"--{key}", str(value))]
             found.append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
     return {key: statistics.median(each[key] for each in found) for key in found[0]}
 

@@ -19,15 +19,13 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from benchmarks.llm.server_process import PAIRWRIGHT, server
 from benchmarks.process_usage import measured
 
 AT_ONCE = 200
@@ -37,7 +35,6 @@ VERBS = {
     "conversations": ["generate", "conversations", "--method", "llm", "--types", "conversation"],
     "rationales": ["generate", "rationales", "--task", "itm"],
 }
-PAIRWRIGHT = [sys.executable, "-m", "pairwright"]
 
 
 @dataclass(frozen=True)
@@ -48,18 +45,6 @@ class Ran:
     cpu: float
     rate: float
     output: bytes
-
-
-@contextmanager
-def server(*options: str) -> Iterator[str]:
-    """Run a test server; give its base URL."""
-    command = [*PAIRWRIGHT, "dev", "llm-server", "--exit-with-parent", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())["url"]
-        finally:
-            process.terminate()
 
 
 def run(verb: str, rows: Path, url: str, workers: int) -> Ran:

@@ -15,7 +15,7 @@ from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.language.cloze.examples import ClozeSample
 from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
-from pairwright.generators.language.pool_statistics import PoolCounts, count_captions
+from pairwright.generators.language.pool_statistics import PoolCounts, count_captions, count_words
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
@@ -42,8 +42,8 @@ def tag_and_count(captions: Sequence[str]) -> TaggedCaptions:
 
 
 def tag_and_count_words(captions: Sequence[str]) -> PoolCounts:
-    """Return the word counts of captions."""
-    return count_captions(load_tagger().tag(captions))
+    """Return the word counts of captions that checks of written texts need."""
+    return count_words(load_tagger().tag(captions))
 
 
 def tag_batch(batch: Sequence[Waiting]) -> Iterable[list[Token]]:

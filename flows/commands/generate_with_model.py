@@ -8,6 +8,9 @@ stopped (Ctrl-C, budget, unreachable server). Answers are in the cache: the same
 """
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from pairwright.datasets.atomic_files import remove_stale_temporaries
@@ -70,7 +73,6 @@ def run_llm_generator(
     )
     partial = request.out.with_suffix(f".partial{request.out.suffix}")
     remove_stale_temporaries(partial, failed_rows_path(request.out), request.out)
-    counts = GenerateCounts.of(request.generator)
     many = captions > FEW_CAPTIONS
     with (
         OrderedPool(request.workers, alone=1 if many else MAX_JOBS_ALONE) as processes,
@@ -82,17 +84,7 @@ def run_llm_generator(
         materials = in_background(
             lambda: access.materials(load_materials(request, processes, note, access.cache), tagger)
         )
-        for number, options in enumerate(passes):
-            if number:
-                note(f"Asking about further pairs to replace rejected answers: {passes.missing_text()}.")
-            generator = _generator(request, access, options, materials.result)
-            checks = checking.checks(request.generator, options, materials)
-            task = PairTask(generator, access, request.seed, request.options, checks)
-            counts = GenerateCounts.of(request.generator)
-            rows = task.rows(read_counted_pairs(request.read, counts.broken))
-            sink = open_balanced_writer(partial, request.generator, request.limits, counts.add, counts.judged)
-            run.run(task, rows, captions, sink, unit="captions", partial=partial)
-            passes.counts = counts.tally
+        counts = _run_passes(_Passes(request, access, passes, run, checking, materials), captions, partial, note)
     partial.replace(request.out)
     run.note_failures()
     if missing := passes.missing_message():
@@ -104,6 +96,36 @@ def run_llm_generator(
         "llm": {**run.bill(), "captions_per_second": run.rows_per_second},
         "failed": run.failures(),
     }
+
+
+@dataclass(frozen=True)
+class _Passes:
+    """What the passes of a run share: its request and model, quotas, the session, checks, and what these need."""
+
+    request: GenerateRequest
+    access: ModelAccess
+    quotas: QuotaPasses
+    run: RowRun
+    checking: CheckWorkers
+    materials: Future[LLMMaterials]
+
+
+def _run_passes(shared: _Passes, captions: int, partial: Path, note: Callable[[str], None]) -> GenerateCounts:
+    """Ask about all pairs, as often as the quotas want; return the counts of the last pass."""
+    request, access = shared.request, shared.access
+    counts = GenerateCounts.of(request.generator)
+    for number, options in enumerate(shared.quotas):
+        if number:
+            note(f"Asking about further pairs to replace rejected answers: {shared.quotas.missing_text()}.")
+        generator = _generator(request, access, options, shared.materials.result)
+        checks = shared.checking.checks(request.generator, options, shared.materials)
+        task = PairTask(generator, access, request.seed, request.options, checks)
+        counts = GenerateCounts.of(request.generator)
+        rows = task.rows(read_counted_pairs(request.read, counts.broken))
+        sink = open_balanced_writer(partial, request.generator, request.limits, counts.add, counts.judged)
+        shared.run.run(task, rows, captions, sink, unit="captions", partial=partial)
+        shared.quotas.counts = counts.tally
+    return counts
 
 
 def _generator(

@@ -5,7 +5,7 @@ lemminflect's dictionary (and its rules for unknown words), with a short table o
 come from a table; auxiliaries are distinguished from full verbs by the tags that follow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -87,20 +87,25 @@ def lemmatize(word: str, tag: str) -> str:
     pos = _LEMMINFLECT_POS.get(_UNIVERSAL.get(tag, "X"), "")
     if not pos or tag in _BASE_FORMS or not lower.isascii() or not any(letter.isalpha() for letter in lower):
         return lower
-    forms = import_lemminflect().getLemma(lower, pos)
+    forms = dictionary_lemmas(lower).get(pos) or import_lemminflect().getLemma(lower, pos)
     return str(forms[0]).lower() if forms and forms[0] else lower
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65536)
+def dictionary_lemmas(word: str) -> Mapping[str, Sequence[str]]:
+    """Return the lemmas of a lower-case word by universal tag, from lemminflect's dictionary; none of an unknown word."""
+    found: dict[str, Sequence[str]] = import_lemminflect().getAllLemmas(word)
+    return found
+
+
 def is_common_noun(word: str) -> bool:
     """Return whether a lower-case word is a noun in lemminflect's dictionary, which has no proper nouns."""
-    return "NOUN" in import_lemminflect().getAllLemmas(word)
+    return "NOUN" in dictionary_lemmas(word)
 
 
-@lru_cache(maxsize=4096)
 def is_verb(word: str) -> bool:
     """Return whether a lower-case word is a form of a verb in lemminflect's dictionary."""
-    return "VERB" in import_lemminflect().getAllLemmas(word)
+    return "VERB" in dictionary_lemmas(word)
 
 
 @lru_cache(maxsize=65536)

@@ -1,7 +1,7 @@
 """Lazy lookup in lemminflect's dictionaries.
 
 lemminflect parses both dictionaries completely at first use: 120,000 lines, which costs each process half a second and
-about 100 MB, although few words are looked up. The lines are sorted by word, so the lines of a word are found by
+about 100 MB, although few words are looked up. Here the lines are sorted, so that the lines of a word are found by
 bisection; lemminflect parses them and handles unknown words.
 """
 
@@ -14,21 +14,21 @@ from typing import Final
 
 WordForms = dict[str, tuple[str, ...]]
 
-_SORTED: Final = "0.2.3"  # the version whose tables are known to be sorted; other versions are not changed
+_KNOWN: Final = "0.2.3"  # the version whose tables have this format; other versions are not changed
 
 
 class SortedFormTable:
     """Replacement for the dict of word forms that lemminflect uses; implements only ``get``.
 
     Args:
-        path: a gzipped table whose lines are sorted by their first field, the word.
+        path: a gzipped table of lines whose first field is the word, followed by a comma.
         forms: parses a line to forms by tag or part of speech.
         fixed: words whose forms do not come from the table.
     """
 
     def __init__(self, path: Path, forms: Callable[[str], WordForms], fixed: Mapping[str, WordForms]) -> None:
-        self._lines = gzip.decompress(path.read_bytes()).decode().split("\n")
-        self._lines.pop()  # empty string after the last newline
+        # As lines, not by word: bisection compares whole lines, without a key for each.
+        self._lines = sorted(gzip.decompress(path.read_bytes()).decode().splitlines())
         self._forms, self._fixed = forms, fixed
 
     def get(self, word: str, default: WordForms) -> WordForms:
@@ -36,20 +36,16 @@ class SortedFormTable:
         if word in self._fixed:
             return self._fixed[word]
         found: WordForms = {}
-        for at in range(bisect_left(self._lines, word, key=_word), len(self._lines)):
-            if _word(self._lines[at]) != word:
+        for at in range(bisect_left(self._lines, f"{word},"), len(self._lines)):
+            if self._lines[at].partition(",")[0] != word:
                 break
             found.update(self._forms(self._lines[at]))
         return found or default
 
 
-def _word(line: str) -> str:
-    return line.partition(",")[0]
-
-
 def load_tables_lazily(lemminflect: ModuleType) -> None:
     """Replace lemminflect's dictionaries by lazy tables."""
-    if lemminflect.__version__ != _SORTED:
+    if lemminflect.__version__ != _KNOWN:
         return
     from lemminflect import config
     from lemminflect.codecs.InflectionLUCodec import InflectionLUCodec

@@ -69,16 +69,19 @@ class PoolCounts:
 
     def add(self, tokens: Sequence[Token]) -> None:
         """Count one caption."""
+        self.add_words(tokens)
+        self.runs.update({*pairwise(("", *(token.text.lower() for token in tokens), ""))})
+        self.adjacent.update(set(_adjacent(tokens)))
+        self.links.update(set(find_links(tokens)))
+
+    def add_words(self, tokens: Sequence[Token]) -> None:
+        """Count the words of one caption and which of them are in it together; no runs, adjacent words or links."""
         self.captions += 1
         self.lemmas.update({(token.lemma, token.pos) for token in tokens})
-        forms = [token.text.lower() for token in tokens]
-        self.forms.update(set(forms))
-        self.runs.update({*pairwise(("", *forms, ""))})
+        self.forms.update({token.text.lower() for token in tokens})
         content = sorted({token.lemma for token in tokens if token.pos in CONTENT})
         self.pairs.update(combinations(content, 2))
         self.pairs.update((word, word) for word in content)
-        self.adjacent.update(set(_adjacent(tokens)))
-        self.links.update(set(find_links(tokens)))
 
     def merged(self, other: "PoolCounts") -> "PoolCounts":
         """Add the counts of ``other`` in place and return self."""
@@ -183,6 +186,14 @@ def count_captions(captions: Iterable[Sequence[Token]]) -> PoolCounts:
     counts = PoolCounts()
     for tokens in captions:
         counts.add(tokens)
+    return counts
+
+
+def count_words(captions: Iterable[Sequence[Token]]) -> PoolCounts:
+    """Return the counts of a part of the pool that checks of written texts need; see `PoolCounts.add_words`."""
+    counts = PoolCounts()
+    for tokens in captions:
+        counts.add_words(tokens)
     return counts
 
 

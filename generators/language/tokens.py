@@ -12,9 +12,11 @@ from pairwright.datasets.progress import open_step
 BATCH: Final = 1_024  # texts between progress reports
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, which would take four times as long to construct: a caption with its edits has a hundred tokens. Type
+# checkers reject assignments to its fields.
+@dataclass(slots=True, unsafe_hash=True)
 class Token:
-    """A token of a text.
+    """A token of a text; immutable.
 
     Attributes:
         text: the token as written, ``source[start:end]``.
@@ -25,12 +27,12 @@ class Token:
         lemma: dictionary form, lower case, without invisible characters.
     """
 
-    text: str
-    start: int
-    end: int
-    tag: str
-    pos: str
-    lemma: str
+    text: Final[str]
+    start: Final[int]
+    end: Final[int]
+    tag: Final[str]
+    pos: Final[str]
+    lemma: Final[str]
 
 
 class Tagger(Protocol):

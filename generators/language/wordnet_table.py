@@ -23,6 +23,7 @@ from pairwright.datasets.errors import StorageError
 
 POS: Final = ("NOUN", "VERB", "ADJ", "ADV")
 TABLE_VERSION: Final = 1
+_COLUMN: Final = {pos: at for at, pos in enumerate(POS)}
 _DOMAIN_NAMES: Final = """
     adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition
     noun.communication noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object noun.person
@@ -78,9 +79,9 @@ class WordGraph:
         return [self.encoded(word).decode() for word in dict.fromkeys(words)]
 
     def _slot(self, word: int, pos: str) -> tuple[int, int]:
-        if word < 0 or pos not in POS:
+        if word < 0 or pos not in _COLUMN:
             return 0, 0
-        slot = word * len(POS) + POS.index(pos)
+        slot = word * len(POS) + _COLUMN[pos]
         return self._sense_at[slot], self._sense_at[slot + 1]
 
     def senses(self, word: int, pos: str) -> list[int]:

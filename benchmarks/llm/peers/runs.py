@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.llm.peers.environments import HERE, Peer, environment_of, python_of
+from benchmarks.llm.server_process import server
 from benchmarks.process_usage import measured
 
 SYSTEM = "Rewrite the caption so that one object is another one. Answer with the new caption only."
@@ -130,21 +130,9 @@ def stats(url: str) -> dict[str, Any]:
 
 
 @contextmanager
-def server(options: Sequence[str] = ()) -> Iterator[str]:
-    """Run the test server as a process; give its base URL."""
-    command = [sys.executable, "-m", "pairwright", "dev", "llm-server", "--exit-with-parent", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())["url"]
-        finally:
-            process.terminate()
-
-
-@contextmanager
 def set_up(peer: Peer, cache: Path, rows: int, at_once: int, options: Sequence[str] = ()) -> Iterator[Setup]:
     """Give a fresh server and a fresh folder."""
-    with tempfile.TemporaryDirectory(prefix="peers-") as work, server(options) as url:
+    with tempfile.TemporaryDirectory(prefix="peers-") as work, server(*options) as url:
         yield Setup(peer, cache, url, Path(work) / "run", rows, at_once)
 
 

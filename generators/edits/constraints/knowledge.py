@@ -63,7 +63,8 @@ class Names:
         forms = by_singular(words)
         for one in self.singulars.intersection(forms):  # visits the few words of the text
             found.update(forms[one])
-        for last in (words | forms.keys()) & self.phrases.keys():
+        lasts = self.phrases.keys()
+        for last in (lasts & words) | (lasts & forms.keys()):
             for form in {last, *forms.get(last, ())}:
                 said = (phrase.removesuffix(last) + form for phrase in self.phrases[last])
                 found.update(phrase for phrase in said if f" {phrase} " in text)

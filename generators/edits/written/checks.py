@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from pairwright.datasets.records import Edit, Pair
@@ -30,7 +30,14 @@ from pairwright.generators.edits.realisation import Change, normalize_capitals, 
 from pairwright.generators.edits.written.agreement import corrections
 from pairwright.generators.edits.written.alignment import Hunk, differences
 from pairwright.generators.edits.written.kinds import Asked, Stretch, deed
-from pairwright.generators.edits.written.locating import find_edit, follows, grown_list, proposed, wrong_edit
+from pairwright.generators.edits.written.locating import (
+    are_described_oppositely,
+    find_edit,
+    follows,
+    grown_list,
+    proposed,
+    wrong_edit,
+)
 from pairwright.generators.edits.written.rebuilding import (
     change_of_hunk,
     changes_of_swap,
@@ -40,9 +47,8 @@ from pairwright.generators.edits.written.rebuilding import (
 from pairwright.generators.edits.written.repairs import spelled_as, with_small_words
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
-from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize
 from pairwright.generators.language.sources import Pool
-from pairwright.generators.language.spacy_import import import_lemminflect
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.lexicon.function_words import words_with
 
@@ -52,9 +58,9 @@ _TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
 _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
 _CLOSED = words_with("closed")
-_SKIPPED: Final = frozenset(
-    {"plausibility", "question", "in_name", "in_company"}
-)  # a writer may be fanciful, or have seen the image
+# A writer may be fanciful, or have seen the image.
+_SKIPPED: Final = frozenset({"plausibility", "question", "in_name", "in_company"})
+_SKIPPED_IF_OPPOSED: Final = _SKIPPED | {"same_thing"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +86,73 @@ class Checked:
     constraint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Rows:
-    """The texts that the caption has already, by `sameness`, of the kind that is checked and of the other one; other types."""
+    """A caption, the texts that it has already, and what all of its checks need.
 
+    Attributes:
+        caption: the caption.
+        own: its texts of the kind that is checked, by `sameness`.
+        other: its texts of the other kind.
+        types: of which a text may be that is not of the requested one.
+    """
+
+    caption: Caption
     own: set[str]
     other: frozenset[str]
     types: tuple[str, ...] = ()
 
+    @cached_property
+    def source(self) -> Sequence[Token]:
+        """The tokens of the caption up to its final mark."""
+        return without_final_mark(self.caption.tokens)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of the caption in lower case."""
+        return frozenset(self.caption.lower)
+
+    @cached_property
+    def key(self) -> str:
+        """What the caption shares with texts that are the same."""
+        return sameness(self.caption.pair.caption)
+
+    @cached_property
+    def said(self) -> frozenset[str]:
+        """The other captions of the image, by `sameness`."""
+        return frozenset(map(sameness, self.caption.pair.captions))
+
+    def repeats(self, asked: Asked, text: str) -> str:
+        """Return why a text says nothing new, or an empty string."""
+        key = sameness(text)
+        if not key:
+            return "no_edit"
+        if key == self.key:
+            return "identical"
+        if key in self.own:
+            return "duplicate"
+        if key in self.other:
+            return "on_both_sides"
+        if key in self.said:
+            return "true_of_image" if asked.kind == "hard_negative" else "duplicate"
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An edit that was found in a text: as constraints see it, its changes of the source, and words that agree."""
+    """An edit that was found in a text.
+
+    Attributes:
+        edit: as constraints see it.
+        changes: of the source.
+        agreement_changes: words that agree with it.
+        opposed: whether it describes a thing otherwise than the source does, so that the nouns may mean the same.
+    """
 
     edit: ProposedEdit
     changes: list[Change]
     agreement_changes: int
+    opposed: bool = False
 
 
 class EditChecks:
@@ -138,8 +195,8 @@ class EditChecks:
         texts = self._corrected(caption.pair.caption, written)
         fresh = [text for text in dict.fromkeys(texts) if text]
         tokens = dict(zip(fresh, self._tagger.tag(fresh), strict=True)) if fresh else {}
-        rows = _Rows(set(map(sameness, taken)), frozenset(map(sameness, other_side)), tuple(other_types))
-        return self._check_in_order(caption, written, texts, tokens, rows)
+        rows = _Rows(caption, set(map(sameness, taken)), frozenset(map(sameness, other_side)), tuple(other_types))
+        return self._check_in_order(rows, written, texts, tokens)
 
     def check_batch(
         self, batch: Sequence[tuple[Pair, Sequence[tuple[Asked, str]]]], *, other_types: Sequence[str] = ()
@@ -154,7 +211,7 @@ class EditChecks:
         tokens = dict(zip(distinct, self._tagger.tag(distinct), strict=True))
         return [
             self._check_in_order(
-                Caption(pair, tokens[pair.caption]), written, own, tokens, _Rows(set(), frozenset(), tuple(other_types))
+                _Rows(Caption(pair, tokens[pair.caption]), set(), frozenset(), tuple(other_types)), written, own, tokens
             )
             if own
             else []
@@ -167,49 +224,40 @@ class EditChecks:
 
     def _check_in_order(
         self,
-        caption: Caption,
+        rows: _Rows,
         written: Sequence[tuple[Asked, str]],
         texts: Sequence[str],
         tokens: Mapping[str, Sequence[Token]],
-        rows: _Rows,
     ) -> list[Checked]:
         found: list[Checked] = []
         for (asked, _), text in zip(written, texts, strict=True):
-            checked = self._check(caption, asked, text, tokens.get(text, ()), rows)
+            checked = self._check(rows, asked, text, tokens.get(text, ()))
             if checked.reason in _OTHER_TYPE:
-                checked = self._check_types(caption, asked, text, tokens[text], rows) or checked
+                checked = self._check_types(rows, asked, text, tokens[text]) or checked
             if not checked.reason:
                 rows.own.add(sameness(checked.text))
             found.append(checked)
         return found
 
-    def _check_types(
-        self,
-        caption: Caption,
-        asked: Asked,
-        text: str,
-        tokens: Sequence[Token],
-        rows: _Rows,
-    ) -> Checked | None:
+    def _check_types(self, rows: _Rows, asked: Asked, text: str, tokens: Sequence[Token]) -> Checked | None:
         """Return the result for the first of the other types that a text is of, be it accepted or perhaps true."""
         for form, _, target in (name.partition("-") for name in rows.types if name != f"{asked.form}-{asked.target}"):
-            checked = self._check(caption, Asked(asked.kind, form, target), text, tokens, rows)
+            checked = self._check(rows, Asked(asked.kind, form, target), text, tokens)
             if checked.reason in _READ:
                 return checked
         return None
 
-    def _check(self, caption: Caption, asked: Asked, text: str, tokens: Sequence[Token], rows: _Rows) -> Checked:
-        reason = _repeats(caption, asked, text, rows)
+    def _check(self, rows: _Rows, asked: Asked, text: str, tokens: Sequence[Token]) -> Checked:
+        caption, source, new = rows.caption, rows.source, without_final_mark(tokens)
+        reason = rows.repeats(asked, text)
         if not reason and _is_clumsy(text, caption.pair.caption):
             reason = "not_grammatical"
-        source, new = without_final_mark(caption.tokens), without_final_mark(tokens)
         if not reason and not (source and new):
             reason = "no_edit"
         if reason:
             return Checked(text, reason=reason)
         new = self._unrepaired(asked, source, new)
-        own = frozenset(caption.lower)
-        if not all(token.text.lower() in own or self._is_known(token) for token in new):
+        if not all(token.text.lower() in rows.words or self._is_known(token) for token in new):
             return Checked(text, reason="unknown_word")
         found = (
             self._find_swap(caption, asked, source, new)
@@ -218,11 +266,11 @@ class EditChecks:
         )
         if isinstance(found, str):
             return Checked(text, reason=found)
-        violated = find_violation(found.edit, self._known, skip=_SKIPPED)
+        violated = find_violation(found.edit, self._known, skip=_SKIPPED_IF_OPPOSED if found.opposed else _SKIPPED)
         if violated is not None:
             return Checked(text, reason=violated.reason, constraint=violated.id)
         made, edits = rewrite(caption.pair.caption, found.changes)
-        if reason := _repeats(caption, asked, made, rows):
+        if reason := rows.repeats(asked, made):
             return Checked(text, reason=reason)
         return Checked(made, edits, asked.form, asked.target, found.agreement_changes)
 
@@ -266,20 +314,15 @@ class EditChecks:
         changes = [change_of_hunk(source, new, hunk, self._is_name) for hunk in taken]
         if grown:
             changes.append(comma_for_and(source, hunks[0]))
-        edit = self._read(caption, asked, source, new, main)
         agreed = {at for hunk in taken for _, at in hunk.agreed}
-        return edit if isinstance(edit, str) else _Found(edit, changes, len(agreed | words.keys()) + bool(grown))
-
-    def _read(
-        self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token], main: Hunk
-    ) -> ProposedEdit | str:
-        """Return the edit as constraints see it, or why it is not what was requested."""
         new = self._in_slot(source, new, main)
         old = Stretch(source, main.start, main.end, main.gone)
         fresh = Stretch(new, main.new_start, main.new_end, main.new)
         if reason := wrong_edit(asked, old, fresh):
             return reason
-        return proposed(caption, asked, old, fresh)
+        opposed = asked.kind == "hard_negative" and asked.target == "object" and are_described_oppositely(old, fresh)
+        edit = proposed(caption, asked, old, fresh)
+        return _Found(edit, changes, len(agreed | words.keys()) + bool(grown), opposed)
 
     def _in_slot(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
         """Return the text's tokens, the last new word tagged as the last old one if it can be that; of a deed, the first.
@@ -315,21 +358,6 @@ class EditChecks:
         return token.tag in {"NNP", "NNPS"} and not self._pool.frequency(token.text.lower(), "NOUN")
 
 
-def _repeats(caption: Caption, asked: Asked, text: str, rows: _Rows) -> str:
-    key = sameness(text)
-    if not key:
-        return "no_edit"
-    if key == sameness(caption.pair.caption):
-        return "identical"
-    if key in rows.own:
-        return "duplicate"
-    if key in rows.other:
-        return "on_both_sides"
-    if any(key == sameness(said) for said in caption.pair.captions):
-        return "true_of_image" if asked.kind == "hard_negative" else "duplicate"
-    return ""
-
-
 def _applied(source: Sequence[Token], new: Sequence[Token], hunks: Sequence[Hunk]) -> list[Token]:
     """Return the tokens of the source with differences applied."""
     made = list(source)
@@ -341,7 +369,7 @@ def _applied(source: Sequence[Token], new: Sequence[Token], hunks: Sequence[Hunk
 @lru_cache(maxsize=20_000)
 def _bases(word: str) -> frozenset[str]:
     """Return the dictionary forms of which a word may be a form, whatever the tagger took it for."""
-    return frozenset(base for found in import_lemminflect().getAllLemmas(word).values() for base in found)
+    return frozenset(base for found in dictionary_lemmas(word).values() for base in found)
 
 
 def _is_clumsy(text: str, source: str) -> bool:

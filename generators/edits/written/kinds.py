@@ -7,6 +7,7 @@ a noun are attributes and elsewhere relations ("a parked car", "a car parked on 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from pairwright.generators.language.tokens import Token
@@ -41,7 +42,7 @@ class Asked:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stretch:
     """Words of a text: tokens ``start`` to ``end``, of which ``at`` count (those that are gone or new)."""
 
@@ -55,13 +56,15 @@ class Stretch:
         """Return a stretch of which all words count."""
         return cls(tokens, *span, tuple(range(*span)))
 
+    @cached_property
     def words(self) -> list[Token]:
-        """Return the words that count."""
+        """The words that count."""
         return [self.tokens[at] for at in self.at]
 
+    @cached_property
     def counting(self) -> list[Token]:
-        """Return the words that count, without articles and such."""
-        return [word for word in self.words() if word.tag not in _SMALL and word.pos != "PUNCT"]
+        """The words that count, without articles and such."""
+        return [word for word in self.words if word.tag not in _SMALL and word.pos != "PUNCT"]
 
     def following(self) -> Token | None:
         """Return the token behind the stretch."""
@@ -74,7 +77,7 @@ class Stretch:
 
 def targets_of_words(stretch: Stretch) -> frozenset[str]:
     """Return what some words may stand for, seen where they are."""
-    words, found = stretch.counting(), set[str]()
+    words, found = stretch.counting, set[str]()
     if not words:
         return frozenset()
     if " ".join(word.text.lower() for word in words) in _PHRASES:
@@ -94,7 +97,7 @@ def targets_of_words(stretch: Stretch) -> frozenset[str]:
 
 def targets_of_addition(new: Stretch) -> frozenset[str]:
     """Return what an insertion may be of."""
-    words, following, found = new.counting(), new.following(), set[str]()
+    words, following, found = new.counting, new.following(), set[str]()
     named = any(word.tag in NOUNS for word in words)
     between = new.tokens[new.start : new.end]
     if named:
@@ -116,10 +119,10 @@ def targets_of_addition(new: Stretch) -> frozenset[str]:
 def targets_of_swap(source: Sequence[Token], first: tuple[int, int], second: tuple[int, int]) -> frozenset[str]:
     """Return what two stretches that changed places may be: things, or what describes them."""
     stretches = [Stretch.of(source, span) for span in (first, second)]
-    if all(_are_articles(each.words()) or _counts(each.words()) for each in stretches):
+    if all(_are_articles(each.words) or _counts(each.words) for each in stretches):
         return frozenset({ATTRIBUTE})
     # An article stands where the other thing's number and qualities go: "a dog near three black cats".
-    found = [frozenset({ATTRIBUTE}) if _are_articles(each.words()) else targets_of_words(each) for each in stretches]
+    found = [frozenset({ATTRIBUTE}) if _are_articles(each.words) else targets_of_words(each) for each in stretches]
     both = frozenset.intersection(*found)
     described = (each.before() for each in stretches)
     if OBJECT in both and any(
@@ -131,8 +134,8 @@ def targets_of_swap(source: Sequence[Token], first: tuple[int, int], second: tup
 
 def deed(stretch: Stretch) -> list[Token]:
     """Return the verb, with its preposition, of a verb phrase with an object ("reading a book"); else nothing."""
-    words, before = stretch.counting(), stretch.before()
-    if len(words) < 2 or words[0].tag not in _VERBS or words[0].pos != "VERB" or not _is_doer(before):
+    words = stretch.counting
+    if len(words) < 2 or words[0].tag not in _VERBS or words[0].pos != "VERB" or not _is_doer(stretch.before()):
         return []
     verb = words[: 1 + (words[1].tag in _PLACING)]
     determined = any(stretch.tokens[at].tag in {"DT", "PRP$"} for at in range(stretch.start, stretch.end))
@@ -141,7 +144,7 @@ def deed(stretch: Stretch) -> list[Token]:
 
 def counts_instead(old: Stretch, new: Stretch) -> bool:
     """Whether a number replaces an article or the like, or the other way round: "two dogs" for "a dog"."""
-    gone, fresh = old.words(), [word for word in new.words() if word.pos != "PUNCT"]
+    gone, fresh = old.words, [word for word in new.words if word.pos != "PUNCT"]
     if (
         not gone
         or not fresh
@@ -192,7 +195,7 @@ def _describes(word: Token) -> bool:
 
 def _is_at_noun(stretch: Stretch) -> bool:
     """Whether the words stand before a noun that they describe, or behind "is" and the like."""
-    last, before, words = stretch.tokens[stretch.end - 1], stretch.before(), stretch.counting()
+    last, before, words = stretch.tokens[stretch.end - 1], stretch.before(), stretch.counting
     if last.tag in NOUNS and stretch.end - 1 not in stretch.at:
         return True  # the noun is the same, in another number
     names = any(word.tag in NOUNS for word in words)

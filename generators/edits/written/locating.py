@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.lexical import split_relation
+from pairwright.generators.edits.constraints.lexical import are_opposed, split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import Hunk
 from pairwright.generators.edits.written.kinds import (
@@ -63,20 +63,22 @@ def find_edit(asked: Asked, hunks: Sequence[Hunk], source: Sequence[Token], new:
 def grown_list(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | None:
     """Return what is added where a list grows at its end, "X and Y" to "X, Y, and Z"; None if none does.
 
-    The first hunk then is the comma that replaces "and".
+    The first hunk then is the comma that replaces "and", or the "and" behind a comma that is gone.
     """
     if len(hunks) < 2:
         return None
     first, last = hunks[0], hunks[-1]
     old, said = _words(source[first.start : last.end]), _words(new[first.new_start : last.new_end])
-    kept = old[1:]
-    if not first.start or old[:1] != ["and"] or not kept or said[: 1 + len(kept)] != [",", *kept]:
+    if not first.start or old[:1] != ["and"] or len(old) == 1:
         return None
-    added = said[1 + len(kept) :]
+    items = old[1:] if source[first.start - 1].text == "," else [",", *old[1:]]
+    if said[: len(items)] != items:
+        return None
+    added = said[len(items) :]
     ands = added[added[:1] == [","] :]
-    if ands[:1] != ["and"] or len(ands) == 1 or "and" in kept or not {",", "and"}.isdisjoint(ands[1:]):
+    if ands[:1] != ["and"] or len(ands) == 1 or "and" in items or not {",", "and"}.isdisjoint(ands[1:]):
         return None
-    start = first.new_start + 1 + len(kept)
+    start = first.new_start + len(items)
     return Hunk(last.end, last.end, start, last.new_end, (), tuple(range(start, last.new_end)))
 
 
@@ -97,7 +99,7 @@ def follows(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token
 def wrong_edit(asked: Asked, old: Stretch, new: Stretch) -> str:
     """Return why a difference is not what was asked for, or an empty string."""
     counted = counts_instead(old, new)
-    gone, fresh = old.counting(), new.counting()
+    gone, fresh = old.counting, new.counting
     if not fresh and not counted:
         return "left_out" if gone or not new.at else "repaired"
     if old.at and not gone and not counted:
@@ -119,7 +121,7 @@ def _wrong_target(asked: Asked, old: Stretch, new: Stretch, *, counted: bool) ->
         return "too_long"  # another deed with another thing
     if asked.target in targets:
         return "not_grammatical" if _joins_badly(asked, old, new) else ""
-    several = len(old.counting()) > 1 or (bool(old.at) and sum(word.tag in NOUNS for word in new.counting()) > 1)
+    several = len(old.counting) > 1 or (bool(old.at) and sum(word.tag in NOUNS for word in new.counting) > 1)
     return "too_long" if several and not targets else "another_target"
 
 
@@ -143,6 +145,12 @@ def proposed(caption: Caption, asked: Asked, old: Stretch, new: Stretch) -> Prop
     return ProposedEdit(caption, asked.form, asked.target, gone, fresh, before, after, start, old.end, kind=asked.kind)
 
 
+def are_described_oppositely(old: Stretch, new: Stretch) -> bool:
+    """Whether adjectives of two noun phrases exclude each other: "a young boy", "an elderly man"."""
+    olds, news = ([word.lemma for word in each.counting if word.pos == "ADJ"] for each in (old, new))
+    return any(are_opposed(one, other) for one in olds for other in news)
+
+
 def noun_key(tokens: Sequence[Token]) -> str:
     """Return the first noun with the nouns right before its head, as a key of the lexicon."""
     nouns: list[Token] = []
@@ -155,12 +163,12 @@ def noun_key(tokens: Sequence[Token]) -> str:
 
 
 def _key(target: str, stretch: Stretch) -> str:
-    words = stretch.counting() or stretch.words()
+    words = stretch.counting or stretch.words
     if target == RELATION and (acted := deed(stretch)):
         return " ".join(token.lemma for token in acted)
     if target == ATTRIBUTE:
         return " ".join(_words(words))
-    relation = " ".join(token.lemma for token in stretch.words())
+    relation = " ".join(token.lemma for token in stretch.words)
     return relation if target == RELATION else noun_key(words) or relation
 
 
@@ -248,8 +256,8 @@ def _changes_number(main: Hunk, source: Sequence[Token], new: Sequence[Token]) -
 
 def _joins_badly(asked: Asked, old: Stretch, new: Stretch) -> bool:
     """Whether new words break their sentence in two, stand before an article, or name a thing that nothing joins."""
-    fresh, last, following = new.words(), new.before(), new.following()
-    if not (_ENDING | _SPEAKING).isdisjoint({*_words(fresh)} - {*_words(old.words())}):
+    fresh, last, following = new.words, new.before(), new.following()
+    if not (_ENDING | _SPEAKING).isdisjoint({*_words(fresh)} - {*_words(old.words)}):
         return True
     if asked.form != "add":
         return False

@@ -45,8 +45,9 @@ def change_of_hunk(source: Sequence[Token], text: Sequence[Token], hunk: Hunk, i
 
 
 def comma_for_and(source: Sequence[Token], first: Hunk) -> Change:
-    """Return the change of the "and" at, or right before which, a list's first difference stands, to a comma."""
-    return Change(source[first.start - 1].end, source[first.start].end, ",")
+    """Return the change of the "and" at which a list's first difference stands to a comma, unless one is before it."""
+    before = source[first.start - 1]
+    return Change(before.end, source[first.start].end, "" if before.text == "," else ",")
 
 
 def changes_of_swap(source: Sequence[Token], text: Sequence[Token], swap: Swap, is_name: IsName) -> list[Change]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pairwright.generators.llm.client.messages import Model, Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 
-INITIAL_CONCURRENCY = 16
+INITIAL_CONCURRENCY = 64  # each doubling takes a round trip: from 16 to 256, as long as 1,000 requests later on
 TOLERATED_REFUSALS = 0.05  # share of refused requests up to which the window does not shrink
 PAUSE_THRESHOLD = 0.5  # share of refused requests in a round from which all requests wait
 PAUSE_RANGE_S = (0.25, 30.0)  # seconds, first and longest pause without Retry-After

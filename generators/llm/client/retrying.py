@@ -5,8 +5,9 @@
 - Refusals (429, 503) and an unreachable server do not count as attempts. They are retried, after Retry-After if given,
   for `RetryPolicy.patience` seconds in all. A server that has answered no request in that time is down, and the run
   stops; it can be resumed, since responses are cached.
-- A server that has never responded, not even with an error, is retried for `UNREACHABLE_START_S` seconds only: wrong
-  address, or not running. (A slow response to an accepted request may still take its whole timeout.)
+- A server that has never responded, not even with an error, is retried for `UNREACHABLE_START_S` seconds only, and each
+  request at least `START_ATTEMPTS` times: wrong address, or not running. (A single attempt to connect to a busy server
+  may take longer than that; a slow response to an accepted request, its whole timeout.)
 - Responses that no chat API sends (a page), after all retries and before any valid response, mean a wrong base URL.
 - A fatal error stops the run: waiting rows end in it, and nothing more is sent.
 
@@ -30,6 +31,7 @@ INITIAL_DELAY_S, MAX_DELAY_S = 0.5, 30.0  # delays before jitter
 JITTER = 0.1  # share added to Retry-After, so that requests spread
 NOTICE_AFTER_S = 1.0  # shorter outages are not reported
 UNREACHABLE_START_S = 10.0  # retries of a server that has never responded
+START_ATTEMPTS = 3  # of a request to it, at least
 REFUSED_S = 10.0  # shorter series of refusals are not reported: servers throttle by them
 
 _REFUSALS = {"rate_limited", "overloaded"}
@@ -109,19 +111,29 @@ class RetryingModel:
             self._heard |= met.code not in CONNECTION_ERRORS
             if not met.transient:
                 raise self._ended(met, loop.time())
-            if not self._heard and loop.time() - self._answered_at >= self._patience:
-                raise self._gone(met, loop.time()) or met
             refused = met.code in _WAITED_OUT
             tries, refusals = tries + (not refused), refusals + refused
+            starting = self._starts(tries + refusals)
+            if not starting and not self._heard and loop.time() - self._answered_at >= self._patience:
+                raise self._gone(met, loop.time()) or met
             away = self._away(met, loop.time()) if refused else self._failing(met, loop.time())
-            if tries > self._retries.most or max(waited, away) > self._patience:
+            if tries > self._retries.most or (not starting and max(waited, away) > self._patience):
                 raise self._gone(met, loop.time()) or met
             wait = self._pause(request, tries + refusals, met)
             if met.retry_after is not None and wait > self._patience:
                 raise self._stop(_too_long(met, wait))
-            wait = min(wait, self._patience - (0.0 if self._heard else loop.time() - self._answered_at))
+            wait = wait if starting else min(wait, self._left(loop.time()))
             waited += wait * refused
             await self._sleep(wait, until_back=met.code == "unreachable")
+
+    def _starts(self, attempts: int) -> bool:
+        """Whether a server that has never responded may have had too few attempts, unless the user wants to wait less."""
+        return not self._heard and attempts < START_ATTEMPTS and self._retries.patience >= UNREACHABLE_START_S
+
+    def _left(self, now: float) -> float:
+        """Return the longest wait: a server that has never responded is not waited for after the patience."""
+        assert self._answered_at is not None
+        return self._patience - (0.0 if self._heard else now - self._answered_at)
 
     @property
     def _patience(self) -> float:

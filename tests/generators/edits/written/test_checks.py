@@ -76,6 +76,12 @@ def test_a_list_that_grows_at_its_end_is_an_addition_with_its_comma_mended(sourc
     assert check(source, "a cat, a dog", "add-object").reason
 
 
+def test_a_list_with_a_comma_before_its_and_grows_at_its_end_as_well() -> None:
+    found = check("a cat, a cow, and a dog", "a cat, a cow, a dog, and a bird", "add-object")
+    assert (found.text, found.reason) == ("a cat, a cow, a dog, and a bird", "")
+    assert [(edit.before, edit.after) for edit in found.edits] == [(" and", ""), ("", ", and a bird")]
+
+
 @pytest.mark.parametrize(
     ("source", "text", "asked", "edits"),
     [

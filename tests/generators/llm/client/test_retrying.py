@@ -373,3 +373,29 @@ def test_an_error_is_one_line_with_a_fix_and_survives_pickling(word: str) -> Non
     assert not (failure.transient and failure.fatal)
     copy = pickle.loads(pickle.dumps(failure))  # noqa: S301 - our own bytes
     assert (str(copy), copy.code, copy.status, copy.retry_after) == (str(failure), word, 418, 2.5)
+
+
+@pytest.mark.parametrize(("failing", "code"), [(2, ""), (3, "no_server")])
+def test_a_busy_server_is_asked_three_times_though_each_attempt_to_connect_takes_longer_than_the_patience_at_the_start(
+    failing: int, code: str
+) -> None:
+    class Slow(Scripted):
+        async def ask(self, request: Request) -> Reply:
+            if self.attempts[request.messages[0].text] < failing:
+                await asyncio.sleep(12)  # until the attempt to connect is given up
+            return await super().ask(request)
+
+    model = Slow(first(failing, RequestError("unreachable")))
+    try:
+        ended = ask(model).text
+    except RequestError as failure:
+        ended = failure.code
+    assert ended == (code or YES.text)
+    assert len(model.times) == 3
+
+
+def test_a_user_with_less_patience_waits_no_longer_at_the_start() -> None:
+    model = Scripted(lambda *_: RequestError("unreachable"))
+    with pytest.raises(RequestError):
+        ask(model, RetryPolicy(patience=0.0))
+    assert len(model.times) == 1
