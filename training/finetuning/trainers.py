@@ -193,8 +193,9 @@ class RunCallback(TrainerCallback):  # type: ignore[misc]
                     parameter.grad = torch.zeros_like(parameter)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Advance the progress bar."""
+        """Advance the progress bar, and log the last step, also of a run that is shorter than a row of the log."""
         self._reach(state.global_step, state.max_steps)
+        control.should_log |= state.global_step >= state.max_steps
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:  # noqa: ARG002
         """Print a row of the log."""

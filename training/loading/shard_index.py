@@ -86,8 +86,11 @@ def _sample(span: Range, data: bytes, unit: int) -> StoredSample | Reject:
     name, start, _ = span
     try:
         key, members = _split_members(name, data + END_MARKER)
-    except (ValueError, tarfile.TarError) as error:
-        raise StorageError(f"{name}: no sample at byte {start} any more ({error}). Restart the run.") from None
+    except (ValueError, tarfile.TarError):
+        raise StorageError(
+            f"{name}: the sample at byte {start} cannot be read. The shard is damaged, or was changed after its index was "
+            "read: write or download it again, or leave it out of --data, and start the run again."
+        ) from None
     where = f"{name}::{key}"
     try:
         body = parse_sample_json(members.get("json", b""))

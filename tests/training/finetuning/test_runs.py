@@ -168,6 +168,14 @@ def test_evaluation_during_the_run_stops_it_and_keeps_the_best(data: str, tmp_pa
         run("llava-instruct", data, model, tmp_path / "other", changes[0])
 
 
+def test_a_run_shorter_than_a_row_of_the_log_has_its_loss(data: str, tmp_path: Path) -> None:
+    """It was reported as 0."""
+    model = tiny_vlms.llava(tmp_path / "model")
+    done = run("llava-instruct", data, model, tmp_path / "run", "log_every=10", "schedule.steps=2")
+    assert losses(tmp_path / "run") == [pytest.approx(done.loss)]
+    assert done.loss > 0
+
+
 def test_lora_trains_few_parameters_and_leaves_a_plain_model(data: str, tmp_path: Path) -> None:
     model = tiny_vlms.llava(tmp_path / "model")
     report = run("llava-instruct", data, model, tmp_path / "run", "method.lora.rank=2", "schedule.steps=4")

@@ -102,7 +102,7 @@ def test_with_an_index_no_header_of_the_tar_is_read_at_the_start(tmp_path: Path,
     path.write_bytes(bytes(path.stat().st_size))
     one = loader(str(path), PairCollator(), given.words)
     assert one.index.counts == (4,)
-    with pytest.raises(StorageError, match="Restart"):
+    with pytest.raises(StorageError, match="damaged, or was changed"):
         list(one)
 
 
