@@ -56,6 +56,15 @@ def learning_rate_factor(step: int, warmup: int, steps: int) -> float:
     return (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup)))) / 2
 
 
+def schedule_notes(settings: ScheduleSettings, steps: int) -> list[str]:
+    """Return a sentence where the learning rate rises to the end of a run."""
+    if (warmup := warmup_steps(settings, steps)) < steps:
+        return []
+    reached = learning_rate_factor(steps - 1, warmup, steps)
+    line = f"Warm-up takes {warmup} steps and the run {steps}: the learning rate reaches {reached:.0%} of optimizer.lr."
+    return [f"{line} Lower schedule.warmup (below 1: a share of all steps)."]
+
+
 def warmup_steps(settings: ScheduleSettings, steps: int) -> int:
     """Return the number of warm-up steps of a run: the setting itself, or that share of ``steps`` if below 1."""
     return math.ceil(settings.warmup * steps) if settings.warmup < 1 else int(settings.warmup)

@@ -35,6 +35,7 @@ from pairwright.training.models.openclip_checkpoint import save_openclip
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import count_parameters
 from pairwright.training.objectives.distributed import Ranks
+from pairwright.training.optimization import schedule_notes
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.recipes.method import PreparedMethod
 from pairwright.training.recipes.schema import Recipe
@@ -120,7 +121,7 @@ class _Trainer:
             self.lock = lock_run_folder(run.out)
             check_run_folder(run)  # again, under the lock
             write_run_description(run)
-            for line in self.loader.notes():
+            for line in (*self.loader.notes(), *schedule_notes(run.recipe.schedule, self.steps)):
                 run.on_message(line)
 
     def train_to_end(self) -> TrainingReport:

@@ -15,11 +15,12 @@ from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.siglip import Siglip  # noqa: E402
 from pairwright.training.models.trainable_parameters import train_only  # noqa: E402
 from pairwright.training.objectives.distributed import ALONE  # noqa: E402
-from pairwright.training.optimization import WeightAverage  # noqa: E402
+from pairwright.training.optimization import WeightAverage, schedule_notes  # noqa: E402
 from pairwright.training.recipes.clip import PairMethod  # noqa: E402
 from pairwright.training.recipes.pair_embeddings import join_rows, split_rows  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
 from pairwright.training.recipes.schema import Recipe  # noqa: E402
+from pairwright.training.recipes.sections import ScheduleSettings  # noqa: E402
 from pairwright.training.training_step import TrainingStep  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 from tests.training.pair_batches import batch  # noqa: E402
@@ -136,6 +137,12 @@ def test_the_average_of_weights_follows_them() -> None:
     step.take(batch(), 0)
     for name, one in step.model.named_parameters():
         torch.testing.assert_close(step.state.average[name], 0.75 * before[name] + 0.25 * one)
+
+
+def test_a_learning_rate_that_rises_to_the_end_is_told() -> None:
+    (line,) = schedule_notes(ScheduleSettings(warmup=50), 28)
+    assert "Warm-up takes 50 steps and the run 28: the learning rate reaches 56% of optimizer.lr." in line
+    assert schedule_notes(ScheduleSettings(warmup=0.5), 28) == schedule_notes(ScheduleSettings(warmup=27), 28) == []
 
 
 def test_only_trained_weights_are_averaged() -> None:
