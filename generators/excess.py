@@ -22,7 +22,7 @@ Place = tuple[str, str]
 """Key and id of a row."""
 
 Buckets = Callable[[], Iterable[pl.DataFrame]]
-"""Returns the rows of one type in buckets, each time anew; columns ``key``, ``id`` and ``words`` (list of strings)."""
+"""Returns the rows of one type in buckets, from the first one at every call; columns ``key``, ``id`` and ``words`` (list of strings)."""
 
 _WORDS: Final = {"word": pl.String(), "key": pl.String(), "id": pl.String()}
 

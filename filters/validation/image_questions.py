@@ -78,7 +78,7 @@ class ImageQuestions(ABC, Generic[Row]):
         """Return the steps of a row, which end in its verdict and the outcomes of its requests."""
 
     def shown(self, row: Row) -> tuple[Image, ...]:
-        """Return the image of a row for a message; empty if there is none, or none that can be sent."""
+        """Return the image of a row for a message; empty without one that can be sent."""
         return self._images.find(row.image)
 
     def annotate(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[Annotation]]:

@@ -111,7 +111,7 @@ class MessageImages:
         return Image(digest, f"url{self._suffix}", _Address(locator), *size, self._detail)
 
     def find(self, locator: str, size: tuple[int, int] = (0, 0)) -> tuple[Image, ...]:
-        """Return the image for a message; empty if there is none, or none that can be sent. Arguments as of `read`."""
+        """Return the image for a message; empty without one that can be sent. Arguments as of `read`."""
         try:
             return (self.read(locator, size),) if locator else ()
         except InputError:

@@ -139,7 +139,7 @@ def test_the_average_of_weights_follows_them() -> None:
         torch.testing.assert_close(step.state.average[name], 0.75 * before[name] + 0.25 * one)
 
 
-def test_a_learning_rate_that_rises_to_the_end_is_told() -> None:
+def test_a_learning_rate_that_rises_to_the_end_is_reported() -> None:
     (line,) = schedule_notes(ScheduleSettings(warmup=50), 28)
     assert "Warm-up takes 50 steps and the run 28: the learning rate reaches 56% of optimizer.lr." in line
     assert schedule_notes(ScheduleSettings(warmup=0.5), 28) == schedule_notes(ScheduleSettings(warmup=27), 28) == []

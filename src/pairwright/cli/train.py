@@ -55,7 +55,8 @@ def train(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Print parameters, memory per GPU, steps and required data rate; train nothing."
+            "--dry-run",
+            help="Of a generative recipe: print parameters, memory per GPU, steps and required data rate; train nothing.",
         ),
     ] = False,
     as_json: JsonOption = False,
