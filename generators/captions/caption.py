@@ -6,11 +6,13 @@ the changes to make there, or the reason why it makes none. Reasons, from "nothi
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Final
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.context import ImageWords
 from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
 from pairwright.generators.edits.realisation import Change, Style, caption_style, joined_word_spans
+from pairwright.generators.language.cloze.context import MAX_BAG
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.word_set import word_set
 from pairwright.generators.lexicon.nouns import flagged
@@ -26,6 +28,7 @@ FRAMES = flagged("frame") | flagged("vague")
 
 Outcome = tuple[Change, ...] | str
 
+_CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _CONTENTS, _COMPANY = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VERB"})
 
 # Words that speak of a thing named before; what they stand beside cannot be moved or changed in number or sex.
@@ -35,53 +38,37 @@ GENDERED = word_set("his her hers him he she himself herself")
 _BEGIN_RELATIONS = frozenset({("next", "to"), ("close", "to"), ("full", "of")})  # "a street | next to"
 
 
-class Caption:
-    """A pair's caption with everything that the makers of edits look at.
+class ParsedText:
+    """A text's tokens with what is read from them alone.
 
     Attributes:
-        pair: whose caption it is.
-        tokens: of the caption.
+        tokens: of the text.
         tags: of the tokens.
         lemmas: of the tokens.
         lower: the tokens as written, in lower case.
         phrases: noun phrases from left to right.
-        words: what all captions and boxes of the image say.
-        contents: lemmas of nouns, verbs and adjectives, the context in which a new word must make sense.
-        company: lemmas of nouns and of what is done, beside which another thing must make sense.
-        joined: code points of the words that are joined by hyphens, apostrophes or slashes.
     """
 
     # What every maker asks for is made at once: thousands of captions a second pass here.
-    def __init__(self, pair: Pair, tokens: Sequence[Token]) -> None:
-        self.pair, self.tokens = pair, tokens
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
         self.tags = [token.tag for token in tokens]
         self.lemmas = [token.lemma for token in tokens]
         self.lower = tuple([token.text.lower() for token in tokens])
         self.phrases = noun_phrases(tokens)
-        self.words = ImageWords.of(pair)
-        self.contents = self._lemmas_of(_CONTENTS)
-        self.company = self._lemmas_of(_COMPANY)
-        self.joined = joined_word_spans(pair.caption)
         self._by_start = {phrase.start: phrase for phrase in self.phrases}
         self._by_end = {phrase.end: phrase for phrase in self.phrases}
-
-    @cached_property
-    def parts(self) -> frozenset[int]:
-        """The tokens that are but a part of a word as written: "walk", "-" and "in" of "walk-in"."""
-        if not self.joined:
-            return frozenset()
-        inside = (
-            at for at, token in enumerate(self.tokens) for start, end in self.joined if start <= token.start < end
-        )
-        return frozenset(inside)
-
-    def _lemmas_of(self, kinds: frozenset[str]) -> tuple[str, ...]:
-        return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in FRAMES])
 
     @cached_property
     def context_words(self) -> tuple[str, ...]:
         """The tokens in lower case, "an" as "a", as a cloze model reads them: the article follows from the slot."""
         return tuple(["a" if word == "an" else word for word in self.lower])
+
+    @cached_property
+    def content_lemmas(self) -> tuple[tuple[int, str], ...]:
+        """Position and lemma of the first content words, as many as a cloze model reads; by lemma, since it reads a bag."""
+        found = [(token.lemma, at) for at, token in enumerate(self.tokens) if token.pos in _CONTENT]
+        return tuple([(at, lemma) for lemma, at in sorted(found[: MAX_BAG + 1])])
 
     @cached_property
     def things(self) -> tuple[NounPhrase, ...]:
@@ -121,13 +108,6 @@ class Caption:
         """Whether the phrase speaks of several."""
         return self.tags[phrase.head] in PLURAL
 
-    def in_name(self, at: int) -> bool:
-        """Whether a word begins or goes on with a name: "Red" of the Red Sox, "Big" of Big Ben."""
-        both = self.tokens[at : at + 2]
-        if len(both) < 2 or not all(token.text[:1].isupper() for token in both):
-            return False
-        return (at > 0 or self.tags[at] in PROPER) and caption_style(self.pair.caption) is Style.SENTENCE
-
     def counts_a_part(self, phrase: NounPhrase) -> bool:
         """Whether a number counts what the phrase's thing has, and not the thing: "a | two story | house"."""
         return phrase.count >= 0 and self.lower[phrase.count] not in {"one", "1"} and not self.plural(phrase)
@@ -150,3 +130,43 @@ class Caption:
     def ending_at(self, index: int) -> NounPhrase | None:
         """Return the noun phrase whose last token is before ``index``."""
         return self._by_end.get(index)
+
+
+class Caption(ParsedText):
+    """A pair's caption with everything that the makers of edits look at.
+
+    Attributes:
+        pair: whose caption it is.
+        words: what all captions and boxes of the image say.
+        contents: lemmas of nouns, verbs and adjectives, the context in which a new word must make sense.
+        company: lemmas of nouns and of what is done, beside which another thing must make sense.
+        joined: code points of the words that are joined by hyphens, apostrophes or slashes.
+    """
+
+    def __init__(self, pair: Pair, tokens: Sequence[Token]) -> None:
+        super().__init__(tokens)
+        self.pair = pair
+        self.words = ImageWords.of(pair)
+        self.contents = self._lemmas_of(_CONTENTS)
+        self.company = self._lemmas_of(_COMPANY)
+        self.joined = joined_word_spans(pair.caption)
+
+    @cached_property
+    def parts(self) -> frozenset[int]:
+        """The tokens that are but a part of a word as written: "walk", "-" and "in" of "walk-in"."""
+        if not self.joined:
+            return frozenset()
+        inside = (
+            at for at, token in enumerate(self.tokens) for start, end in self.joined if start <= token.start < end
+        )
+        return frozenset(inside)
+
+    def _lemmas_of(self, kinds: frozenset[str]) -> tuple[str, ...]:
+        return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in FRAMES])
+
+    def in_name(self, at: int) -> bool:
+        """Whether a word begins or goes on with a name: "Red" of the Red Sox, "Big" of Big Ben."""
+        both = self.tokens[at : at + 2]
+        if len(both) < 2 or not all(token.text[:1].isupper() for token in both):
+            return False
+        return (at > 0 or self.tags[at] in PROPER) and caption_style(self.pair.caption) is Style.SENTENCE

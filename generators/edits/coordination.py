@@ -16,7 +16,7 @@ from typing import Final
 
 from pairwright.generators.captions.caption import ANAPHORS, Caption, Outcome
 from pairwright.generators.captions.phrases import PROPER, NounPhrase
-from pairwright.generators.edits.swaps.proposal import exchange_spans
+from pairwright.generators.edits.swaps.proposal import exchanged_words
 from pairwright.generators.lexicon.nouns import noun_features
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -42,7 +42,7 @@ def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[Outcome]:
         elif not _stands_free(caption, one, other) or _is_apart(caption, one, other):
             yield "may_be_false"
         else:
-            yield exchange_spans(caption, (one.start, one.end), (other.start, other.end))
+            yield exchanged_words(caption, (one.start, one.end), (other.start, other.end))
 
 
 @lru_cache(maxsize=16)

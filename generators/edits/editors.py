@@ -25,17 +25,14 @@ from pairwright.generators.edits.replacements import MAX_TRIES, Replacements
 from pairwright.generators.edits.sampling import balance_of_targets, order_by_weight
 from pairwright.generators.edits.scored_captions import FloatArray, score_captions
 from pairwright.generators.edits.shuffling import shuffle
-from pairwright.generators.edits.swaps.attributes import swap_attributes
-from pairwright.generators.edits.swaps.fit import ClozeFit
-from pairwright.generators.edits.swaps.objects import swap_objects
-from pairwright.generators.edits.swaps.proposal import SwapMaterials, SwapProposal
+from pairwright.generators.edits.swaps.proposal import SwapProposal
+from pairwright.generators.edits.swaps.swaps import SWAPPED, Swaps
 
 ADDED: Final = {"add-object": OBJECT, "add-attribute": ATTRIBUTE}
 BALANCED_TYPES: Final = {  # with the slots whose vocabulary they insert
     **{name: each.kind for name, each in REPLACEMENT_TYPES.items()},
     **{name: KINDS[target] for name, target in ADDED.items()},
 }
-SWAPPED: Final = {"swap-object": swap_objects, "swap-attribute": swap_attributes}
 PAIRED_TYPES: Final = frozenset((*ADDED, "negation"))  # whose negative and positive can be made together
 
 
@@ -144,19 +141,15 @@ class InsertEditor:
 class SwapEditor:
     """Makes SWAP edits of one target."""
 
-    propose: Callable[[Caption, SwapMaterials], Iterator[SwapProposal | str]]
-    materials: SwapMaterials
+    name: str
 
     def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome]:
-        """Yield edits in random order, and reasons."""
-        proposals: list[SwapProposal] = []
-        for found in self.propose(prepared.caption, self.materials):
-            if isinstance(found, str):
-                yield found
-            else:
-                proposals.append(found)
-        weights = np.log(np.array([proposal.weight for proposal in proposals], np.float32))
-        yield from (proposals[at].changes for at in order_by_weight(weights, seed))
+        """Yield reasons, and edits in random order."""
+        found: list[SwapProposal | str] = prepared.proposals[self.name]
+        yield from (each for each in found if isinstance(each, str))
+        swaps = [each for each in found if not isinstance(each, str)]
+        weights = np.log(np.array([each.weight for each in swaps], np.float32))
+        yield from (swaps[at].changes for at in order_by_weight(weights, seed))
 
 
 @dataclass(frozen=True)
@@ -176,11 +169,13 @@ class EditorSet:
         materials: of the pool.
         by_type: the editors.
         insertions: of types that insert words: return the proposals for captions.
+        swaps: proposes the swaps of types that exchange words.
     """
 
     materials: EditMaterials
     by_type: Mapping[str, Editor]
     insertions: Mapping[str, ProposeInsertions]
+    swaps: Swaps
 
     def balanced(self, name: str) -> BalancedEditor:
         """Return the editor of a type of `BALANCED_TYPES`."""
@@ -196,6 +191,7 @@ class EditorSet:
             name: editor.replacements.proposer.propose(slots, screened=screened) for name, editor in replacing.items()
         }
         found |= {name: propose(captions) for name, propose in self.insertions.items()}
+        found |= self.swaps.propose(captions)
         for name, proposals in found.items():
             for each, proposed in zip(prepared, proposals, strict=True):
                 each.proposals[name] = proposed
@@ -224,8 +220,7 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
     wanted = tuple(types)
     editors: dict[str, Editor] = {}
     insertions: dict[str, ProposeInsertions] = {}
-    fit = ClozeFit(materials.model.cloze, materials.thesaurus)
-    swaps = SwapMaterials(materials.knowledge, materials.nouns, fit, skip=skip)
+    swaps = Swaps(materials, [name for name in wanted if name in SWAPPED], skip)
     additions = Additions(materials) if not ADDED.keys().isdisjoint(wanted) else None
     for name in wanted:
         if name in REPLACEMENT_TYPES:
@@ -237,10 +232,10 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
             insertions[name] = partial(_negations, Negations(materials.model.cloze, materials.thesaurus, vocabulary))
             editors[name] = _insert_editor(name, materials, paired=True, skip=skip)
         elif name in SWAPPED:
-            editors[name] = SwapEditor(SWAPPED[name], swaps)
+            editors[name] = SwapEditor(name)
         else:
             editors[name] = ShuffleEditor()
-    return EditorSet(materials, editors, insertions)
+    return EditorSet(materials, editors, insertions, swaps)
 
 
 def _additions(

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from pairwright.datasets.records import Pair
-from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.caption import Caption, ParsedText
 from pairwright.generators.edits.edit_model import EditModel, load_carried_model
 from pairwright.generators.edits.editors import ADDED, BALANCED_TYPES, EditorSet, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
@@ -31,12 +31,12 @@ def sample_slots(captions: Iterable[str], tokens: Iterable[Sequence[Token]], the
     """Return the slots of captions as training examples of a cloze model."""
     sampler = ClozeSampler()
     for caption, words in zip(captions, tokens, strict=True):
-        sampler.add(caption, _examples(caption, words, thesaurus))
+        sampler.add(caption, _examples(words, thesaurus))
     return sampler.sample()
 
 
-def _examples(caption: str, tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[ClozeExample]:
-    parsed = Caption(Pair("", caption), tokens)
+def _examples(tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[ClozeExample]:
+    parsed = ParsedText(tokens)
     for slot in find_slots(parsed, thesaurus):
         yield ClozeExample(slot.kind, slot.key, context_of(parsed, slot.start, slot.end, slot.before, slot.after))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.caption import ParsedText
 from pairwright.generators.captions.phrases import NOUNS, NounPhrase
 from pairwright.generators.edits.realisation import Change
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
@@ -30,7 +30,6 @@ NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
 FINITE: Final = frozenset({"VBZ", "VBP"})
 PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger mixes them up behind a noun
 _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
-_CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
 _ARTICLES: Final = frozenset({"a", "an"})
 _CLAUSES: Final = words_with("opens_clause")
@@ -62,7 +61,7 @@ class Slot:
     phrase: NounPhrase | None = None
 
 
-def find_slots(caption: Caption, thesaurus: Thesaurus) -> list[Slot]:
+def find_slots(caption: ParsedText, thesaurus: Thesaurus) -> list[Slot]:
     """Return the slots of a caption: nouns and adjectives by phrase, then relations, each from left to right.
 
     Args:
@@ -75,16 +74,16 @@ def find_slots(caption: Caption, thesaurus: Thesaurus) -> list[Slot]:
     return [*(slot for phrase in phrases for slot in _slots_of_phrase(caption, phrase, thesaurus)), *relations]
 
 
-def context_of(caption: Caption, start: int, end: int, before: str = "", after: str = "") -> ClozeContext:
+def context_of(caption: ParsedText, start: int, end: int, before: str = "", after: str = "") -> ClozeContext:
     """Return what a cloze model reads around the tokens ``start`` up to ``end``; for the nouns see `Slot`."""
     words = caption.context_words
     left = (*words[max(0, start - REACH) : start][::-1], *_ENDS)[:REACH]
     right = (*words[end : end + REACH], *_ENDS)[:REACH]
-    bag = [token.lemma for at, token in enumerate(caption.tokens) if token.pos in _CONTENT and not start <= at < end]
+    bag = [lemma for at, lemma in caption.content_lemmas if not start <= at < end]
     return ClozeContext(left, right, (before, after), tuple(bag[:MAX_BAG]))
 
 
-def write_slot(caption: Caption, slot: Slot, key: str) -> Change:
+def write_slot(caption: ParsedText, slot: Slot, key: str) -> Change:
     """Return the change that writes another key at a slot, inflected as the word there is."""
     return caption.change(slot.start, slot.end, form_of(slot, key))
 
@@ -132,7 +131,7 @@ def _verb_of(participle: str) -> str:
     return lemmatize(participle, "VBN")
 
 
-def _slots_of_phrase(caption: Caption, phrase: NounPhrase, thesaurus: Thesaurus) -> Iterator[Slot]:
+def _slots_of_phrase(caption: ParsedText, phrase: NounPhrase, thesaurus: Thesaurus) -> Iterator[Slot]:
     tag = caption.tags[phrase.head]
     noun, start = caption.lemmas[phrase.head], phrase.head
     if tag in NOUNS and caption.is_whole(phrase):
@@ -149,7 +148,7 @@ def _slots_of_phrase(caption: Caption, phrase: NounPhrase, thesaurus: Thesaurus)
         yield Slot(ADJECTIVE, at, at + 1, caption.lower[at], after=noun, phrase=phrase)
 
 
-def _relations(caption: Caption) -> Iterator[Slot]:
+def _relations(caption: ParsedText) -> Iterator[Slot]:
     lexicon, at = load_relations(), 0
     while at < len(caption.lower):
         length = lexicon.match_preposition(caption.lower, at)
@@ -176,7 +175,7 @@ def _relations(caption: Caption) -> Iterator[Slot]:
         at += length
 
 
-def _subject(caption: Caption, start: int) -> NounPhrase | None:
+def _subject(caption: ParsedText, start: int) -> NounPhrase | None:
     """Return the thing that a relation is said of: the noun phrase before it, verbs and adverbs between."""
     at = start
     while (
@@ -190,7 +189,7 @@ def _subject(caption: Caption, start: int) -> NounPhrase | None:
     return caption.ending_at(at)
 
 
-def _relation_key(caption: Caption, at: int, length: int, *, verb: bool) -> str:
+def _relation_key(caption: ParsedText, at: int, length: int, *, verb: bool) -> str:
     first = caption.lower[at]
     if verb and caption.tags[at] not in PARTICIPLES:
         first = caption.lemmas[at]

@@ -57,19 +57,25 @@ class Counted(NamedTuple):
 
 def swap_attributes(caption: Caption, materials: SwapMaterials) -> Iterator[SwapProposal | str]:
     """Yield exchanges of the attributes of two things, or reasons why a pair of them is not exchanged."""
-    for one, other in described_pairs(caption, materials):
-        yield doubt_about(caption, materials, one, other) or _exchange(caption, materials, one, other)
+    for one, other, doubt in described_pairs(caption, materials):
+        yield doubt or _exchange(caption, materials, one, other)
     for counted, second in counted_pairs(caption):
         yield doubt_about_numbers(caption, materials, counted, second) or _exchange_numbers(
             caption, materials, counted, second
         )
 
 
-def described_pairs(caption: Caption, materials: SwapMaterials) -> Iterator[tuple[Modifier, Modifier]]:
-    """Yield the attributes of two different things, in order of position."""
-    for one, other in combinations(_modifiers(caption, materials), 2):
-        if one.phrase is not other.phrase and set(one.words).isdisjoint(other.words):
-            yield one, other
+@lru_cache(maxsize=2)  # both types of swaps ask for them
+def described_pairs(caption: Caption, materials: SwapMaterials) -> tuple[tuple[Modifier, Modifier, str], ...]:
+    """Return the attributes of two different things, in order of position, and why they may not change places."""
+    modifiers = [each for phrase in caption.phrases for each in _modifiers_of(caption, materials, phrase)]
+    return tuple(
+        [
+            (one, other, _doubt_about(caption, materials, one, other))
+            for one, other in combinations(modifiers, 2)
+            if one.phrase is not other.phrase and set(one.words).isdisjoint(other.words)
+        ]
+    )
 
 
 def counted_pairs(caption: Caption) -> Iterator[tuple[Counted, Counted]]:
@@ -79,17 +85,12 @@ def counted_pairs(caption: Caption) -> Iterator[tuple[Counted, Counted]]:
             yield one, other
 
 
-@lru_cache(maxsize=2)  # both types of swaps ask for them
-def _modifiers(caption: Caption, materials: SwapMaterials) -> tuple[Modifier, ...]:
-    return tuple([each for phrase in caption.phrases for each in _modifiers_of(caption, materials, phrase)])
-
-
 @lru_cache(maxsize=2)
 def _numbers(caption: Caption) -> tuple[Counted, ...]:
     return tuple([Counted(phrase, number) for phrase in caption.phrases if (number := _number(caption, phrase))])
 
 
-def doubt_about(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> str:
+def _doubt_about(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> str:
     """Return why an exchange of two attributes, or of the nouns that they describe, may be true; else an empty string."""
     first, second = caption.head(one.phrase), caption.head(other.phrase)
     if are_same_names(first, second):
@@ -192,12 +193,10 @@ def _is_colour(word: str) -> bool:
 
 def _exchange(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> SwapProposal | str:
     first, second = caption.head(one.phrase), caption.head(other.phrase)
-    counted = _ratio(materials, first, one.words, other.words) * _ratio(materials, second, other.words, one.words)
-    if not counted and not _exclude(one.words, other.words):
+    said = _is_said_of(materials, first, other.words) and _is_said_of(materials, second, one.words)
+    if not said and not _exclude(one.words, other.words):
         return "no_candidate"  # what is of another class must be said of such things: no "toy carpet"
-    spans = (one.start, one.end), (other.start, other.end)
-    weight = materials.weigh(caption, *spans, counted)
-    return SwapProposal(exchange_spans(caption, *spans), weight) if weight else "no_candidate"
+    return exchange_spans(caption, (one.start, one.end), (other.start, other.end))
 
 
 def _said(caption: Caption, noun: str, words: tuple[str, ...]) -> str:
@@ -234,11 +233,9 @@ def _risk(materials: SwapMaterials, noun: str, word: str) -> float:
     return (alike + SMOOTHING) / (total + 2 * SMOOTHING)
 
 
-def _ratio(materials: SwapMaterials, noun: str, old: tuple[str, ...], new: tuple[str, ...]) -> float:
-    """Return how often captions describe a noun by new words relative to old ones; 0 if hardly ever."""
-    count = materials.pool.adjacency
-    counted_new, counted_old = (min(count(word, noun) for word in words) for words in (new, old))
-    return (counted_new + SMOOTHING) / (counted_old + SMOOTHING) if counted_new >= MIN_COUNT else 0.0
+def _is_said_of(materials: SwapMaterials, noun: str, words: tuple[str, ...]) -> bool:
+    """Whether captions describe a noun by each of some words."""
+    return all(materials.pool.adjacency(word, noun) >= MIN_COUNT for word in words)
 
 
 def _number(caption: Caption, phrase: NounPhrase) -> int:
@@ -289,7 +286,8 @@ def _exchange_numbers(caption: Caption, materials: SwapMaterials, one: Counted, 
         weight *= (seen + SMOOTHING) / (old + SMOOTHING) if seen >= MIN_COUNT else 0.0
     if weight < MIN_NUMBER_WEIGHT:
         return "no_candidate"
-    return SwapProposal((*_changes(caption, one, other.number), *_changes(caption, other, one.number)), weight)
+    changes = (*_changes(caption, one, other.number), *_changes(caption, other, one.number))
+    return SwapProposal(changes, weight=weight)
 
 
 def _agrees(caption: Caption, *phrases: NounPhrase) -> bool:

@@ -11,7 +11,6 @@ Captions of the pool must make the new claims, no caption of the image may make 
 things of the name of which a claim is made. ``swap_relations.tsv`` says which relations are of which kind.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final
@@ -26,14 +25,12 @@ from pairwright.generators.edits.swaps.attributes import (
     are_same_names,
     counted_pairs,
     described_pairs,
-    doubt_about,
     doubt_about_numbers,
     is_countable,
 )
 from pairwright.generators.edits.swaps.claims import Claim, Link, claims_of, link_count, links_of
 from pairwright.generators.edits.swaps.proposal import (
     MIN_COUNT,
-    SMOOTHING,
     Span,
     SwapMaterials,
     SwapProposal,
@@ -51,8 +48,7 @@ Exchange = tuple[NounPhrase, NounPhrase, tuple[Claim, ...]]
 
 def swap_objects(caption: Caption, materials: SwapMaterials) -> Iterator[SwapProposal | str]:
     """Yield exchanges of two nouns or noun phrases, or reasons why two of them are not exchanged."""
-    for one, other in described_pairs(caption, materials):
-        doubt = doubt_about(caption, materials, one, other)
+    for one, other, doubt in described_pairs(caption, materials):
         places = (one.phrase, one.end), (other.phrase, other.end)
         yield doubt or _exchange_nouns(caption, materials, *places)
     for counted, second in counted_pairs(caption):
@@ -89,12 +85,11 @@ def _exchange_nouns(
     nouns, second_nouns = ((max(each.nouns[0], least), each.end) for each, least in (one, other))
     if any(caption.word(at) in concepts() for start, end in (nouns, second_nouns) for at in range(start, end - 1)):
         return "not_grammatical"  # an attribute that is tagged as a noun: "a large purple | orange cross"
-    weight = materials.weigh(caption, nouns, second_nouns, 0.0)
     changes = (
         caption.change(*nouns, _in_number_of(caption, second_nouns, phrase)),
         caption.change(*second_nouns, _in_number_of(caption, nouns, second)),
     )
-    return SwapProposal(changes, weight) if weight else "no_candidate"
+    return SwapProposal(changes, (nouns, second_nouns))
 
 
 def _are_pronouns_of(caption: Caption, materials: SwapMaterials, *phrases: NounPhrase) -> bool:
@@ -234,16 +229,10 @@ def _exchange_phrases(
     changed: Sequence[Claim],
 ) -> SwapProposal | str:
     """Return the exchange of two phrases, if captions make the new claims."""
-    counted = 1.0
-    for old, new in _new_links(caption, materials, phrases, claims, changed):
-        count = link_count(materials.pool, *new)
-        if count < MIN_COUNT:
-            return "no_candidate"
-        rarity = _frequency(materials, old) / _frequency(materials, new)
-        counted *= (count + SMOOTHING) / (link_count(materials.pool, *old) + SMOOTHING) * rarity
-    first, second = ((phrase.start, phrase.end) for phrase in phrases)
-    weight = materials.weigh(caption, first, second, counted)
-    return SwapProposal(exchange_spans(caption, first, second), weight) if weight else "no_candidate"
+    links = _new_links(caption, materials, phrases, claims, changed)
+    if any(link_count(materials.pool, *link) < MIN_COUNT for link in links):
+        return "no_candidate"
+    return exchange_spans(caption, *((phrase.start, phrase.end) for phrase in phrases))
 
 
 def _new_links(
@@ -252,14 +241,14 @@ def _new_links(
     phrases: tuple[NounPhrase, NounPhrase],
     claims: Sequence[Claim],
     changed: Sequence[Claim],
-) -> Iterator[tuple[Link, Link]]:
-    """Yield the links that an exchange changes, old and new; of claims that stay true only those of their verbs."""
+) -> Iterator[Link]:
+    """Yield the links that an exchange makes; of claims that stay true only those of their verbs."""
     for claim in claims:
         if claim not in changed and not _belongs(caption, materials, claim, changed[0]):
             continue
         for old, new in zip(links_of(claim, caption), links_of(_exchanged(claim, *phrases), caption), strict=True):
             if old != new and (claim in changed or not old[1]):
-                yield old, new
+                yield new
 
 
 def _belongs(caption: Caption, materials: SwapMaterials, claim: Claim, before: Claim) -> bool:
@@ -272,9 +261,3 @@ def _belongs(caption: Caption, materials: SwapMaterials, claim: Claim, before: C
         for each in (claim.subject, before.subject)
     )
     return own >= other
-
-
-def _frequency(materials: SwapMaterials, link: Link) -> int:
-    """Return the product of the frequencies of a link's two ends."""
-    ends = link[0], link[2]
-    return math.prod(1 + sum(materials.pool.frequency(end, pos) for pos in ("NOUN", "VERB")) for end in ends)

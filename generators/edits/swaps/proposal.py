@@ -1,7 +1,6 @@
 """Proposals of swaps: two parts of a caption that may change places, with a weight for sampling."""
 
 from dataclasses import dataclass
-from typing import Final, Protocol
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import span
@@ -14,7 +13,6 @@ from pairwright.generators.lexicon.nouns import NounLexicon
 
 Span = tuple[int, int]
 
-DEFAULT_FLOOR: Final = 0.003  # see benchmarks/RESULTS.md for the trade-off
 MIN_COUNT = 2  # captions of the pool that show that two words go together
 SMOOTHING = 0.5  # added to counts before their ratio is taken
 
@@ -25,19 +23,13 @@ class SwapProposal:
 
     Attributes:
         changes: of the caption's text.
-        weight: probability of the caption's words after the exchange, relative to before.
+        spans: of tokens that change places, in order of position; None if numbers do, which `weight` knows all of.
+        weight: how likely the exchange is, by counts; that of its words see `fit`.
     """
 
     changes: tuple[Change, ...]
-    weight: float
-
-
-class SwapFit(Protocol):
-    """A language model that compares a caption before and after a swap (`fit.ClozeFit`)."""
-
-    def ratio(self, caption: Caption, first: Span, second: Span) -> float:
-        """Return the probability of a caption's words after two spans of tokens changed places, relative to before."""
-        ...
+    spans: tuple[Span, Span] | None = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +39,11 @@ class SwapMaterials:
     Attributes:
         knowledge: what constraints read.
         nouns: classes of nouns.
-        fit: compares captions before and after a swap; without it only word pairs that the pool has are written.
-        floor: minimum weight of a proposal.
         skip: ids of constraints that are not applied.
     """
 
     knowledge: Knowledge
     nouns: NounLexicon
-    fit: SwapFit | None = None
-    floor: float = DEFAULT_FLOOR
     skip: frozenset[str] = frozenset()
 
     @property
@@ -68,20 +56,13 @@ class SwapMaterials:
         violated = find_violation(edit, self.knowledge, skip=self.skip)
         return violated.reason if violated is not None else ""
 
-    def weigh(self, caption: Caption, first: Span, second: Span, counted: float) -> float:
-        """Return the weight of an exchange of two spans of tokens, 0 below the floor.
 
-        Args:
-            caption: the parsed caption.
-            first: start and end of a span of tokens.
-            second: of a later one.
-            counted: what the pool's counts say, used if there is no language model.
-        """
-        weight = self.fit.ratio(caption, first, second) if self.fit is not None else counted
-        return weight if weight >= self.floor else 0.0
+def exchange_spans(caption: Caption, first: Span, second: Span) -> SwapProposal:
+    """Return the exchange of the words of two spans of tokens, in order of position."""
+    return SwapProposal(exchanged_words(caption, first, second), (first, second))
 
 
-def exchange_spans(caption: Caption, first: Span, second: Span) -> tuple[Change, Change]:
+def exchanged_words(caption: Caption, first: Span, second: Span) -> tuple[Change, Change]:
     """Return the changes by which two spans of tokens, in order of position, exchange their words."""
     source = caption.pair.caption
     (start, end), (second_start, second_end) = span(caption.tokens, *first), span(caption.tokens, *second)

@@ -16,7 +16,7 @@ class ClozeContext(NamedTuple):
         right: the words behind the slot, nearest first; "" is the end of the caption. At most `REACH`.
         heads: of a relation, the lemmas of the nouns that it joins, subject and object; of an adjective, "" and the
             lemma of the noun that it describes; of a noun, "" twice. As many as `HEADS`.
-        bag: content words of the rest of the caption, in order. At most `MAX_BAG`.
+        bag: the first content words of the rest of the caption, in the order of the alphabet. At most `MAX_BAG`.
     """
 
     left: tuple[str, ...]

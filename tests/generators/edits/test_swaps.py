@@ -1,18 +1,18 @@
 """Proposals of swaps: attributes, numbers, nouns and noun phrases that change places."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.caption import Caption, ParsedText
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.edits.swaps.attributes import swap_attributes
-from pairwright.generators.edits.swaps.fit import ClozeFit, exchanged_order
+from pairwright.generators.edits.swaps.fit import ClozeFit, Exchange, exchanged_order, weigh_swaps
 from pairwright.generators.edits.swaps.objects import swap_objects
 from pairwright.generators.edits.swaps.proposal import SwapMaterials, SwapProposal
 from pairwright.generators.language.cloze.training import train_cloze_model
@@ -37,19 +37,18 @@ Proposer = Callable[[Caption, SwapMaterials], Iterator[SwapProposal | str]]
 class SameFit:
     """A language model to which every order of words is as likely."""
 
-    value: float = 1.0
+    value: float
 
-    def ratio(self, caption: Caption, first: tuple[int, int], second: tuple[int, int]) -> float:
+    def ratios(self, exchanges: Sequence[Exchange]) -> list[float]:
         """Return the same for all swaps."""
-        del caption, first, second
-        return self.value
+        return [self.value for _ in exchanges]
 
 
 @pytest.fixture(scope="module")
 def materials() -> SwapMaterials:
     """Return materials whose pool has each caption three times."""
     wordnet = load_wordnet()
-    return SwapMaterials(Knowledge(wordnet, counted(POOL * 3)), NounLexicon(wordnet), floor=0.02)
+    return SwapMaterials(Knowledge(wordnet, counted(POOL * 3)), NounLexicon(wordnet))
 
 
 def proposed(propose: Proposer, materials: SwapMaterials, caption: str, *others: str) -> set[str]:
@@ -114,8 +113,7 @@ def test_a_colour_in_a_picture_without_colours_stays(materials: SwapMaterials) -
     ],
 )
 def test_things_change_places(materials: SwapMaterials, caption: str, swapped: str) -> None:
-    fitting = SwapMaterials(materials.knowledge, materials.nouns, SameFit())
-    assert swapped in proposed(swap_objects, fitting, caption)
+    assert swapped in proposed(swap_objects, materials, caption)
 
 
 @pytest.mark.parametrize(
@@ -134,14 +132,17 @@ def test_things_change_places(materials: SwapMaterials, caption: str, swapped: s
 def test_things_stay_where_a_swap_may_be_true_or_odd(
     materials: SwapMaterials, caption: str, others: tuple[str, ...]
 ) -> None:
-    fitting = SwapMaterials(materials.knowledge, materials.nouns, SameFit())
-    assert proposed(swap_objects, fitting, caption, *others) == set()
+    assert proposed(swap_objects, materials, caption, *others) == set()
 
 
 def test_what_a_language_model_finds_unlikely_is_not_proposed(materials: SwapMaterials) -> None:
-    odd = SwapMaterials(materials.knowledge, materials.nouns, SameFit(0.001))
-    caption = "A red car behind a blue bus."
-    assert proposed(swap_attributes, odd, caption) == proposed(swap_objects, odd, caption) == set()
+    text = "A red car behind a blue bus."
+    caption = Caption(pair_of(text), tokens_of(text))
+    swaps = [*swap_attributes(caption, materials)]
+    assert [each.weight for each in weigh_swaps(SameFit(0.5), [caption], [swaps])[0] if not isinstance(each, str)] == [
+        0.5
+    ]
+    assert weigh_swaps(SameFit(0.001), [caption], [swaps]) == [["no_candidate"]]
 
 
 def test_a_cloze_model_compares_a_caption_before_and_after_a_swap() -> None:
@@ -153,10 +154,13 @@ def test_a_cloze_model_compares_a_caption_before_and_after_a_swap() -> None:
     fit = ClozeFit(train_cloze_model(sample_slots(captions, tokens_of_all(captions), wordnet)), wordnet)
 
     def ratio(text: str, first: tuple[int, int], second: tuple[int, int]) -> float:
-        return fit.ratio(Caption(pair_of(text), tokens_of(text)), first, second)
+        return fit.ratios([Exchange(ParsedText(tokens_of(text)), first, second)])[0]
 
     assert ratio("a black cat on a red couch", (1, 2), (5, 6)) < 0.05
     assert 0.3 < ratio("a cat near a dog", (1, 2), (4, 5)) < 3
+    texts = [ParsedText(tokens_of(text)) for text in ("a black cat on a red couch", "a white cat on a blue couch")]
+    exchanges = [Exchange(text, *spans) for text in texts for spans in (((1, 2), (5, 6)), ((2, 3), (6, 7)))]
+    assert fit.ratios(exchanges) == [fit.ratios([each])[0] for each in exchanges]
 
 
 @given(st.integers(0, 4), st.integers(1, 4), st.integers(0, 4), st.integers(1, 4), st.integers(0, 4))
