@@ -20,9 +20,10 @@ of both scorers on the kept rows is exactly one half:
 Rows can be balanced within strata (edit types), as a set that is balanced in total can be unbalanced in each type.
 """
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +32,15 @@ import numpy.typing as npt
 import polars as pl
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.rng import make_numpy_rng
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
+from pairwright.datasets.rng import hash_to_int
+from pairwright.generators.language.vocabulary import FloatArray, encode_names
+
+Bands = npt.NDArray[np.int32]
+Hashes = npt.NDArray[np.uint64]
 
 REASONS = ("", "unscored", "unbalanced_cell")
 STEPS = ("unscored", "both_zero", "one_zero", "grid")
+_LAST_64_BITS = 2**64 - 1
 _MIN_CELLS, _MAX_CELLS = 10, 100  # cells per axis of a grid whose size depends on the number of rows
 
 
@@ -93,12 +98,16 @@ def balance_grid(
         UsageError: sizes differ, ids repeat, K is below 2 or a gap is outside -1..1.
     """
     names, stratum = encode_names(strata if strata is not None else [""] * len(ids))
-    return balance_strata(gaps, pl.Series("id", ids, pl.String), names, stratum, cells=cells, seed=seed)
+    if gaps.shape != (len(ids), 2):
+        raise UsageError(f"{len(ids)} rows need as many pairs of gaps and strata; got gaps of shape {gaps.shape}")
+    hashes = hash_ids(ids)
+    refuse_repeated(hashes, ids.__getitem__)
+    return balance_strata((gaps[:, 0], gaps[:, 1]), hashes, names, stratum, cells=cells, seed=seed)
 
 
 def balance_strata(  # noqa: PLR0913 - as of `balance_grid`
-    gaps: FloatArray,
-    ids: pl.Series,
+    gaps: tuple[FloatArray, FloatArray],
+    hashes: Hashes,
     names: Sequence[str],
     stratum: npt.NDArray[np.integer[Any]],
     *,
@@ -107,27 +116,55 @@ def balance_strata(  # noqa: PLR0913 - as of `balance_grid`
 ) -> Balance:
     """Return `balance_grid` of rows whose strata are numbered, one stratum after another.
 
+    Beside its arguments it takes some 50 bytes for each row of the largest stratum.
+
     Args:
-        gaps: as of `balance_grid`.
-        ids: of the rows.
+        gaps: two of float64 (n,).
+        hashes: of the ids of the rows (`hash_ids`), all different.
         names: of the strata.
-        stratum: int (n,), the place of each row's stratum among ``names``.
+        stratum: int (n,), the place of each row's stratum among ``names``; rows of none, -1, get code 0.
         cells: as of `balance_grid`.
         seed: of the sample.
     """
-    rank_of = np.empty(len(ids), np.int64)
-    rank_of[_check_and_sort(gaps, ids, len(stratum), cells)] = make_numpy_rng(seed, "balance").permutation(len(ids))
-    codes = np.zeros(len(ids), np.uint8)
+    if cells is not None and cells < 2:
+        raise UsageError(f"a grid needs at least 2 cells per axis, not {cells}")
+    codes = np.zeros(len(hashes), np.uint8)
     ledger: list[BalancingStep] = []
     for number, name in enumerate(names):
         rows = np.flatnonzero(stratum == number)
-        scored = np.logical_not(np.isnan(gaps[rows]).any(axis=1))
+        own = [gap[rows] for gap in gaps]
+        if any((np.abs(gap) > 1).any() for gap in own):
+            raise UsageError("a score gap is outside -1..1: a scorer returned scores outside 0..1")
+        scored = np.logical_not(np.isnan(own[0]) | np.isnan(own[1]))
         along = cells or choose_grid_size(int(scored.sum()))
-        bands = assign_signed_bands(np.where(scored[:, None], gaps[rows], 0.0), along)
-        keep = scored & _balance_cells(bands, rank_of[rows])
+        bands = np.stack([assign_signed_bands(np.where(scored, gap, 0.0), along) for gap in own], axis=1)
+        keep = scored & _balance_cells(bands, _draw_order(hashes[rows], seed))
         codes[rows] = np.where(keep, 0, np.where(scored, 2, 1))
         ledger += _build_ledger(np.where(scored, 1 + np.count_nonzero(bands, axis=1), 0), keep, name)
     return Balance(codes, tuple(ledger))
+
+
+def hash_ids(ids: Iterable[str]) -> Hashes:
+    """Return 64 bits of the hash of each id, uint64 (n,): what decides which rows of a cell are kept."""
+    digests = (hashlib.blake2b(each.encode("utf-8", "surrogatepass"), digest_size=8).digest() for each in ids)
+    return np.frombuffer(b"".join(digests), "<u8")
+
+
+def refuse_repeated(hashes: Hashes, id_of: Callable[[int], str]) -> None:
+    """Raise an error if an id occurs twice.
+
+    Args:
+        hashes: of the ids.
+        id_of: returns the id of a row.
+
+    Raises:
+        UsageError: an id repeats.
+    """
+    ordered = np.sort(hashes)
+    for twice in ordered[1:][ordered[1:] == ordered[:-1]].tolist():
+        first, second = map(id_of, np.flatnonzero(hashes == twice)[:2].tolist())
+        if first == second:
+            raise UsageError(f"row id {first!r} occurs twice; ids must be unique")
 
 
 def choose_grid_size(rows: int) -> int:
@@ -139,7 +176,7 @@ def choose_grid_size(rows: int) -> int:
     return min(max(2 * round(math.sqrt(rows) / 2), _MIN_CELLS), _MAX_CELLS)
 
 
-def assign_signed_bands(gaps: FloatArray, cells: int) -> IntArray:
+def assign_signed_bands(gaps: FloatArray, cells: int) -> Bands:
     """Return the band of each gap on its axis: 1, 2, ... away from zero, negative for negative gaps, 0 for 0.
 
     Args:
@@ -147,46 +184,39 @@ def assign_signed_bands(gaps: FloatArray, cells: int) -> IntArray:
         cells: K, the number of equal bands between -1 and 1 (for odd K the middle one counts as two halves).
 
     Returns:
-        int64, the same shape; ``assign_signed_bands(-gaps)`` is ``-signed_band(gaps)``.
+        int32, the same shape; ``assign_signed_bands(-gaps)`` is ``-assign_signed_bands(gaps)``.
     """
     half = cells / 2
     outermost = (cells + 1) // 2
-    distance = np.floor(np.abs(gaps) * half + (cells % 2) / 2).astype(np.int64) + 1
-    return np.sign(gaps).astype(np.int64) * np.minimum(distance, outermost)
+    distance = np.floor(np.abs(gaps) * half + (cells % 2) / 2).astype(np.int32) + 1
+    return np.sign(gaps).astype(np.int32) * np.minimum(distance, np.int32(outermost))
 
 
-def _check_and_sort(gaps: FloatArray, ids: pl.Series, strata: int, cells: int | None) -> IntArray:
-    if gaps.shape != (len(ids), 2) or strata != len(ids):
-        raise UsageError(f"{len(ids)} rows need as many pairs of gaps and strata; got gaps of shape {gaps.shape}")
-    if cells is not None and cells < 2:
-        raise UsageError(f"a grid needs at least 2 cells per axis, not {cells}")
-    if (np.abs(gaps) > 1).any():
-        raise UsageError("a score gap is outside -1..1: a scorer returned scores outside 0..1")
-    order = ids.arg_sort()
-    ordered = ids.gather(order)
-    twice = ordered.filter(ordered == ordered.shift(1))
-    if len(twice):
-        raise UsageError(f"row id {twice[0]!r} occurs twice; ids must be unique")
-    return order.to_numpy().astype(np.int64)
+def _draw_order(hashes: Hashes, seed: int) -> Hashes:
+    """Return a random number for each row, uint64 (n,), a function of the hash of its id and of the seed (SplitMix64)."""
+    mixed = hashes + np.uint64(hash_to_int(seed, "balance") & _LAST_64_BITS)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
-def _balance_cells(bands: IntArray, rank_of: IntArray) -> npt.NDArray[np.bool_]:
+def _balance_cells(bands: Bands, drawn: Hashes) -> npt.NDArray[np.bool_]:
     # Mirrored cells have codes c and -c, as the bands are signed.
-    code = bands[:, 0] * (2 * int(np.abs(bands).max(initial=0)) + 1) + bands[:, 1]
+    width = 2 * int(np.abs(bands).max(initial=0)) + 1
+    code = bands[:, 0].astype(np.int32) * width + bands[:, 1]
     cell = 2 * np.abs(code) + (code > 0)
-    order = np.lexsort((rank_of, cell))
-    distinct, start, size = np.unique(cell[order], return_index=True, return_counts=True)
-    mirror = np.searchsorted(distinct, distinct ^ 1)
-    mirror = np.minimum(mirror, max(len(distinct) - 1, 0))
-    opposite = np.where(distinct[mirror] == distinct ^ 1, size[mirror], 0)
-    rank = np.arange(len(order)) - np.repeat(start, size)
+    order = np.lexsort((drawn, cell))
+    size = np.bincount(cell, minlength=2)
+    size = np.append(size, 0) if len(size) % 2 else size
+    kept = np.minimum(size, size.reshape(-1, 2)[:, ::-1].ravel())
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(size) - size, size)
     keep = np.zeros(len(order), np.bool_)
-    keep[order] = rank < np.repeat(np.minimum(size, opposite), size)
+    keep[order] = rank < np.repeat(kept, size)
     keep[code == 0] = True
     return keep
 
 
-def _build_ledger(rule: IntArray, keep: npt.NDArray[np.bool_], stratum: str) -> list[BalancingStep]:
+def _build_ledger(rule: npt.NDArray[np.integer[Any]], keep: npt.NDArray[np.bool_], stratum: str) -> list[BalancingStep]:
     rows, kept = np.bincount(rule, minlength=len(STEPS)), np.bincount(rule[keep], minlength=len(STEPS))
     return [
         BalancingStep(STEPS[number], stratum, int(rows[number]), int(kept[number]))

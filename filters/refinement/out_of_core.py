@@ -18,7 +18,7 @@ million different ones, the probability that any two collide is one in 400,000.
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes
+from pairwright.filters.refinement.grid_balancing import hash_ids, refuse_repeated
 from pairwright.filters.refinement.out_of_core_models import (
     GRAMMAR,
     KINDS,
@@ -39,8 +40,11 @@ from pairwright.filters.refinement.two_scorers import REASONS, RefineOptions, ba
 from pairwright.filters.scorers.text_scorers import DECIMALS, assign_group_folds
 from pairwright.generators.language.vocabulary import MAX_WORDS, IntArray, tokenize
 
+FoldSets = npt.NDArray[np.int32]
+
 SCORERS = (GRAMMAR, PLAUSIBILITY)
 _WORDS = "words.json"
+_FOLD_SET = np.int32  # one bit for each fold
 _REPEATED = -1  # instead of a set of folds: a caption that another one of its group repeats
 
 
@@ -78,11 +82,11 @@ def encode_part(folder: Path, part: str, captions: pl.DataFrame, rows: pl.DataFr
     captions = captions.unique(maintain_order=True)
     groups = pl.concat([captions["group"], rows["group"]]).unique(maintain_order=True)
     types = rows["type"].unique().sort()
-    names = map(_digest, captions.select(pl.concat_str("group", pl.lit("\0"), "caption")).to_series())
+    names = captions.select(pl.concat_str("group", pl.lit("\0"), "caption")).to_series()
     arrays: dict[str, Any] = {
         "caption_form": numbers(captions["caption"]),
         "caption_group": _places(captions["group"], groups),
-        "caption_name": np.frombuffer(b"".join(names), np.uint64),
+        "caption_name": hash_ids(names),
         "positive": numbers(rows["positive"]),
         "negative": numbers(rows["negative"]),
         "row_group": _places(rows["group"], groups),
@@ -94,6 +98,7 @@ def encode_part(folder: Path, part: str, captions: pl.DataFrame, rows: pl.DataFr
         "types": _pack(types.to_list()),
         "groups": _pack(groups.to_list()),
         "ids": _pack(rows["id"].to_list()),
+        "id_hashes": hash_ids(rows["id"]),
     }
     return [_save(folder, f"texts-{part}", arrays)]
 
@@ -177,28 +182,46 @@ def balance_parts(folder: Path, parts: Sequence[str], options: RefineOptions) ->
     Raises:
         UsageError: ids repeat.
     """
-    gaps = [_map_array(folder, f"gaps-{part}") for part in parts]
-    rows = [_load_all(folder, f"texts-{part}", ("positive", "negative", "row_type", "types")) for part in parts]
-    types = [_unpack(each["types"]) for each in rows]
-    names = sorted(set().union(*types))
-    kinds = [
-        _places(pl.Series(own, dtype=pl.String), pl.Series(names))[each["row_type"]]
-        for own, each in zip(types, rows, strict=True)
-    ]
-    outcome = balance_scored_rows(
-        pl.concat([pl.Series("id", [], pl.String), *(_read_strings(folder, part, "ids") for part in parts)]),
-        names,
-        np.concatenate([np.zeros(0, np.int32), *kinds]),
-        {
-            name: np.concatenate([np.zeros(0), *(each[:, column] for each in gaps)])
-            for column, name in enumerate(SCORERS)
-        },
-        np.concatenate([np.zeros(0, np.bool_), *(each["positive"] == each["negative"] for each in rows)]),
-        options,
-    )
-    codes = np.split(outcome.codes, np.cumsum([len(each) for each in gaps])[:-1]) if parts else []
+    names = sorted({name for part in parts for name in _unpack(_load(folder, f"texts-{part}", "types"))})
+    sizes = [len(_map_array(folder, f"gaps-{part}")) for part in parts]
+    ends = np.cumsum(sizes, dtype=np.int64)
+    rows = _ScoredRows.empty(int(ends[-1]) if parts else 0)
+    for part, size, end in zip(parts, sizes, ends.tolist(), strict=True):
+        rows.fill(slice(end - size, end), folder, part, names)
+
+    def id_of(row: int) -> str:
+        at = int(np.searchsorted(ends, row, side="right"))
+        return str(_read_strings(folder, parts[at], "ids")[row - int(ends[at]) + sizes[at]])
+
+    refuse_repeated(rows.hashes, id_of)
+    gaps = dict(zip(SCORERS, rows.gaps, strict=True))
+    outcome = balance_scored_rows(rows.hashes, names, rows.kinds, gaps, rows.same, options)
+    codes = np.split(outcome.codes, ends[:-1]) if parts else []
     files = [_save_array(folder, f"verdicts-{part}", own) for part, own in zip(parts, codes, strict=True)]
     return files, outcome.as_json()
+
+
+class _ScoredRows(NamedTuple):
+    """What the decision reads of all rows, 29 bytes a row: hash of the id, place of the type, equality, two gaps."""
+
+    hashes: npt.NDArray[np.uint64]
+    kinds: npt.NDArray[np.int32]
+    same: npt.NDArray[np.bool_]
+    gaps: npt.NDArray[np.float64]
+
+    @classmethod
+    def empty(cls, rows: int) -> "_ScoredRows":
+        shape = (len(SCORERS), rows)
+        return cls(np.empty(rows, np.uint64), np.empty(rows, np.int32), np.empty(rows, np.bool_), np.empty(shape))
+
+    def fill(self, place: slice, folder: Path, part: str, names: Sequence[str]) -> None:
+        """Read the rows of a part into their place."""
+        texts = _load_all(folder, f"texts-{part}", ("positive", "negative", "row_type", "types", "id_hashes"))
+        kinds = _places(pl.Series(_unpack(texts["types"]), dtype=pl.String), pl.Series(names, dtype=pl.String))
+        self.hashes[place] = texts["id_hashes"]
+        self.kinds[place] = kinds[texts["row_type"]]
+        self.same[place] = texts["positive"] == texts["negative"]
+        self.gaps[:, place] = _map_array(folder, f"gaps-{part}").T
 
 
 def read_verdicts(folder: Path, part: str) -> pl.DataFrame:
@@ -213,9 +236,9 @@ def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _bits(folds: IntArray) -> IntArray:
+def _bits(folds: IntArray) -> FoldSets:
     # The set of one fold each; empty for -1.
-    return np.where(folds >= 0, np.int64(1) << np.maximum(folds, 0), 0)
+    return np.where(folds >= 0, 1 << np.maximum(folds, 0), 0).astype(_FOLD_SET)
 
 
 def _places(values: pl.Series, among: pl.Series) -> npt.NDArray[np.int32]:
@@ -230,25 +253,28 @@ def _number_names(parts: Sequence[pl.Series]) -> list[IntArray]:
     return np.split(ranks, np.cumsum([len(each) for each in parts])[:-1]) if parts else []
 
 
-def _exclude_forms(folder: Path, parts: Sequence[str], fold_of_group: Sequence[IntArray]) -> list[IntArray]:
+def _exclude_forms(folder: Path, parts: Sequence[str], fold_of_group: Sequence[IntArray]) -> list[FoldSets]:
     # For each form of each part the set of folds in which a row of any part has it.
     hashes, sets = [], []
     for part, fold_of in zip(parts, fold_of_group, strict=True):
         texts = _load_all(folder, f"texts-{part}", ("forms", "positive", "negative", "row_group"))
         bits = _bits(fold_of[texts["row_group"]])
-        own = np.zeros(len(texts["forms"]), np.int64)
+        own = np.zeros(len(texts["forms"]), _FOLD_SET)
         for side in ("positive", "negative"):
             np.bitwise_or.at(own, texts[side], bits)
         hashes.append(texts["forms"])
         sets.append(own)
-    order = np.argsort(np.concatenate([np.zeros(0, np.uint64), *hashes]), kind="stable")
-    ordered = np.concatenate([np.zeros(0, np.uint64), *hashes])[order]
-    every = np.concatenate([np.zeros(0, np.int64), *sets])
-    starts = np.flatnonzero(np.diff(ordered, prepend=~ordered[:1]) != 0)
-    if len(ordered):
+    ends = np.cumsum([len(each) for each in hashes])
+    named = np.concatenate([np.zeros(0, np.uint64), *hashes])
+    every = np.concatenate([np.zeros(0, _FOLD_SET), *sets])
+    del hashes, sets  # of ten million captions and their negatives, each array here takes hundreds of megabytes
+    order = np.argsort(named, kind="stable")
+    named = named[order]
+    starts = np.flatnonzero(np.append([True], named[1:] != named[:-1])) if len(named) else np.zeros(0, np.int64)
+    if len(named):
         united = np.bitwise_or.reduceat(every[order], starts)
-        every[order] = np.repeat(united, np.diff(starts, append=len(ordered)))
-    return np.split(every, np.cumsum([len(each) for each in hashes])[:-1]) if parts else []
+        every[order] = np.repeat(united, np.diff(starts, append=len(named)))
+    return np.split(every, ends[:-1]) if parts else []
 
 
 def _find_first(names: Sequence[npt.NDArray[np.uint64]]) -> list[npt.NDArray[np.bool_]]:

@@ -24,7 +24,13 @@ from pairwright.filters.attacks.accuracy import AttackSummary, RoundResult, summ
 from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.attacks.registry import build_paper_scorers
 from pairwright.filters.refinement.grid_balancing import REASONS as BALANCE_REASONS
-from pairwright.filters.refinement.grid_balancing import BalancingStep, balance_strata
+from pairwright.filters.refinement.grid_balancing import (
+    BalancingStep,
+    Hashes,
+    balance_strata,
+    hash_ids,
+    refuse_repeated,
+)
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, encode_names, normalize_text
 
@@ -40,7 +46,7 @@ class RefineOptions:
         cells: K, cells along each axis of the grid; None: `grid_balancing.grid_size`; the paper has 100.
         by_type: balance each edit type by itself; False is the paper's rule.
         seed: of the folds and of the sample.
-        folds: of the cross-fitting.
+        folds: of the cross-fitting, at most 31.
     """
 
     cells: int | None = None
@@ -142,7 +148,9 @@ def refine_scored_rows(
     Raises:
         UsageError: ids repeat, or a gap is outside -1..1.
     """
-    found = balance_scored_rows(ids, *encode_names(types), gaps, same, options)
+    hashes = hash_ids(ids)
+    refuse_repeated(hashes, ids.__getitem__)
+    found = balance_scored_rows(hashes, *encode_names(types), gaps, same, options)
     return Refinement(
         kept=found.codes == 0,
         reasons=tuple(REASONS[code] for code in found.codes.tolist()),
@@ -177,7 +185,7 @@ class BalancedRows:
 
 
 def balance_scored_rows(  # noqa: PLR0913, PLR0917 - columns of the rows
-    ids: pl.Series,
+    hashes: Hashes,
     names: Sequence[str],
     kind: npt.NDArray[np.integer[Any]],
     gaps: Mapping[str, FloatArray],
@@ -187,19 +195,19 @@ def balance_scored_rows(  # noqa: PLR0913, PLR0917 - columns of the rows
     """Refine rows with known gaps and numbered types; arguments as of `refine_scored_rows`.
 
     Args:
-        ids: of the rows.
+        hashes: of the ids of the rows (`hash_ids`), all different.
         names: of the types.
         kind: int (n,), the place of each row's type among ``names``.
         gaps: of two scorers.
         same: whether the texts of a row are equal.
         options: see `RefineOptions`.
     """
-    entering = np.flatnonzero(~same)
-    strata = (names, kind[entering]) if options.by_type else ([""], np.zeros(len(entering), np.uint8))
-    both = np.column_stack([gap[entering] for gap in gaps.values()])
-    balanced = balance_strata(both, ids.gather(entering), *strata, cells=options.cells, seed=options.seed)
-    codes = np.full(len(ids), REASONS.index("identical"), np.uint8)
-    codes[entering] = balanced.codes
+    stratum = np.where(same, -1, kind if options.by_type else 0).astype(np.int32)
+    first, second = gaps.values()
+    balanced = balance_strata(
+        (first, second), hashes, names if options.by_type else [""], stratum, cells=options.cells, seed=options.seed
+    )
+    codes = np.where(same, np.uint8(REASONS.index("identical")), balanced.codes)
     kept = codes == 0
     by_type = summarize_attacks_by_type(names, kind, gaps, kept)
     return BalancedRows(codes, summarize_attacks(gaps, kept), by_type, balanced.ledger)

@@ -29,7 +29,9 @@ class Swaps:
 
     def propose(self, captions: Sequence[Caption]) -> dict[str, list[list[SwapProposal | str]]]:
         """Return, by type, the swaps of each caption with their weights, and reasons; no caption's depend on others."""
-        asked = [(caption, name) for caption in captions for name in self._types]  # types of a caption share what it says
+        asked = [
+            (caption, name) for caption in captions for name in self._types
+        ]  # types of a caption share what it says
         proposed = [[*SWAPPED[name](caption, self._materials)] for caption, name in asked]
         weighed = weigh_swaps(self._fit, [caption for caption, _ in asked], proposed)
         return {name: weighed[at :: len(self._types)] for at, name in enumerate(self._types)}
