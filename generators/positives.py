@@ -11,8 +11,9 @@ why training needs hard positives.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
@@ -20,7 +21,7 @@ from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import edited_annotation, first_good
 from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
-from pairwright.generators.edits.rewordings import Rewordings
+from pairwright.generators.edits.rewordings import Rewordings, ScoredPlace, draw_rewordings
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
@@ -28,7 +29,7 @@ from pairwright.generators.language.tokens import Token
 NAME = "rules-positives"
 VERSION = 11
 TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
-
+_REWORDED = {"replace-object": "object", "replace-attribute": "attribute", "replace-relation": "relation"}
 
 RewriteRule = Callable[[Caption, random.Random], Iterator[Outcome]]
 
@@ -39,11 +40,13 @@ def rewrite_rules(
     """Return the rule of each type; they share one cache of synonyms."""
     rewordings = Rewordings(thesaurus, pool, minimum=minimum, model=model)
     return {
-        "replace-object": rewordings.objects,
-        "replace-attribute": rewordings.attributes,
-        "replace-relation": rewordings.relations,
+        **{kind: partial(_reword, rewordings, target) for kind, target in _REWORDED.items()},
         "swap-object": swap_around_and,
     }
+
+
+def _reword(rewordings: Rewordings, target: str, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
+    return rewordings.reword(caption, target, rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +89,40 @@ class RulePositives:
     ) -> None:
         self.options = options or PositiveOptions()
         require_known("no such type of positive:", self.options.types, TYPES)
-        self._rules = rewrite_rules(thesaurus, pool, minimum=self.options.minimum, model=model)
+        self._rewordings = Rewordings(thesaurus, pool, minimum=self.options.minimum, model=model)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return one annotation for each type, in the order of the options."""
-        seen, tokens = strip_invisible(pair, tokens)
-        caption = Caption(seen, tokens)
+        return self.annotate_batch([pair], [tokens], [rng])[0]
+
+    def annotate_batch(
+        self, pairs: Sequence[Pair], tokens: Sequence[Sequence[Token]], rngs: Sequence[random.Random]
+    ) -> list[list[Annotation]]:
+        """Return the annotations of several pairs, which are those of `annotate`, in less time."""
+        stripped = [strip_invisible(pair, words) for pair, words in zip(pairs, tokens, strict=True)]
+        captions = [Caption(pair, words) for pair, words in stripped]
+        reworded = {
+            kind: self._rewordings.score([(each, self._rewordings.find(each, _REWORDED[kind])) for each in captions])
+            for kind in self.options.types
+            if kind in _REWORDED
+        }
+        return [
+            restore_invisible(self._annotate(caption, {kind: found[at] for kind, found in reworded.items()}, rng), pair)
+            for at, (caption, pair, rng) in enumerate(zip(captions, pairs, rngs, strict=True))
+        ]
+
+    def _annotate(
+        self, caption: Caption, reworded: Mapping[str, Sequence[ScoredPlace | str]], rng: random.Random
+    ) -> list[Annotation]:
         seed, origin = rng.getrandbits(60), Origin(NAME, VERSION, self.options.seed)
-        taken = {seen.caption, *seen.captions}
+        taken = {caption.pair.caption, *caption.pair.captions}
         made: list[Annotation] = []
         for kind in self.options.types:
             rng.seed(seed + TYPES.index(kind))
-            found = first_good(caption, self._rules[kind](caption, rng), taken)
-            made.append(edited_annotation(found, seen, "hard_positive", kind, origin))
-        return restore_invisible(made, pair)
+            outcomes = (
+                draw_rewordings(caption, reworded[kind], rng) if kind in reworded else swap_around_and(caption, rng)
+            )
+            made.append(
+                edited_annotation(first_good(caption, outcomes, taken), caption.pair, "hard_positive", kind, origin)
+            )
+        return made

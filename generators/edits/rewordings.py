@@ -18,8 +18,9 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.phrases import NOUNS, NounPhrase
-from pairwright.generators.edits.scored_captions import FloatArray, ScoredCaption
+from pairwright.generators.edits.scored_captions import FloatArray
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELATION, context_of, find_slots
+from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
@@ -67,6 +68,13 @@ class Place(NamedTuple):
     nouns: tuple[str, str] = ("", "")
 
 
+class ScoredPlace(NamedTuple):
+    """A place, and the probability of each of its new words relative to the old one."""
+
+    place: Place
+    ratios: list[float]
+
+
 class Rewordings:
     """Rewords captions.
 
@@ -81,72 +89,53 @@ class Rewordings:
         self._thesaurus, self._pool, self._minimum, self._model = thesaurus, pool, minimum, model
         self._synonyms = lru_cache(maxsize=20_000)(self._find_synonyms)
 
-    def objects(self, caption: Caption, rng: random.Random, scored: ScoredCaption | None = None) -> Iterator[Outcome]:
-        """Yield captions with another noun for the same thing, or reasons why there is none."""
-        return self._drawn(caption, self._nouns(caption), rng, scored)
+    def find(self, caption: Caption, target: str) -> list[Place | str]:
+        """Return where a caption has other words for an "object", "attribute" or "relation", and reasons for no others."""
+        finders = {"object": self._nouns, "attribute": self._adjectives, "relation": self._relations}
+        return [*finders[target](caption)]
 
-    def attributes(
-        self, caption: Caption, rng: random.Random, scored: ScoredCaption | None = None
-    ) -> Iterator[Outcome]:
-        """Yield captions with another adjective or number word that says the same."""
-        return self._drawn(caption, self._adjectives(caption), rng, scored)
-
-    def relations(self, caption: Caption, rng: random.Random, scored: ScoredCaption | None = None) -> Iterator[Outcome]:
-        """Yield captions with another wording of a relation."""
-        return self._drawn(caption, self._relations(caption), rng, scored)
-
-    def _drawn(
-        self, caption: Caption, found: Iterable[Place | str], rng: random.Random, scored: ScoredCaption | None
-    ) -> Iterator[Outcome]:
-        """Yield what is drawn of all new words of a caption, by ratio, behind the reasons of the others."""
-        places: list[Place] = []
-        for place in found:
-            if isinstance(place, str):
-                yield place
-            else:
-                places.append(place)
-        drawn: list[tuple[float, Outcome]] = []
-        for place, ratios in zip(places, self._ratios(caption, places, scored), strict=True):
-            for form, ratio in zip(place.forms, ratios, strict=True):
-                if ratio < FLOOR or rng.random() >= OFTENER * ratio:
-                    yield "overused_word"
-                else:
-                    drawn.append(
-                        (rng.random() ** (1 / min(ratio, 1.0)), (caption.change(place.start, place.end, form),))
-                    )
-        yield from (outcome for _, outcome in sorted(drawn, key=lambda each: each[0], reverse=True))
-
-    def _ratios(self, caption: Caption, places: Sequence[Place], scored: ScoredCaption | None) -> Iterator[list[float]]:
-        """Yield the probability of each new word of a place relative to the old one, by the model or by the pool."""
-        rows = self._scores(caption, places, scored) if self._model is not None else {}
-        for place in places:
-            index = self._model.index(place.kind) if self._model is not None else {}
-            row = rows.get(place.span)
-            yield [
-                math.exp(row[index[new]] - row[index[place.key]])
-                if row is not None and new in index
-                else self._counted(place, new)
-                for new in place.news
+    def score(self, found: Sequence[tuple[Caption, Sequence[Place | str]]]) -> list[list[ScoredPlace | str]]:
+        """Return the places of captions with their ratios, scored together; those of a caption do not depend on others."""
+        rows = self._log_probs(found) if self._model is not None else {}
+        return [
+            [
+                each if isinstance(each, str) else self._scored(each, rows.get((at, each.kind, each.span)))
+                for each in places
             ]
+            for at, (_, places) in enumerate(found)
+        ]
 
-    def _scores(
-        self, caption: Caption, places: Sequence[Place], scored: ScoredCaption | None
-    ) -> dict[tuple[int, int], FloatArray]:
-        """Return the log-probabilities of the vocabulary in the slots of places whose word the model knows."""
+    def reword(self, caption: Caption, target: str, rng: random.Random) -> Iterator[Outcome]:
+        """Yield what `draw_rewordings` does for one caption and target."""
+        return draw_rewordings(caption, self.score([(caption, self.find(caption, target))])[0], rng)
+
+    def _scored(self, place: Place, row: FloatArray | None) -> ScoredPlace:
+        """Return the probability of each new word of a place relative to the old one, by the model or by the pool."""
+        index = self._model.index(place.kind) if self._model is not None else {}
+        ratios = [
+            math.exp(row[index[new]] - row[index[place.key]])
+            if row is not None and new in index
+            else self._counted(place, new)
+            for new in place.news
+        ]
+        return ScoredPlace(place, ratios)
+
+    def _log_probs(
+        self, found: Sequence[tuple[Caption, Sequence[Place | str]]]
+    ) -> dict[tuple[int, str, tuple[int, int]], FloatArray]:
+        """Return the log-probabilities of the vocabulary in the slots whose word the model knows, by caption, kind and span."""
         assert self._model is not None
-        known = [place for place in places if place.key in self._model.index(place.kind)]
-        if not known:
-            return {}
-        kind = known[0].kind
-        rows: dict[tuple[int, int], FloatArray] = {}
-        if scored is not None:
-            slots = ((slot.start, slot.end) for slot in scored.slots[kind])
-            rows = dict(zip(slots, scored.log_probs[kind], strict=True))
-        missing = [place for place in known if place.span not in rows]
-        if missing:
-            contexts = [context_of(caption, *place.span, *place.nouns) for place in missing]
-            rows |= zip((place.span for place in missing), self._model.log_probs(kind, contexts), strict=True)
-        return {place.span: rows[place.span] for place in known}
+        rows: dict[tuple[int, str, tuple[int, int]], FloatArray] = {}
+        for kind in SLOT_KINDS:
+            index = self._model.index(kind)
+            asked = {
+                (at, kind, place.span): context_of(caption, *place.span, *place.nouns)
+                for at, (caption, places) in enumerate(found)
+                for place in places
+                if not isinstance(place, str) and place.kind == kind and place.key in index
+            }
+            rows |= zip(asked, self._model.log_probs(kind, [*asked.values()]), strict=True)
+        return rows
 
     def _counted(self, place: Place, new: str) -> float:
         """Return how often the pool has a word relative to the one in a place."""
@@ -233,6 +222,22 @@ class Rewordings:
         pos = "NOUN" if kind == NOUN else "ADJ"
         found = dictionary_rewordings(word, kind, self._thesaurus)
         return tuple(new for new in found if self._pool.frequency(new, pos) >= self._minimum)
+
+
+def draw_rewordings(caption: Caption, found: Iterable[ScoredPlace | str], rng: random.Random) -> Iterator[Outcome]:
+    """Yield what is drawn of all new words of a caption, by ratio, behind the reasons of the others."""
+    drawn: list[tuple[float, Outcome]] = []
+    for each in found:
+        if isinstance(each, str):
+            yield each
+            continue
+        for form, ratio in zip(each.place.forms, each.ratios, strict=True):
+            if ratio < FLOOR or rng.random() >= OFTENER * ratio:
+                yield "overused_word"
+            else:
+                change = caption.change(each.place.start, each.place.end, form)
+                drawn.append((rng.random() ** (1 / min(ratio, 1.0)), (change,)))
+    yield from (outcome for _, outcome in sorted(drawn, key=lambda each: each[0], reverse=True))
 
 
 def _joins_others(caption: Caption, at: int) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import train_cloze_model
@@ -17,6 +18,7 @@ from tests.generators.rule_fixtures import (
     pair_of,
     small_pool,
     texts,
+    tokens_of,
     tokens_of_all,
 )
 
@@ -238,6 +240,15 @@ def test_a_word_that_captions_do_not_say_in_its_context_is_not_written(model: Cl
 
     assert found("an image of a dog") == {"a picture of a dog"}
     assert found("a dog posing for an image") == set()
+
+
+def test_a_batch_gives_what_single_pairs_give(model: ClozeModel) -> None:
+    generator = RulePositives(SmallThesaurus(), small_pool(), PositiveOptions(minimum=2), model)
+    pairs = [pair_of(caption) for caption in (*POOL, "an image of a dog", "a dog and a cat posing for an image")]
+    tokens = [tokens_of(pair.caption) for pair in pairs]
+    single = [generator.annotate(*each, make_rng(7)) for each in zip(pairs, tokens, strict=True)]
+    assert generator.annotate_batch(pairs, tokens, [make_rng(7) for _ in pairs]) == single
+    assert any(row.status == "kept" for rows in single for row in rows)
 
 
 def test_what_says_less_is_written_too() -> None:
