@@ -6,8 +6,7 @@ slots that read the same before and after cancel out.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
@@ -46,6 +45,13 @@ class _ReadSlot(NamedTuple):
     context: ClozeContext
 
 
+class _ReadText(NamedTuple):
+    """A text as the model reads it: kind and key of each of its slots in alphabetical order, and their numbers."""
+
+    words: list[tuple[str, str]]
+    slots: list[int]
+
+
 @dataclass(frozen=True, slots=True)
 class ClozeFit:
     """Compares captions before and after swaps.
@@ -63,45 +69,60 @@ class ClozeFit:
 
         0 if other words than before are read as nouns, adjectives or relations then. No ratio depends on the others.
         """
-        before = {id(text): self._slots_of(text) for text in {id(each.text): each.text for each in exchanges}.values()}
-        compared = [self._compare(before[id(each.text)], each) for each in exchanges]
-        scores = self._score({slot for each in compared if each is not None for slot, _ in each})
-        return [0.0 if each is None else _ratio(each, scores) for each in compared]
+        numbers: dict[_ReadSlot, int] = {}
+        before = {id(each.text): self._read(each.text, numbers) for each in _first_of_each_text(exchanges)}
+        after = [self._read(_exchanged(each), numbers) for each in exchanges]
+        changes = [_change(before[id(each.text)], read) for each, read in zip(exchanges, after, strict=True)]
+        slots = [*numbers]
+        scores = self._score({number: slots[number] for change in changes if change for number in change})
+        return [
+            0.0
+            if change is None
+            else math.exp(min(sum(times * scores[at] for at, times in change.items()), _MAX_LOG_RATIO))
+            for change in changes
+        ]
 
-    def _slots_of(self, text: ParsedText) -> Counter[_ReadSlot]:
-        found: Counter[_ReadSlot] = Counter()
+    def _read(self, text: ParsedText, numbers: dict[_ReadSlot, int]) -> _ReadText:
+        """Return the slots of a text whose words the model knows, numbered in ``numbers``."""
+        words, found = [], []
         for slot in find_slots(text, self.thesaurus):
             if slot.key in self.model.index(slot.kind):
+                words.append((slot.kind, slot.key))
                 read = context_of(text, slot.start, slot.end, slot.before, slot.after)
-                found[_ReadSlot(slot.kind, slot.key, read)] += 1
-        return found
+                found.append(numbers.setdefault(_ReadSlot(slot.kind, slot.key, read), len(numbers)))
+        return _ReadText(sorted(words), found)
 
-    def _compare(self, before: Counter[_ReadSlot], exchange: Exchange) -> list[tuple[_ReadSlot, int]] | None:
-        """Return the slots that read otherwise after an exchange, how much more often each; None if there are others."""
-        order = exchanged_order(len(exchange.text.tokens), exchange.first, exchange.second)
-        after = self._slots_of(ParsedText([exchange.text.tokens[at] for at in order]))
-        change = Counter(after)
-        change.subtract(before)
-        balance: Counter[tuple[str, str]] = Counter()
-        for slot, count in change.items():
-            balance[slot.kind, slot.key] += count
-        return None if any(balance.values()) else [(slot, count) for slot, count in change.items() if count]
-
-    def _score(self, slots: Iterable[_ReadSlot]) -> dict[_ReadSlot, float]:
-        found: dict[_ReadSlot, float] = {}
-        by_kind: dict[str, list[_ReadSlot]] = {kind: [] for kind in SLOT_KINDS}
-        for slot in slots:
-            by_kind[slot.kind].append(slot)
-        for kind, of_kind in by_kind.items():
+    def _score(self, slots: Mapping[int, _ReadSlot]) -> dict[int, float]:
+        """Return the log-probability of the word of each slot in its context."""
+        found: dict[int, float] = {}
+        for kind in SLOT_KINDS:
             index = self.model.index(kind)
-            rows = self.model.log_probs(kind, [slot.context for slot in of_kind])
-            columns = [index[slot.key] for slot in of_kind]
-            found.update(zip(of_kind, rows[range(len(of_kind)), columns].tolist(), strict=True))
+            of_kind = {number: slot for number, slot in slots.items() if slot.kind == kind}
+            rows = self.model.log_probs(kind, [slot.context for slot in of_kind.values()])
+            columns = [index[slot.key] for slot in of_kind.values()]
+            found |= zip(of_kind, rows[range(len(of_kind)), columns].tolist(), strict=True)
         return found
 
 
-def _ratio(change: Iterable[tuple[_ReadSlot, int]], scores: dict[_ReadSlot, float]) -> float:
-    return math.exp(min(sum(count * scores[slot] for slot, count in change), _MAX_LOG_RATIO))
+def _first_of_each_text(exchanges: Sequence[Exchange]) -> Iterable[Exchange]:
+    return {id(each.text): each for each in exchanges}.values()
+
+
+def _exchanged(exchange: Exchange) -> ParsedText:
+    tokens = exchange.text.tokens
+    return ParsedText([tokens[at] for at in exchanged_order(len(tokens), exchange.first, exchange.second)])
+
+
+def _change(before: _ReadText, after: _ReadText) -> dict[int, int] | None:
+    """Return the slots that a text has more often after an exchange, or less often; None if other words are read then."""
+    if before.words != after.words:
+        return None
+    times = dict.fromkeys([*after.slots, *before.slots], 0)
+    for number in after.slots:
+        times[number] += 1
+    for number in before.slots:
+        times[number] -= 1
+    return {number: more for number, more in times.items() if more}
 
 
 def weigh_swaps(
