@@ -55,7 +55,7 @@ def main() -> None:
 def read_captions(path: Path) -> list[list[str]]:
     """Return the captions of each row."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    captions = [row["captions"] if "captions" in row else [row["caption"]] for row in rows]
+    captions = [[row.get("caption", ""), *row.get("captions", [])] for row in rows]
     return [[text for text in each if text.strip()] for each in captions]
 
 

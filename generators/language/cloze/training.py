@@ -43,6 +43,7 @@ MOST_WORDS: Final = 8_000  # context words with a vector of their own
 _MIN_WORD, _MIN_TARGET = 2, 15  # examples; of a target in a large pool
 _EXAMPLES_PER_MIN_TARGET: Final = 3_000  # a pool with few examples asks for fewer of a target, in proportion
 _MIN_TARGET_OF_SMALL_POOL: Final = 2
+_EXAMPLES_PER_TARGET: Final = 2_000  # at most: a vocabulary of a few words is learned from few examples
 DIMENSIONS: Final = 64  # of a word vector
 HIDDEN: Final = 256  # units
 EPOCHS: Final = 8
@@ -274,6 +275,7 @@ def _make_task(
     minimum = min(_MIN_TARGET, max(_MIN_TARGET_OF_SMALL_POOL, len(rows) // _EXAMPLES_PER_MIN_TARGET))
     chosen = np.flatnonzero(counts >= minimum)
     rows = rows[counts[rows[:, 0]] >= minimum]
+    rows = rows[: _EXAMPLES_PER_TARGET * len(chosen)]  # in order of hashes of captions: a random choice
     table = np.array([PAD, *(ids[word] for word in sample.words)], np.uint16)
     targets = tuple(sample.words[number - 1] for number in chosen.tolist())
     return _Task(targets, table[rows[:, 1:]], np.searchsorted(chosen, rows[:, 0]), rng, start)

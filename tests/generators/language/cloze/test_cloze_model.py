@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,7 @@ def test_a_row_is_bitwise_the_same_with_the_kernels_of_other_processors(
     model.save(tmp_path / "model.npz")
     code = f"""
 import sys
+from dataclasses import replace
 from pathlib import Path
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
@@ -183,3 +185,17 @@ def test_from_a_model_without_any_word_of_the_pool_as_much_is_learned_as_from_no
     nouns = {"load": ["crate", "barrel"], "fly": ["glider", "kite"]}
     warm = train_cloze_model(nouns_after(nouns, 1_000), model)
     assert share_after(warm, "fly", nouns["fly"]) > 0.95
+
+
+def test_a_vocabulary_of_two_words_is_learned_from_some_thousand_examples() -> None:
+    """A pool of ten million captions of the same few words takes no longer to learn than one of a few thousand."""
+    sampler = ClozeSampler()
+    for number in range(6_000):
+        noun, verb = ("apple", "eat") if number % 2 else ("horse", "ride")
+        sampler.add(f"{number}", [noun_after(verb, noun)])
+    sample = sampler.sample()
+    nouns = sample.kinds["noun"]
+    some = replace(nouns, captions=nouns.captions[:4_000], rows=nouns.rows[:4_000])
+    enough = train_cloze_model(replace(sample, kinds={**sample.kinds, "noun": some}))
+    assert train_cloze_model(sample).networks["noun"].output.tobytes() == enough.networks["noun"].output.tobytes()
+    assert share_after(enough, "eat", ["apple"]) > 0.95
