@@ -103,7 +103,7 @@ class ClozeModel:
         """
         network = self.networks[kind]
         found = np.empty((_fill_up(len(contexts)), len(network.targets)), np.float32)
-        if network.targets:
+        if network.targets and contexts:
             with limit_blas_to_one_thread():
                 for start in range(0, len(contexts), _CHUNK):
                     self._score(network, contexts[start : start + _CHUNK], found[start : start + _CHUNK])
