@@ -177,8 +177,8 @@ def test_a_positive_that_says_what_a_negative_says_is_no_positive(
     class Negatives(RulePositives):
         """Says of every rewording that it is false."""
 
-        def annotate(self, *given: Any) -> list[Annotation]:
-            return [replace(row, kind="hard_negative") for row in super().annotate(*given)]
+        def annotate_batch(self, *given: Any) -> list[list[Annotation]]:
+            return [[replace(row, kind="hard_negative") for row in rows] for rows in super().annotate_batch(*given)]
 
     def make(materials: Materials, **_: Any) -> Negatives:
         cloze = materials.edits.cloze if materials.edits else None
