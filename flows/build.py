@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.errors import PairwrightError, StorageError, TerminatedError, UsageError
+from pairwright.datasets.errors import StorageError, TerminatedError, UsageError
 from pairwright.datasets.progress import use_listener
 from pairwright.datasets.remote.hub import check_hub, is_hub
 from pairwright.datasets.remote.object_store import is_remote, open_store

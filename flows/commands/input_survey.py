@@ -93,7 +93,9 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
         return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, note))
     root, existing, checked = _image_root(located, local)
     if not existing:
-        note = f"No image file found ({local[0]}): the build packs texts only. Set image_root to the folder of the images."
+        note = (
+            f"No image file found ({local[0]}): the build packs texts only. Set image_root to the folder of the images."
+        )
         return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, note))
     notes += [f"{checked - existing:,} of {checked:,} checked images are missing."] if existing < checked else []
     without = len(pairs) - len(images)

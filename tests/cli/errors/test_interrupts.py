@@ -127,6 +127,8 @@ run()
 def test_a_build_that_sigterm_stops_exits_with_its_code(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
     (tmp_path / "build.yaml").write_text("name: t\ninput: {path: in.jsonl}\nworkers: 1\n")
-    done = subprocess.run([sys.executable, "-c", WHILE_BUILDING], capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", WHILE_BUILDING], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     message = "pairwright: stopped by a signal. Start the same build again to resume it."
     assert (done.returncode, done.stderr.splitlines()[-1]) == (143, message)
