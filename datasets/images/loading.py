@@ -15,6 +15,7 @@ for the message only: their decoders are separate packages, and trainers read JP
 """
 
 import io
+import logging
 import os
 import re
 import struct
@@ -237,6 +238,8 @@ def _read_row(path: Path, member: str, locator: str) -> bytes:
         raise UnusableImageError("image_too_large", f"more than {MAX_IMAGE_BYTES} bytes", locator)
     return data
 
+
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # else Pillow's parsers write to stderr what they also raise
 
 # Exceptions of Pillow's parsers for damaged bytes; Pillow documents no narrower set.
 DECODER_ERRORS = (
