@@ -1,7 +1,7 @@
 """The exceptions that pairwright raises on purpose.
 
 Foreign exceptions are translated into these at the boundary (reader, codec, index file, config). The command line prints
-the message as one line and exits with 2 for wrong usage, 3 if nothing was kept, and 1 otherwise. A message says what is
+the message as one line and exits with the class's `exit_code`, 1 if nothing else is said below. A message says what is
 wrong, where, and how to fix it.
 
     PairwrightError
@@ -11,7 +11,8 @@ wrong, where, and how to fix it.
     │   └── NothingKeptError   the data is valid, and no row of it was kept (exit 3)
     ├── StorageError           a file of pairwright is missing, damaged or of another version
     ├── PluginError            a third-party component raised an exception
-    └── MissingResourceError   something has to be installed first
+    ├── MissingResourceError   something has to be installed first
+    └── TerminatedError        SIGTERM ended the work, and what is finished is kept (exit 143)
 """
 
 
@@ -70,3 +71,9 @@ class PluginError(PairwrightError):
 
 class MissingResourceError(PairwrightError):
     """An optional package or a language resource is missing; the message says how to install it."""
+
+
+class TerminatedError(PairwrightError):
+    """SIGTERM ended the work; what is finished is kept."""
+
+    exit_code = 143

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.errors import PairwrightError, StorageError, UsageError
+from pairwright.datasets.errors import StorageError, TerminatedError, UsageError
 from pairwright.datasets.progress import use_listener
 from pairwright.datasets.remote.hub import check_hub, is_hub
 from pairwright.datasets.remote.object_store import is_remote, open_store
@@ -110,6 +110,7 @@ def build(  # noqa: PLR0913 - keywords
         files; with the latter also ``left``, an `OtherPartsLeft`, or None if all jobs of all shares are done.
 
     Raises:
+        TerminatedError: after SIGTERM.
         PairwrightError: for an error of the user, the data or the machine.
     """
     if prefect:
@@ -123,7 +124,7 @@ def build(  # noqa: PLR0913 - keywords
             with build_server(settings.reported, settings.progress.note) if prefect else nullcontext():
                 return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
     except _signal_exception(prefect=prefect):
-        raise PairwrightError("stopped by a signal. Start the same build again to resume it.") from None
+        raise TerminatedError("stopped by a signal. Start the same build again to resume it.") from None
     finally:
         _SETTINGS.reset(token)
 

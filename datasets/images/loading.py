@@ -15,6 +15,7 @@ for the message only: their decoders are separate packages, and trainers read JP
 """
 
 import io
+import logging
 import os
 import re
 import struct
@@ -238,6 +239,8 @@ def _read_row(path: Path, member: str, locator: str) -> bytes:
     return data
 
 
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # else Pillow's parsers write to stderr what they also raise
+
 # Exceptions of Pillow's parsers for damaged bytes; Pillow documents no narrower set.
 DECODER_ERRORS = (
     OSError,
@@ -297,7 +300,7 @@ def _check_stream(stream: BinaryIO, size: int, how: ImageCheckDepth, where: str)
                 if width * height > MAX_PIXELS:
                     raise UnusableImageError("image_too_large", f"{width} x {height} pixels", where)
                 begun = stream.tell()  # decoders continue after the header
-                if how == "full" or not _is_complete(stream, size, name):
+                if how == "full" or not _is_complete(stream, begun, size, name):
                     stream.seek(begun)
                     image.load()
     except UnidentifiedImageError:  # its message has a memory address, which differs between runs
@@ -312,15 +315,18 @@ def _check_stream(stream: BinaryIO, size: int, how: ImageCheckDepth, where: str)
     return width, height, name
 
 
-def _is_complete(stream: BinaryIO, size: int, name: str) -> bool:
-    """Return whether the file ends as its format requires; false also for formats without an end marker."""
+def _is_complete(stream: BinaryIO, header_end: int, size: int, name: str) -> bool:
+    """Return whether the file ends as its format requires; false also for formats without an end marker.
+
+    The header is not searched for the marker: the preview that cameras store there (EXIF) has one of its own.
+    """
     if name == "webp":
         stream.seek(4)
         return int.from_bytes(stream.read(4), "little") + 8 <= size
     mark = {"jpeg": b"\xff\xd9", "png": b"IEND"}.get(name)
     if mark is None:
         return False
-    stream.seek(max(0, size - END_MARKER_WINDOW))
+    stream.seek(max(header_end, size - END_MARKER_WINDOW))
     return mark in stream.read(END_MARKER_WINDOW)
 
 

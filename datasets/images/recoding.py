@@ -7,6 +7,7 @@ Images of more than `loading.MAX_PIXELS` pixels are refused before decoding.
 """
 
 import io
+import warnings
 from dataclasses import dataclass
 
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -91,11 +92,13 @@ def decode_oriented_image(data: bytes, where: str) -> Image.Image:
             image_too_large above `MAX_PIXELS`.
     """
     try:
-        image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
-        if image.width * image.height > MAX_PIXELS:
-            raise UnusableImageError("image_too_large", f"an image of {image.width} x {image.height} pixels", where)
-        image.load()
-        return convert_to_8_bit(ImageOps.exif_transpose(image))
+        with warnings.catch_warnings():  # Pillow's warnings do not name the image
+            warnings.simplefilter("ignore")
+            image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
+            if image.width * image.height > MAX_PIXELS:
+                raise UnusableImageError("image_too_large", f"an image of {image.width} x {image.height} pixels", where)
+            image.load()
+            return convert_to_8_bit(ImageOps.exif_transpose(image))
     except UnidentifiedImageError:  # its message has a memory address, which differs between runs
         raise UnusableImageError(
             "bad_image", f"the image does not decode ({', '.join(PILLOW_FORMATS)} are read)", where

@@ -11,7 +11,7 @@ Layouts, recognised by the columns of a row:
 The ``<image>`` token is removed and its side stored. Texts are stripped.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -126,7 +126,9 @@ def conversations_from_row(
     listed = row.value("conversations")
     if listed is None:
         question, answer = row.value("question"), row.value("answer")
-        if question is None or answer is None:
+        if absent := [part for part, text in (("question", question), ("answer", answer)) if text is None]:
+            if all(map(row.has_column, absent)):
+                raise RejectError("empty_turn", f"the {' and the '.join(absent)} is null")
             raise RejectError("no_conversation", f"neither turns nor question and answer among {', '.join(fields)}")
         listed = [{"role": "human", "text": question}, {"role": "assistant", "text": _stringify_number(answer)}]
     if listed == [] and "provenance" in fields:  # our Parquet export: a pair without conversations
@@ -188,12 +190,11 @@ class _ConversationRow:
 
     def value(self, part: str) -> Any:
         """Return the value of a part; None if the row has none."""
-        if part in self.columns:
-            return self.fields.get(self.columns[part])
-        for name in COLUMN_NAMES_BY_PART[part]:
-            if (found := self.fields.get(name)) is not None:
-                return found
-        return None
+        return next((found for name in self._names(part) if (found := self.fields.get(name)) is not None), None)
+
+    def has_column(self, part: str) -> bool:
+        """Return whether the row has a column of a part, even if its value is null."""
+        return any(name in self.fields for name in self._names(part))
 
     def about(self) -> Conversation:
         """Return a conversation without turns: the other parts of the row."""
@@ -217,6 +218,9 @@ class _ConversationRow:
             return value.locator, value.name or publishable_image_name(value.locator)
         written = parse_text_field(value, "image")
         return self.root.locate(written), written
+
+    def _names(self, part: str) -> Sequence[str]:
+        return (self.columns[part],) if part in self.columns else COLUMN_NAMES_BY_PART[part]
 
     def _text(self, part: str) -> str:
         return parse_text_field(self.value(part), part)

@@ -26,7 +26,7 @@ from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import COLUMN_NAMES_BY_FIELD
 from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
-from pairwright.datasets.readers.image_folder import read_image_folder
+from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES, read_image_folder
 from pairwright.datasets.readers.input_rows import InputRow, Reader
 from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.readers.jsonl import read_jsonl
@@ -154,7 +154,7 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
     """
     path = Path(path)
     if path.is_dir():
-        return _guess_folder(path)
+        return _guess_folder(path, option_names)
     if not path.exists():
         raise _missing_path_error(path)
     name = path.name.lower()
@@ -229,7 +229,7 @@ def _missing_path_error(path: Path) -> InputError:
     return InputError("no such file or folder", where=str(path), fix=fix or "Check the path.")
 
 
-def _guess_folder(folder: Path) -> str:
+def _guess_folder(folder: Path, option_names: OptionNames) -> str:
     try:
         entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
     except OSError as error:
@@ -238,6 +238,9 @@ def _guess_folder(folder: Path) -> str:
         ) from None
     endings = {entry.suffix.lower() for entry in entries}
     if ".tar" in endings:
+        if _has_captioned_image(entries):  # one of both would be ignored
+            fix = f"Move the tars to a folder of their own, or give {option_names.setting('format', 'images')}."
+            raise InputError("both tars and images with captions in the folder", where=str(folder), fix=fix)
         return "webdataset"
     if (folder / "metadata").is_dir() and any((folder / kind).is_dir() for kind in ("img_emb", "text_emb")):
         return "clip-retrieval"
@@ -251,6 +254,11 @@ def _guess_folder(folder: Path) -> str:
         where=str(folder),
         fix="Give the folder with the data.",
     )
+
+
+def _has_captioned_image(entries: list[Path]) -> bool:
+    captioned = {entry.stem for entry in entries if entry.suffix.lower() in SIDECAR_SUFFIXES}
+    return any(entry.suffix.lower() in IMAGE_SUFFIXES and entry.stem in captioned for entry in entries)
 
 
 def _has_image(folder: Path) -> bool:

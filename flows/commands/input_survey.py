@@ -80,19 +80,27 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     instances = _instances(located) if located.format == "coco" else ""
     if instances:
         found.append(f"boxes from {_shown(instances)}")
-    pairs, formats = _sample(written, chosen)
+    pairs, formats, rejected = _sample(written, chosen)
     images = [pair.image for pair in pairs if pair.image]
+    notes = _rejection_notes(rejected, len(pairs))
     if not images:
-        return InputSettings(chosen, "", instances, found=(*found, "no images"))
-    if remote := sum(map(is_url, images)):
-        note = f"{remote:,} of {len(images):,} images are URLs: the build packs texts only. "
-        how = "To download them, run `pairwright fetch` or add a section `fetch` to the config."
-        return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(note + how,))
-    root, existing, checked = _image_root(located, images)
+        return InputSettings(chosen, "", instances, found=(*found, "no images"), notes=tuple(notes))
+    local = [image for image in images if not is_url(image)]
+    urls = f"{len(images) - len(local):,} of {len(images):,} images are URLs"
+    how = "To download them, run `pairwright fetch` or add a section `fetch` to the config."
+    if 2 * len(local) < len(images):
+        note = f"{urls}: the build packs texts only. {how}"
+        return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, note))
+    root, existing, checked = _image_root(located, local)
     if not existing:
-        note = f"No image file found ({images[0]}): the build packs texts only. Set image_root to the folder of the images."
-        return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(note,))
-    notes = [f"{checked - existing:,} of {checked:,} checked images are missing."] if existing < checked else []
+        note = (
+            f"No image file found ({local[0]}): the build packs texts only. Set image_root to the folder of the images."
+        )
+        return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, note))
+    notes += [f"{checked - existing:,} of {checked:,} checked images are missing."] if existing < checked else []
+    without = len(pairs) - len(images)
+    notes += [f"{without:,} of {len(pairs):,} pairs have no image: they are rejected."] if without else []
+    notes += [f"{urls}: their rows are rejected. {how}"] if len(local) < len(images) else []
     found += [f"images in {_shown(root)}"] if root else []
     counts = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
     recode = len(formats) > 1 or not formats.keys() <= set(IMAGE_EXTENSIONS)
@@ -112,6 +120,14 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     )
 
 
+def _rejection_notes(rejected: Counter[str], pairs: int) -> list[str]:
+    """Return a note about the rows that the build will reject, if there are any."""
+    if not rejected:
+        return []
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.most_common())
+    return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}."]
+
+
 def _shown(path: str) -> str:
     """Return a path relative to the working folder, if it is inside."""
     with suppress(ValueError):
@@ -119,14 +135,20 @@ def _shown(path: str) -> str:
     return path
 
 
-def _sample(written: str, columns: Mapping[str, str]) -> tuple[list[Pair], Counter[str]]:
-    """Return the first pairs, and the number of images by format; images inside tables are opened."""
-    pairs = [pair for batch in _batches(written, columns, "off", PAIRS) for pair in batch.pairs]
+def _sample(written: str, columns: Mapping[str, str]) -> tuple[list[Pair], Counter[str], Counter[str]]:
+    """Return the first pairs, the number of images by format, and that of rejected rows by reason.
+
+    Images inside tables are opened.
+    """
+    pairs, rejected = list[Pair](), Counter[str]()
+    for batch in _batches(written, columns, "off", PAIRS):
+        pairs += batch.pairs
+        rejected.update(reject.reason for reject in batch.rejects)
     formats = Counter(filter(None, (image_format_of(pair.image) for pair in pairs)))
     if any(is_table_cell(pair.image) for pair in pairs):
         for batch in _batches(written, columns, "header", ROWS):
             formats.update({"jpg" if name == "jpeg" else name: count for name, count in batch.formats.items()})
-    return pairs, formats
+    return pairs, formats, rejected
 
 
 def _batches(written: str, columns: Mapping[str, str], verify: VerifyImages, most: int) -> Iterator[ReadBatch]:

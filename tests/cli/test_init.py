@@ -179,3 +179,24 @@ def test_images_of_another_folder_are_taken_only_when_all_are_there(run: Run, tm
     write(tmp_path / "others" / "4.jpg", picture(4))
     run("init", "--input", "mine/rows.jsonl", "--out", "build.yaml", "--force")
     assert yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]["image_root"] == "others"
+
+
+def test_a_few_urls_do_not_cost_the_other_images(run: Run, tmp_path: Path) -> None:
+    """Samples of img2dataset whose image is lost name a URL, and all images were omitted because of them."""
+    images = ["0.jpg", "1.jpg", "2.jpg", "https://x.org/3.jpg", ""]
+    rows = [{"image": image, "caption": text} for image, text in zip(images, CAPTIONS, strict=True)]
+    write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    for n in range(3):
+        write(tmp_path / f"{n}.jpg", picture(n))
+    done = run("init", "--input", "rows.jsonl", "--out", "build.yaml")
+    assert yaml.safe_load((tmp_path / "build.yaml").read_text())["shards"]["images"] is True
+    assert "1 of 4 images are URLs: their rows are rejected." in done.stderr
+    assert "1 of 5 pairs have no image: they are rejected." in done.stderr
+
+
+def test_rejected_rows_are_told(run: Run, tmp_path: Path) -> None:
+    """A common name may be that of a column without captions."""
+    rows = [{"text": text if n == 0 else None, "name": text} for n, text in enumerate(CAPTIONS)]
+    write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    done = run("init", "--input", "rows.jsonl", "--out", "build.yaml")
+    assert "4 of the first 5 rows are rejected: empty_caption 4." in done.stderr

@@ -332,8 +332,9 @@ def _precomputed(input_: str) -> "PrecomputedVectors":
 def _emit(info: "IndexInfo", out: Path, *, as_json: bool, **more: object) -> None:
     result = {**info.summary(), **more, "out": str(out)}
     counts = [f"{name} {_format_value(value)}" for name, value in more.items() if value not in ({}, "")]
-    for name in ("duplicates", "near_duplicates", "rejected"):
+    for name in ("duplicates", "near_duplicates"):
         counts += [f"{name.replace('_', ' ')} {result[name]:,}"] if result[name] else []
+    counts += [f"rejected {list_counts(info.rejected)}"] if info.rejected else []
     size = f"{result['bytes'] / 1e6:,.1f} MB, {info.seconds} s"
     lines = [
         headline(f"{info.vectors:,} vectors ({' and '.join(info.modalities)}), {size}"),

@@ -23,7 +23,7 @@ from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_op
 from pairwright.cli.output.console import count_phrase, emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import headline, main_reasons, next_step, share, skipped_lines, table
+from pairwright.cli.output.summary import headline, next_step, rejected_line, share, skipped_lines, table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -207,12 +207,11 @@ def _note_outcome(result: dict[str, Any], advice: str) -> None:
 def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
     types = result["by_type"]
     sets = {"all": result, **types} if len(types) > 1 else types
-    rejected = main_reasons(result["rejected"], len(result["rejected"]) if details else 2)
     head = ["type", "in", "kept", "strongest attack", "before", "after"]
     return [
         headline(f"{result['kept']:,} of {result['in']:,} rows kept ({share(result['kept'], result['in'])})"),
         *table([head, *(_all_attacks(sets) if details else _strongest_attacks(sets))]),
-        *([f"rejected: {rejected}"] if rejected else []),
+        *rejected_line(result["rejected"], details=details),
         *skipped_lines(result),
         *(bill_lines(result) if "llm" in result else []),
         "",

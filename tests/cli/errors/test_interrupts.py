@@ -107,3 +107,28 @@ with track_command():
 assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# The signal comes when the build begins.
+WHILE_BUILDING = """
+import os, signal, sys
+from pairwright.flows import build
+run_build = build.run_build
+async def stopped(config, out):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return await run_build(config, out)
+build.run_build = stopped
+from pairwright.__main__ import run
+sys.argv[1:] = ["build", "build.yaml", "--no-prefect"]
+run()
+"""
+
+
+def test_a_build_that_sigterm_stops_exits_with_its_code(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
+    (tmp_path / "build.yaml").write_text("name: t\ninput: {path: in.jsonl}\nworkers: 1\n")
+    done = subprocess.run(
+        [sys.executable, "-c", WHILE_BUILDING], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    message = "pairwright: stopped by a signal. Start the same build again to resume it."
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (143, message)

@@ -1,6 +1,6 @@
 """Summaries of commands."""
 
-from pairwright.cli.output.summary import type_table
+from pairwright.cli.output.summary import rejected_line, type_table
 
 
 def test_a_table_of_types_gives_a_share_of_captions_or_a_number_per_caption() -> None:
@@ -15,3 +15,10 @@ def test_a_table_of_types_gives_a_share_of_captions_or_a_number_per_caption() ->
         ["type", "kept", "per", "caption", "mainly", "rejected"],
         ["add-object", "23", "1.92"],
     ]
+
+
+def test_a_line_of_reasons_says_when_it_shows_only_some() -> None:
+    rejected = {"a": 1, "b": 3, "c": 2, "d": 0}
+    assert rejected_line(rejected, details=False) == ["rejected: b 3, c 2, ..."]
+    assert rejected_line(rejected, details=True) == ["rejected: b 3, c 2, a 1"]
+    assert rejected_line({"d": 0}, details=False) == []

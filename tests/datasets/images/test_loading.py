@@ -57,6 +57,16 @@ def test_a_cut_off_image_is_found_by_a_header_check(kind: str) -> None:
     assert caught.value.reason == "bad_image"
 
 
+def test_the_end_marker_of_an_embedded_preview_is_not_the_end_of_the_image() -> None:
+    """Cameras store a JPEG in the EXIF header, so that a cut photo below 64 KiB seemed to be whole."""
+    data, preview = picture("JPEG", (200, 150)), b"Exif\0\0" + picture("JPEG")
+    photo = data[:2] + b"\xff\xe1" + struct.pack(">H", len(preview) + 2) + preview + data[2:]
+    assert check_image(photo) == (200, 150, "jpeg")
+    with pytest.raises(UnusableImageError) as caught:
+        check_image(photo[: len(photo) * 2 // 3])
+    assert caught.value.reason == "bad_image"
+
+
 def test_data_after_the_end_marker_is_ignored() -> None:
     assert check_image(picture("JPEG") + b"preview" * 100)[2] == "jpeg"
 

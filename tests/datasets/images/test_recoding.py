@@ -2,6 +2,11 @@
 
 import io
 import pickle
+import struct
+import subprocess
+import sys
+import warnings
+import zlib
 
 import pytest
 from PIL import Image
@@ -96,3 +101,30 @@ def test_invalid_options_are_refused() -> None:
         Recoding(format="bmp")
     with pytest.raises(UsageError, match="quality"):
         Recoding(quality=0)
+
+
+def test_warnings_of_pillow_are_not_shown() -> None:
+    """They name no image."""
+    data = picture(image_format="PNG")
+    no_frames = b"acTL" + struct.pack(">II", 0, 0)
+    animated = data[:33] + struct.pack(">I", 8) + no_frames + struct.pack(">I", zlib.crc32(no_frames)) + data[33:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert detect_extension(recode_image(animated, Recoding(format="jpg"), "x")[0]) == "jpg"
+
+
+def test_a_broken_image_prints_nothing() -> None:
+    """Pillow logs some errors besides raising them, which without a handler go to stderr."""
+    code = """
+import struct
+from pairwright.datasets.images.loading import UnusableImageError, check_image
+tags = [(256, 8), (257, 8), (258, 8), (259, 1), (262, 1), (273, 0), (277, 65535), (278, 8), (279, 64)]
+entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+tiff = struct.pack("<2sHIH", b"II", 42, 8, len(tags)) + entries + bytes(68)
+try:
+    check_image(tiff)
+except UnusableImageError as error:
+    print(error.reason)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("bad_image\n", "")

@@ -100,6 +100,8 @@ def test_the_side_of_the_image_token_is_kept(text: str, side: str) -> None:
         ),
         ({"question": "Q", "answer": ["a", "b"]}, "wrong_type"),
         ({"question": "Q", "answer": ""}, "empty_turn"),
+        ({"question": "Q", "answer": None}, "empty_turn"),
+        ({"question": "Q"}, "no_conversation"),
         ({"image": 3, "question": "Q", "answer": "A"}, "wrong_type"),
         ({"input": "Q", "label": "yes", "rationale": "So.", "key": "0" * 32}, "missing_image"),
         (

@@ -292,6 +292,16 @@ def test_an_image_folder_pairs_names_and_reads_json_fields(tmp_path: Path) -> No
     assert second.meta == '{"image_in_json":"old.jpg"}'
 
 
+def test_a_folder_of_captioned_images_and_a_tar_is_refused(tmp_path: Path) -> None:
+    """Of such a folder only the tar was read, and the images were ignored without a word."""
+    (tmp_path / "a.jpg").write_bytes(picture())
+    (tmp_path / "a.txt").write_text("a cat")
+    (tmp_path / "backup.tar").touch()
+    with pytest.raises(InputError, match=r"both tars and images with captions.*--format images"):
+        read(tmp_path)
+    assert [pair.caption for pair in read(tmp_path, format="images")] == ["a cat"]
+
+
 def test_the_plain_files_of_img2dataset_are_an_image_folder_with_a_table(tmp_path: Path) -> None:
     (tmp_path / "00000").mkdir()
     (tmp_path / "00000" / "000000000.jpg").write_bytes(picture())

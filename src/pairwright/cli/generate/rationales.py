@@ -23,7 +23,7 @@ from pairwright.cli.options.model_runs import cancel_plan_or_run
 from pairwright.cli.output.console import emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import all_reasons, headline, main_reasons, share, table
+from pairwright.cli.output.summary import headline, rejected_line, share, table
 from pairwright.datasets.errors import UsageError
 
 _IMPORT = "--import"
@@ -145,14 +145,13 @@ def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
     counts = (
         f"{labels['agrees']:,} state their label, {labels['silent']:,} do not, {labels['contradicts']:,} contradict it"
     )
-    reasons = (all_reasons if details else main_reasons)(result["rejected"])
     split = f"train {result['splits']['train']:,}, validation {result['splits']['validation']:,}"
     kept = f"{result['kept']:,} of {result['rows']:,} rows kept ({share(result['kept'], result['rows'])})"
     return [
         headline(f"{kept}, {result['seconds']} s"),
         *table(rows),
         f"rationales: {counts}",
-        *([f"rejected: {reasons}"] if reasons else []),
+        *rejected_line(result["rejected"], details=details),
         *(bill_lines(result) if "llm" in result else []),
         "",
         f"Written to {', '.join(result['files'])}: {result['student_rows']:,} student rows; {split}",

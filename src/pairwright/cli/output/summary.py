@@ -63,6 +63,13 @@ def main_reasons(rejected: Mapping[str, int], most: int = _MAIN) -> str:
     return ", ".join(f"{reason} {count:,}" for reason, count in ordered[:most])
 
 
+def rejected_line(rejected: Mapping[str, int], *, details: bool) -> list[str]:
+    """Return the line of rejected rows by reason, none if there are none; "..." stands for reasons that are not shown."""
+    shown = all_reasons(rejected) if details else main_reasons(rejected)
+    more = ", ..." if shown != all_reasons(rejected) else ""
+    return [f"rejected: {shown}{more}"] if shown else []
+
+
 def all_reasons(rejected: Mapping[str, int]) -> str:
     """Return all reasons with their counts, the most frequent first."""
     return main_reasons(rejected, len(rejected))
