@@ -20,9 +20,9 @@ from typing import Any
 from torch import nn
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.finetuning.arguments import check_trainer_settings, divide_batch
+from pairwright.training.finetuning.arguments import check_planned_arguments, divide_batch
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import RowCollator, open_dataset, read_lengths
+from pairwright.training.finetuning.dataset import RowCollator, check_inputs, open_dataset, read_lengths
 from pairwright.training.finetuning.networks import choose_trained, layers_to_wrap, sketch_network
 from pairwright.training.finetuning.settings import ConversationMethod, FinetuningRecipe, StepByStepMethod
 from pairwright.training.loading.rationales import RationaleCollator
@@ -90,14 +90,16 @@ activations {memory.activations:.1f}
 ({self.tokens:,} tokens a row, {self.image_tokens:,} of an image)""".splitlines()
 
 
-def make_plan(recipe: FinetuningRecipe, data: str, model: str) -> FinetuningPlan:
+def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str = "") -> FinetuningPlan:
     """Return the plan of a run; reads the config of ``model`` and the texts of ``data``.
 
     Raises:
         PairwrightError: no such config or data; settings that a run would refuse.
     """
-    check_trainer_settings(recipe)
+    check_inputs(recipe, data, validation)
+    sharding_of(recipe)
     sketch = sketch_network(recipe, model_folder(model))
+    check_planned_arguments(recipe, sketch, validated=bool(validation))
     network: Any = choose_trained(sketch, recipe.method)
     sizes, gpus = count_parameters(network), recipe.hardware.gpus
     batch = divide_batch(recipe, gpus)

@@ -24,17 +24,22 @@ from accelerate.utils import gather_object  # type: ignore[import-untyped]
 from transformers import EarlyStoppingCallback, PrinterCallback, TrainingArguments
 
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.errors import UsageError
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rejects import Reject
-from pairwright.datasets.shards.shard_files import locate_shards
-from pairwright.training.finetuning.arguments import training_arguments, wrap_present_layers
+from pairwright.training.finetuning.arguments import explain_refusals, training_arguments, wrap_present_layers
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import EpochOrder, RowCollator, ShardDataset, open_dataset, read_lengths
+from pairwright.training.finetuning.dataset import (
+    EpochOrder,
+    RowCollator,
+    ShardDataset,
+    check_inputs,
+    open_dataset,
+    read_lengths,
+)
 from pairwright.training.finetuning.networks import Network, choose_trained, open_network, stop_tokens
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
-from pairwright.training.loading.rationales import RationaleCollator, check_rows_file
+from pairwright.training.loading.rationales import RationaleCollator
 from pairwright.training.loss_curves import write_curves
 from pairwright.training.metrics_log import write_history
 from pairwright.training.models.registry import model_folder
@@ -57,13 +62,7 @@ def finetune(run: FinetuningRun) -> TrainingReport:
         PairwrightError: out of memory; the message names the settings that help.
     """
     recipe = run.recipe
-    if recipe.early_stop and not run.validation:
-        raise UsageError("`early_stop` requires --validation.")
-    for data in filter(None, (run.data, run.validation)):
-        if data.endswith(".jsonl"):
-            check_rows_file(Path(data))
-        else:
-            locate_shards(data)
+    check_inputs(recipe, run.data, run.validation)
     arguments = training_arguments(recipe, run.out, validated=bool(run.validation), report_to=run.report_to)
     check_run_folder(run)
     with explain_out_of_memory(lambda: _memory_helps(recipe)), ExitStack() as stack:
@@ -109,7 +108,8 @@ def _trainer(run: FinetuningRun, arguments: TrainingArguments, network: Network)
     if isinstance(recipe.method, StepByStepMethod):
         several = recipe.method.objectives == "multi-task"
         kind = partial(StepByStepTrainer, rationale_weight=recipe.method.rationale_weight if several else None)
-    trainer: ShardTrainer = kind(network.model, arguments, **named)
+    with explain_refusals():
+        trainer: ShardTrainer = kind(network.model, arguments, **named)
     trainer.remove_callback(PrinterCallback)
     if recipe.early_stop:
         trainer.add_callback(EarlyStoppingCallback(recipe.early_stop.patience))

@@ -7,10 +7,9 @@ A step is a whole batch (``batches.size``) on any number of GPUs: each process c
 accumulates their gradients. Settings of `transformers.TrainingArguments` without a key of their own are in ``trainer``.
 """
 
-from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, FilePath, model_validator
 
 from pairwright.training.recipes.sections import EarlyStopSettings, OptimizerSettings, RecipeSection, ScheduleSettings
 
@@ -37,7 +36,7 @@ class ConversationMethod(FinetuningMethod):
 
     kind: Literal["conversations"]
     language: str = Field("", description="Language model to join with the vision tower of --model to a LLaVA.")
-    chat_template: Path | None = Field(None, description="Jinja file; null: the model's own.")
+    chat_template: FilePath | None = Field(None, description="Jinja file; null: the model's own.")
     types: tuple[str, ...] = Field((), description="Conversation types; empty: all.")
     image_first: bool = Field(
         default=True, description="Image before the first question; false: before or after, at random."

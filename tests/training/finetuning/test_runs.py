@@ -211,7 +211,7 @@ def test_text_only_and_broken_samples_do_not_stop_a_run(data: str, tmp_path: Pat
         (("trainer.learning_rat=1",), "Did you mean learning_rate?"),
         (("trainer.learning_rate=1",), "trainer.learning_rate has a key of its own"),
         (("method.freeze=[nothing.*]",), "has no parameter nothing.*"),
-        (("method.chat_template=none.jinja",), "none.jinja cannot be read"),
+        (("method.chat_template=none.jinja",), "none.jinja': path does not point to a file"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused(data: str, tmp_path: Path, changes: Any, said: str) -> None:
