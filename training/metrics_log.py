@@ -46,6 +46,10 @@ class LogRow:
         own = {name: getattr(self, name) for name in _LEADING_COLUMNS}
         return own | {f"loss_{name}": value for name, value in self.parts.items()}
 
+    def report(self) -> dict[str, float]:
+        """Return the known values by column name, without the step."""
+        return {name: value for name, value in self.values().items() if value is not None and name != "step"}
+
 
 class CsvLog:
     """CSV log; all rows of a run have the same parts."""
@@ -66,12 +70,18 @@ class CsvLog:
             csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(cells | {"step": row.step})
 
 
+def log_columns(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of a Trainer's log with our column names; empty for summaries of the whole run."""
+    if not {"loss", "eval_loss"} & entry.keys():
+        return {}
+    return {_TRAINER_COLUMNS.get(name, name): value for name, value in entry.items()}
+
+
 def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
-    """Write a Trainer's history with our column names, a row per step; summaries of the whole run are left out."""
+    """Write a Trainer's history, a row per step."""
     rows: dict[int, dict[str, Any]] = {}
     for entry in history:
-        if "loss" in entry or "eval_loss" in entry:
-            named = {_TRAINER_COLUMNS.get(name, name): value for name, value in entry.items()}
+        if named := log_columns(entry):
             rows.setdefault(entry["step"], {}).update(named)
     names = dict.fromkeys([*_FINETUNING_COLUMNS, *(name for row in rows.values() for name in row)])
     text = io.StringIO()

@@ -38,6 +38,10 @@ class Run(Generic[R]):
     # first few samples skipped during training, and with the log rows of a finetuning run
     on_message: Callable[[str], None] = field(default=lambda _: None)
 
+    def settings(self) -> dict[str, Any]:
+        """Return model, data and recipe, as reports show them."""
+        return {"model": self.model, "data": self.data, **self.recipe.model_dump(mode="json")}
+
 
 def check_run_folder(run: Run[Any]) -> None:
     """Check that the run's folder can be used by it.

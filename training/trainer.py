@@ -132,11 +132,11 @@ class _Trainer:
             open_reporters(
                 self.run.report_to if self.accelerator.is_main_process else (),
                 self.run.out,
-                {"model": self.run.model, "data": self.run.data, **self.recipe.model_dump(mode="json")},
+                self.run.settings(),
                 self.progress.step,
-            ) as reporters,
+            ) as self.reports,
         ):
-            writers = [*self._writers(), *reporters]
+            writers = self._writers()
             while not self.progress.ended:
                 self._epoch(writers)
         return self._finish()
@@ -188,6 +188,8 @@ class _Trainer:
                 row = self._row(validation)  # also before a checkpoint: the mean restarts after it
                 for write in writers:
                     write(row)
+                for report in self.reports:
+                    report(row.report(), row.step)
             if saving:
                 self._save()
             if self.progress.ended:

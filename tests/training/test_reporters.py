@@ -9,26 +9,33 @@ from pairwright.datasets.errors import MissingResourceError, UsageError
 
 pytest.importorskip("torch", reason="torch is an extra")
 
-from pairwright.training.metrics_log import LogRow
+from accelerate import PartialState  # type: ignore[import-untyped]
+
 from pairwright.training.reporters import check_reporters, open_reporters
 
 SETTINGS = {"name": "clip", "optimizer": {"lr": 0.1}}
 
 
-def row(step: int) -> LogRow:
-    return LogRow(step, step / 10, 5.0 - step, 1e-3, 1.0, 100.0, 0.0, parts={"image": 0.5})
+@pytest.fixture(autouse=True)
+def processes() -> None:
+    """Start accelerate, as a run does before it reports."""
+    PartialState(cpu=True)
+
+
+def row(step: int) -> dict[str, float]:
+    return {"loss": 5.0 - step, "lr": 1e-3, "loss_image": 0.5}
 
 
 def report(name: str, out: Path, *steps: int, first: int = 0) -> None:
     out.mkdir(exist_ok=True)
     with open_reporters([name], out, SETTINGS, first) as (add,):
         for step in steps:
-            add(row(step))
+            add(row(step), step)
 
 
 def fail(out: Path, step: int) -> None:
     with open_reporters(["mlflow"], out, SETTINGS, step - 1) as (add,):
-        add(row(step))
+        add(row(step), step)
         raise RuntimeError("no memory")
 
 

@@ -6,7 +6,7 @@ The processes are those of `torchrun` or `accelerate launch`; FSDP and DeepSpeed
 
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -22,14 +22,11 @@ from pairwright.training.accelerate_setup import default_workers
 from pairwright.training.finetuning.networks import layers_to_wrap, share_embedding
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 
-_PROJECT = "pairwright"
 _LAYERS = "transformer_layer_cls_to_wrap"
 _REFUSALS = (ValueError, TypeError, KeyError, AttributeError, ImportError, OSError, NotImplementedError)
 
 
-def training_arguments(
-    recipe: FinetuningRecipe, out: Path, *, validated: bool, report_to: Sequence[str] = ()
-) -> TrainingArguments:
+def training_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> TrainingArguments:
     """Join the process group of this process, if any, and return the arguments.
 
     ``validated``: whether there are validation data.
@@ -38,13 +35,12 @@ def training_arguments(
         UsageError: settings that transformers refuses, that contradict each other, or that do not fit the processes.
         MissingResourceError: DeepSpeed is not installed.
     """
-    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(out / "tensorboard"))
     processes = max(1, int(os.environ.get("WORLD_SIZE", "1")))
     named = _named_arguments(recipe, out, processes, validated=validated)
     if named.get("deepspeed") and not _has_deepspeed():
         raise MissingResourceError("trainer.deepspeed requires deepspeed: pip install deepspeed")
     with explain_refusals():
-        arguments = _arguments_class(recipe)(**named, report_to=list(report_to))
+        arguments = _arguments_class(recipe)(**named)
     if arguments.world_size != processes:
         raise UsageError(f"{processes} processes were started, but accelerate joined {arguments.world_size}.")
     arguments._n_gpu = min(arguments.n_gpu, 1)  # noqa: SLF001 - DataParallel would split packed image patches
@@ -72,7 +68,7 @@ def check_planned_arguments(recipe: FinetuningRecipe, model: PreTrainedModel, *,
     if not _has_deepspeed():
         named.pop("deepspeed", None)
     with explain_refusals():
-        arguments = PlannedArguments(**named, report_to=[])
+        arguments = PlannedArguments(**named)
     _check_arguments(arguments, gpus)
     _check_model(arguments, model)
 
@@ -95,7 +91,7 @@ def _has_deepspeed() -> bool:
 def _named_arguments(recipe: FinetuningRecipe, out: Path, processes: int, *, validated: bool) -> dict[str, Any]:
     """Return the recipe's keys and ``trainer`` by names of transformers, for a number of processes."""
     ours = _our_arguments(recipe, out, validated=validated)
-    named = _trainer_settings(recipe, {*ours, "report_to", "gradient_accumulation_steps"})
+    named = _trainer_settings(recipe, {*ours, "gradient_accumulation_steps"})
     if named.get("fsdp") and named.get("deepspeed"):
         raise UsageError("trainer.fsdp and trainer.deepspeed are mutually exclusive. Remove one.")
     if named.get("fsdp") and isinstance(named.setdefault("fsdp_config", {}), dict):
@@ -203,8 +199,7 @@ def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> d
         "prediction_loss_only": True,
         "remove_unused_columns": False,
         "disable_tqdm": True,
-        "project": _PROJECT,
-        "run_name": out.name,
+        "report_to": [],  # `reporters.py`
         "use_cpu": not torch.accelerator.is_available(),
     }
 

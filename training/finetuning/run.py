@@ -45,6 +45,7 @@ from pairwright.training.metrics_log import write_history
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
 from pairwright.training.out_of_memory import explain_out_of_memory
+from pairwright.training.reporters import open_reporters
 from pairwright.training.run_checkpoints import write_skipped
 from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, write_run_description
 from pairwright.training.trainer import TrainingReport
@@ -63,7 +64,7 @@ def finetune(run: FinetuningRun) -> TrainingReport:
     """
     recipe = run.recipe
     check_inputs(recipe, run.data, run.validation)
-    arguments = training_arguments(recipe, run.out, validated=bool(run.validation), report_to=run.report_to)
+    arguments = training_arguments(recipe, run.out, validated=bool(run.validation))
     check_run_folder(run)
     with explain_out_of_memory(lambda: _memory_helps(recipe)), ExitStack() as stack:
         torch.manual_seed(recipe.seed)
@@ -125,9 +126,10 @@ def _all_lengths(dataset: ShardDataset, collator: RowCollator, arguments: Traini
 
 def _train_to_end(run: FinetuningRun, trainer: ShardTrainer) -> None:
     checkpoint = newest_checkpoint(run.out) if run.resume else None
-    with open_step("training", None, "steps") as bar:
-        notes = (run.on_message,) if trainer.args.process_index == 0 else ()
-        trainer.add_callback(RunCallback(run.out, trainer.order, bar.reach, notes))
+    step = int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
+    names = run.report_to if trainer.args.process_index == 0 else ()
+    with open_step("training", None, "steps") as bar, open_reporters(names, run.out, run.settings(), step) as reports:
+        trainer.add_callback(RunCallback(run.out, trainer.order, bar.reach, run.on_message, reports))
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
 
