@@ -26,6 +26,7 @@ from accelerate.tracking import (  # type: ignore[import-untyped]
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.datasets.suggestions import require_known
+from pairwright.training.run_folder import flat_settings
 
 PROJECT = "pairwright"
 
@@ -134,7 +135,7 @@ def _mlflow(run: _Run) -> GeneralTracker:
     )
     tracker.start()
     if not earlier:
-        tracker.store_init_configuration(dict(_flat(run.settings)))
+        tracker.store_init_configuration(dict(flat_settings(run.settings)))
     return tracker
 
 
@@ -149,12 +150,3 @@ _FAIL: dict[str, Callable[[Any], None]] = {
     "mlflow": _fail_mlflow,
     "wandb": lambda tracker: tracker.run.finish(exit_code=1),
 }
-
-
-def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
-    """Yield nested settings with names such as ``optimizer.lr``."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value

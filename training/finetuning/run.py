@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object  # type: ignore[import-untyped]
-from transformers import EarlyStoppingCallback, PrinterCallback, TrainingArguments
+from transformers import EarlyStoppingCallback, PreTrainedModel, PrinterCallback, TrainingArguments
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.progress import open_step
@@ -36,12 +36,13 @@ from pairwright.training.finetuning.dataset import (
     open_dataset,
     read_lengths,
 )
-from pairwright.training.finetuning.networks import Network, choose_trained, open_network, stop_tokens
+from pairwright.training.finetuning.networks import choose_trained, open_network, stop_tokens
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
 from pairwright.training.loading.rationales import RationaleCollator
 from pairwright.training.loss_curves import write_curves
 from pairwright.training.metrics_log import write_history
+from pairwright.training.models.generative import GenerativeModel
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
 from pairwright.training.out_of_memory import explain_out_of_memory
@@ -68,11 +69,11 @@ def finetune(run: FinetuningRun) -> TrainingReport:
     check_run_folder(run)
     with explain_out_of_memory(lambda: _memory_helps(recipe)), ExitStack() as stack:
         torch.manual_seed(recipe.seed)
-        network = open_network(recipe, model_folder(run.model))
-        trained = choose_trained(network.model, recipe.method)
+        model = open_network(recipe, model_folder(run.model))
+        trained = choose_trained(model.network, recipe.method)
         sizes = count_parameters(trained)
-        wrap_present_layers(arguments, network.model)
-        trainer = _trainer(run, arguments, Network(trained, network.processor))
+        wrap_present_layers(arguments, model.network)
+        trainer = _trainer(run, arguments, trained, make_collator(recipe, model))
         trainer.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if arguments.process_index == 0:
             stack.enter_context(lock_run_folder(run.out))
@@ -83,25 +84,26 @@ def finetune(run: FinetuningRun) -> TrainingReport:
         return _finish(run, trainer, sizes)
 
 
-def make_collator(recipe: FinetuningRecipe, network: Network) -> RowCollator:
+def make_collator(recipe: FinetuningRecipe, model: GenerativeModel) -> RowCollator:
     """Return the collator of a recipe."""
     method, tokens = recipe.method, recipe.batches.max_tokens
     if isinstance(method, StepByStepMethod):
-        return RationaleCollator(method.objectives, "train", network.processor, tokens)
-    stops = stop_tokens(network.model, network.processor.tokenizer)
-    return ConversationCollator(network.processor, stops, method.types, tokens, method.image_first, recipe.seed)
+        return RationaleCollator(method.objectives, "train", model.processor, tokens)
+    stops = stop_tokens(model.network, model.processor.tokenizer)
+    return ConversationCollator(model.processor, stops, method.types, tokens, method.image_first, recipe.seed)
 
 
-def _trainer(run: FinetuningRun, arguments: TrainingArguments, network: Network) -> ShardTrainer:
-    """Return the trainer; ``network`` has the trained model, with adapters if any."""
+def _trainer(
+    run: FinetuningRun, arguments: TrainingArguments, trained: PreTrainedModel, collator: RowCollator
+) -> ShardTrainer:
+    """Return the trainer; ``trained`` has adapters if any."""
     recipe = run.recipe
-    collator = make_collator(recipe, network)
     dataset = open_dataset(run.data, collator, run.on_error)
     named: dict[str, Any] = {
         "train_dataset": dataset,
         "eval_dataset": open_dataset(run.validation, collator, run.on_error) if run.validation else None,
         "data_collator": collator,
-        "processing_class": network.processor,
+        "processing_class": collator.processor,
         "order": EpochOrder(dataset.index.counts, recipe.batches.window, recipe.seed),
         "lengths": _all_lengths(dataset, collator, arguments) if recipe.batches.group_by_length else None,
     }
@@ -110,7 +112,7 @@ def _trainer(run: FinetuningRun, arguments: TrainingArguments, network: Network)
         several = recipe.method.objectives == "multi-task"
         kind = partial(StepByStepTrainer, rationale_weight=recipe.method.rationale_weight if several else None)
     with explain_refusals():
-        trainer: ShardTrainer = kind(network.model, arguments, **named)
+        trainer: ShardTrainer = kind(trained, arguments, **named)
     trainer.remove_callback(PrinterCallback)
     if recipe.early_stop:
         trainer.add_callback(EarlyStoppingCallback(recipe.early_stop.patience))
@@ -170,11 +172,11 @@ def _merge_adapter(run: FinetuningRun, adapter: Path, folder: Path) -> None:
     from peft import PeftModel
 
     torch.manual_seed(run.recipe.seed)  # a projection that was new
-    network = open_network(run.recipe, model_folder(run.model))
+    model = open_network(run.recipe, model_folder(run.model))
     temporary = run.out / ".model.tmp"
-    merged = PeftModel.from_pretrained(network.model, str(adapter)).merge_and_unload()
+    merged = PeftModel.from_pretrained(model.network, str(adapter)).merge_and_unload()
     merged.save_pretrained(temporary)
-    network.processor.save_pretrained(temporary)
+    model.processor.save_pretrained(temporary)
     _replace(temporary, folder)
 
 

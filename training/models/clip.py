@@ -20,7 +20,7 @@ from transformers import CLIPModel, PreTrainedTokenizerBase
 from transformers.utils.hub import cached_file
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.loading.image_transforms import CLIP_MEAN, CLIP_STD, Channels
+from pairwright.training.loading.image_transforms import CLIP_MEAN, CLIP_STD, Channels, ImageOptions
 from pairwright.training.models.checkpoints import (
     ADDED_FILE,
     copy_weights,
@@ -36,16 +36,6 @@ from pairwright.training.models.vision_tower import image_size, patch_count, vis
 
 MAX_SCALE = 100.0  # CLIP, section 2.5
 _MAX_LOG_SCALE = torch.tensor(MAX_SCALE).log().item()
-
-
-@dataclass(frozen=True, slots=True)
-class PixelSettings:
-    """Image side in pixels, mean and standard deviation of each channel, and whether images are squashed, not cropped."""
-
-    size: int
-    mean: Channels = CLIP_MEAN
-    std: Channels = CLIP_STD
-    squash: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +59,18 @@ class Clip(nn.Module):
     Attributes:
         network: the model; its parameters are named ``network.*``.
         tokenizer: None for a model made from a config.
-        pixels: image size and normalization.
+        pixels: how images are prepared for evaluation.
     """
 
     kind = "clip"
 
     def __init__(
-        self, network: CLIPModel, tokenizer: PreTrainedTokenizerBase | None = None, pixels: PixelSettings | None = None
+        self, network: CLIPModel, tokenizer: PreTrainedTokenizerBase | None = None, pixels: ImageOptions | None = None
     ) -> None:
         super().__init__()
         self.network = network
         self.tokenizer = tokenizer
-        self.pixels = pixels or PixelSettings(image_size(network.vision_model))
+        self.pixels = pixels or ImageOptions(image_size(network.vision_model))
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
@@ -248,7 +238,7 @@ def _normalize(rows: Tensor) -> Tensor:
     return functional.normalize(rows.float(), dim=-1)
 
 
-def read_pixel_settings(name: str, size: int, *, mean: Channels = CLIP_MEAN, std: Channels = CLIP_STD) -> PixelSettings:
+def read_pixel_settings(name: str, size: int, *, mean: Channels = CLIP_MEAN, std: Channels = CLIP_STD) -> ImageOptions:
     """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``std`` where it has none.
 
     Raises:
@@ -262,10 +252,10 @@ def read_pixel_settings(name: str, size: int, *, mean: Channels = CLIP_MEAN, std
         except (OSError, ValueError) as error:
             raise explain_unreadable(name, error) from error
         found = found or read.get("image_processor", read)
-    return PixelSettings(size, tuple(found.get("image_mean", mean)), tuple(found.get("image_std", std)))
+    return ImageOptions(size, mean=tuple(found.get("image_mean", mean)), std=tuple(found.get("image_std", std)))
 
 
-def _preprocessor(pixels: PixelSettings) -> dict[str, object]:
+def _preprocessor(pixels: ImageOptions) -> dict[str, object]:
     square = {"height": pixels.size, "width": pixels.size}
     cropping = {"size": {"shortest_edge": pixels.size}, "do_center_crop": True, "crop_size": square}
     return {
