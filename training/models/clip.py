@@ -73,14 +73,14 @@ class Clip(nn.Module):
         self.pixels = pixels or ImageOptions(image_size(network.vision_model))
 
     @classmethod
-    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+    def load(cls, name: str) -> Self:
         """Load a checkpoint by folder or name.
 
         Raises:
             MissingResourceError: no such checkpoint.
             InputError: it is damaged or not a CLIP.
         """
-        network = load_pretrained(CLIPModel, name, dtype=dtype)
+        network = load_pretrained(CLIPModel, name)
         assert isinstance(network, CLIPModel)
         return cls(network, read_tokenizer(name), read_pixel_settings(name, image_size(network.vision_model)))
 
@@ -206,9 +206,7 @@ class Clip(nn.Module):
 Extended = TypeVar("Extended", bound=Clip)
 
 
-def load_extended(
-    kind: type[Extended], name: str, build: Callable[[Clip, Mapping[str, Any]], Extended], dtype: torch.dtype
-) -> Extended:
+def load_extended(kind: type[Extended], name: str, build: Callable[[Clip, Mapping[str, Any]], Extended]) -> Extended:
     """Load a folder of a CLIP with added weights, which `Clip.save` wrote.
 
     ``build`` makes the model from the CLIP and the folder's description.
@@ -221,7 +219,7 @@ def load_extended(
     described = read_description(folder)
     if described.get("kind") != kind.kind:
         raise UsageError(f"{name} is not a saved {kind.kind}: create one with {kind.__name__}(Clip.load({name!r}))")
-    model = build(Clip.load(name, dtype=dtype), described)
+    model = build(Clip.load(name), described)
     copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
     return model
 

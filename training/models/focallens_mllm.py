@@ -80,14 +80,14 @@ class FocalLensMllm(nn.Module):
         self.logit_scale = nn.Parameter(target.network.logit_scale.detach().clone())
 
     @classmethod
-    def begin(cls, name: str, target: Clip, *, tiles: bool = False, dtype: torch.dtype = torch.float32) -> Self:
+    def begin(cls, name: str, target: Clip, *, tiles: bool = False) -> Self:
         """Join a LLaVA of transformers, by folder or name, and a target."""
-        llava = cast("Any", load_pretrained(LlavaForConditionalGeneration, name, dtype=dtype))
+        llava = cast("Any", load_pretrained(LlavaForConditionalGeneration, name))
         pixels = replace(read_pixel_settings(name, llava.config.vision_config.image_size), tiles=tiles)
         return cls(llava, target, processor=ImageTextModel.read_processor(name), pixels=pixels)
 
     @classmethod
-    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+    def load(cls, name: str) -> Self:
         """Load a folder that `save` wrote.
 
         Raises:
@@ -98,8 +98,8 @@ class FocalLensMllm(nn.Module):
         described = read_description(folder)
         if described.get("kind") != cls.kind:
             raise UsageError(f"{name} is not a saved {cls.kind}: create one with FocalLensMllm(llava, clip)")
-        target = Clip.load(str(folder / "target"), dtype=dtype)
-        model = cls.begin(str(folder / "llava"), target, tiles=described["tiles"], dtype=dtype)
+        target = Clip.load(str(folder / "target"))
+        model = cls.begin(str(folder / "llava"), target, tiles=described["tiles"])
         model.end = described["end"]
         copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
         return model

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 from transformers import SiglipModel
@@ -42,9 +41,9 @@ class Siglip(Clip):
         super().__init__(network, tokenizer, replace(pixels or ImageOptions(size, mean=_HALF, std=_HALF), squash=True))
 
     @classmethod
-    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+    def load(cls, name: str) -> Self:
         """Load a checkpoint by folder or name."""
-        network: Any = load_pretrained(SiglipModel, name, dtype=dtype)
+        network: Any = load_pretrained(SiglipModel, name)
         size = network.config.vision_config.image_size
         return cls(network, read_tokenizer(name), read_pixel_settings(name, size, mean=_HALF, std=_HALF))
 
