@@ -24,7 +24,7 @@ from accelerate.tracking import (  # type: ignore[import-untyped]
 )
 
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.errors import MissingResourceError
+from pairwright.datasets.errors import MissingResourceError, PluginError
 from pairwright.datasets.suggestions import require_known
 from pairwright.training.run_folder import flat_settings
 
@@ -66,19 +66,22 @@ def open_reporters(names: Sequence[str], out: Path, settings: Mapping[str, Any],
     Raises:
         UsageError: for an unknown name.
         MissingResourceError: if a package is missing.
+        PluginError: if a reporter fails, also later.
     """
     check_reporters(names)
     run = _Run(out.absolute(), _run_id(out, resumed=step > 0) if names else "", settings, step)
     with ExitStack() as stack:
-        yield [stack.enter_context(_tracking(REPORTERS[name], run)) for name in dict.fromkeys(names)]
+        yield [stack.enter_context(_tracking(name, run)) for name in dict.fromkeys(names)]
 
 
 @contextmanager
-def _tracking(start: Callable[[_Run], GeneralTracker], run: _Run) -> Iterator[Report]:
-    tracker = start(run)
+def _tracking(name: str, run: _Run) -> Iterator[Report]:
+    with _explain_errors(name):
+        tracker = REPORTERS[name](run)
 
     def report(values: Mapping[str, float], step: int) -> None:
-        tracker.log(dict(values), step=step)
+        with _explain_errors(name):
+            tracker.log(dict(values), step=step)
 
     try:
         yield report
@@ -86,6 +89,17 @@ def _tracking(start: Callable[[_Run], GeneralTracker], run: _Run) -> Iterator[Re
         _FAIL.get(tracker.name, type(tracker).finish)(tracker)
         raise
     tracker.finish()
+
+
+@contextmanager
+def _explain_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # each package has its own, such as that of a missing login
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise PluginError(
+            f"--report-to {name}: {first} Then continue with --resume, or without this report."
+        ) from error
 
 
 def _run_id(out: Path, *, resumed: bool) -> str:

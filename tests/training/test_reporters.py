@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pairwright.datasets.errors import MissingResourceError, UsageError
+from pairwright.datasets.errors import MissingResourceError, PluginError, UsageError
 
 pytest.importorskip("torch", reason="torch is an extra")
 
@@ -63,6 +63,16 @@ def test_tensorboard_has_the_values_and_a_resumed_run_replaces_later_steps(tmp_p
     events.Reload()
     assert [(each.step, each.value) for each in events.Scalars("loss")] == [(1, 4.0), (2, 3.0)]
     assert "loss_image" in events.Tags()["scalars"]
+
+
+def test_a_reporter_that_cannot_start_ends_the_run_with_its_own_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb")
+    for name, value in {"WANDB_MODE": "online", "WANDB_API_KEY": "no", "WANDB_SILENT": "true"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(PluginError, match=r"--report-to wandb: .*key.* Then continue with --resume"):
+        report("wandb", tmp_path / "run", 1)
 
 
 @pytest.mark.slow
