@@ -32,7 +32,7 @@ from pairwright.training.models.checkpoints import (
     save_added_weights,
     start_saving,
 )
-from pairwright.training.models.vision_tower import image_size, patch_count, vision_states
+from pairwright.training.models.vision_tower import vision_states
 
 MAX_SCALE = 100.0  # CLIP, section 2.5
 _MAX_LOG_SCALE = torch.tensor(MAX_SCALE).log().item()
@@ -70,7 +70,7 @@ class Clip(nn.Module):
         super().__init__()
         self.network = network
         self.tokenizer = tokenizer
-        self.pixels = pixels or ImageOptions(image_size(network.vision_model))
+        self.pixels = pixels or ImageOptions(network.config.vision_config.image_size)
 
     @classmethod
     def load(cls, name: str) -> Self:
@@ -82,7 +82,7 @@ class Clip(nn.Module):
         """
         network = load_pretrained(CLIPModel, name)
         assert isinstance(network, CLIPModel)
-        return cls(network, read_tokenizer(name), read_pixel_settings(name, image_size(network.vision_model)))
+        return cls(network, read_tokenizer(name), read_pixel_settings(name, network.config.vision_config.image_size))
 
     @property
     def dim(self) -> int:
@@ -185,7 +185,7 @@ class Clip(nn.Module):
         return _normalize(self.network.visual_projection(self.network.vision_model.post_layernorm(states[:, 0])))
 
     def _patches(self, states: Tensor) -> Tensor:
-        last = 1 + patch_count(self.network.vision_model)
+        last = 1 + self.network.vision_model.embeddings.num_patches
         normal = self.network.vision_model.post_layernorm(states[:, 1:last])
         found: Tensor = self.network.visual_projection(normal).float()
         return found
