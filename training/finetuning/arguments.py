@@ -23,6 +23,12 @@ from pairwright.training.finetuning.networks import layers_to_wrap, share_embedd
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 
 _LAYERS = "transformer_layer_cls_to_wrap"
+# Of what is ours here: order of samples, reports, resuming, evaluation by loss.
+_WITHOUT_EFFECT = (
+    *("do_train", "do_eval", "do_predict", "resume_from_checkpoint", "train_sampling_strategy", "length_column_name"),
+    *("run_name", "project", "trackio_space_id", "trackio_bucket_id", "trackio_static_space_id", "local_rank"),
+    *("predict_with_generate", "generation_max_length", "generation_num_beams", "generation_config", "sortish_sampler"),
+)
 _REFUSALS = (ValueError, TypeError, KeyError, AttributeError, ImportError, OSError, NotImplementedError)
 
 
@@ -90,23 +96,25 @@ def _has_deepspeed() -> bool:
 
 def _named_arguments(recipe: FinetuningRecipe, out: Path, processes: int, *, validated: bool) -> dict[str, Any]:
     """Return the recipe's keys and ``trainer`` by names of transformers, for a number of processes."""
-    ours = _our_arguments(recipe, out, validated=validated)
-    named = _trainer_settings(recipe, {*ours, "gradient_accumulation_steps"})
+    workers = default_workers(processes) if recipe.batches.workers is None else recipe.batches.workers
+    batches = {**divide_batch(recipe, processes), "dataloader_num_workers": workers}
+    ours = {**_our_arguments(recipe, out, validated=validated), **batches}
+    named = _trainer_settings(recipe, {*ours, "gradient_checkpointing"})
     if named.get("fsdp") and named.get("deepspeed"):
         raise UsageError("trainer.fsdp and trainer.deepspeed are mutually exclusive. Remove one.")
     if named.get("fsdp") and isinstance(named.setdefault("fsdp_config", {}), dict):
         # FSDP's own checkpointing: the model's gathers each layer's weights once more in the backward pass.
         again = ours.pop("activation_checkpointing")
         named["fsdp_config"] = {"activation_checkpointing": again, **named["fsdp_config"]}
-    workers = default_workers(processes) if recipe.batches.workers is None else recipe.batches.workers
-    return {**ours, **divide_batch(recipe, processes), "dataloader_num_workers": workers, **named}
+    return {**ours, **named}
 
 
 def _trainer_settings(recipe: FinetuningRecipe, ours: set[str]) -> dict[str, Any]:
     """Return the settings in ``trainer`` with the types that transformers declares (YAML reads 1e-5 as a string).
 
     Raises:
-        UsageError: a name that transformers does not know or that has a key of its own in the recipe; a wrong type.
+        UsageError: a name that transformers does not know, that has a key of its own in the recipe or no effect; a
+            wrong type.
     """
     types = get_type_hints(_arguments_class(recipe)) | {"fsdp": bool | str | list[str]}  # declared without bool
     found = {}
@@ -116,6 +124,8 @@ def _trainer_settings(recipe: FinetuningRecipe, ours: set[str]) -> dict[str, Any
             raise UsageError(f"trainer.{name}: no such setting of transformers. {hint}")
         if name in ours:
             raise UsageError(f"trainer.{name} has a key of its own in the recipe: remove it from `trainer`.")
+        if name in _WITHOUT_EFFECT:
+            raise UsageError(f"trainer.{name} has no effect here: remove it from `trainer`.")
         try:
             found[name] = TypeAdapter(types[name]).validate_python(value)
         except ValidationError as error:

@@ -137,6 +137,10 @@ def test_a_plan_refuses_what_a_run_refuses(data: str, llava: str, changes: list[
     [
         (["trainer.fspd=true"], "trainer.fspd: no such setting of transformers. Did you mean fsdp?"),
         (["trainer.learning_rate=1"], "trainer.learning_rate has a key of its own"),
+        (["trainer.per_device_train_batch_size=4"], "has a key of its own"),
+        (["trainer.dataloader_num_workers=4"], "has a key of its own"),
+        (["trainer.gradient_checkpointing=true"], "has a key of its own"),
+        (["trainer.resume_from_checkpoint=run"], "trainer.resume_from_checkpoint has no effect here"),
         (["trainer.fsdp=wrong"], "Unknown `fsdp` option: wrong"),
         (["trainer.fsdp=[1]"], "trainer.fsdp is [1]: input should be a valid"),
         (["trainer.fsdp=true"], "shards the model over several processes"),
