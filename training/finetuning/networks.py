@@ -82,10 +82,8 @@ def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -
     model.lm_head = speaker.get_output_embeddings()
     model.model.multi_modal_projector = type(model.model.multi_modal_projector)(config).to(dtype)
     model.generation_config = speaker.generation_config
-    try:
+    with explain_unreadable(vision):
         images = AutoImageProcessor.from_pretrained(vision)
-    except (OSError, ValueError, KeyError) as error:
-        raise explain_unreadable(vision, error) from error
     processor = LlavaProcessor(
         images,
         tokenizer,

@@ -111,7 +111,8 @@ class ShardLoader(Generic[B]):
         Raises:
             InputError: no such shards, or no usable sample in them.
             StorageError: a shard is damaged, or its store fails.
-            UsageError: no tokenizer, or conflicting options.
+            MissingResourceError: no tokenizer.
+            UsageError: conflicting options.
         """
         load_tokenizer(texts.tokenizer)
         self.options, self._images = options, images

@@ -244,11 +244,9 @@ def read_pixel_settings(name: str, size: int, *, mean: Channels = CLIP_MEAN, std
     """
     found: dict[str, Any] = {}
     for file in ("preprocessor_config.json", "processor_config.json"):  # the second contains the first
-        try:
+        with explain_unreadable(name):
             path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
             read = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
-        except (OSError, ValueError) as error:
-            raise explain_unreadable(name, error) from error
         found = found or read.get("image_processor", read)
     return ImageOptions(size, mean=tuple(found.get("image_mean", mean)), std=tuple(found.get("image_std", std)))
 
