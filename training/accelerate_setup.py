@@ -85,9 +85,10 @@ def default_workers(processes: int) -> int:
 
 
 def _join_process_group(started: int) -> bool:
-    """Join the launched processes and return whether they train on the CPU."""
+    """Join the launched processes and return whether accelerate must be told to use the CPU: it joins no others there."""
+    launched = not torch.accelerator.is_available() and _first_number(_RANKS, -1) >= 0
+    cpu = launched or os.environ.get("ACCELERATE_USE_CPU", "").lower() in _TRUE
     try:
-        cpu = _on_cpu(started)
         PartialState(cpu)
     except ValueError as error:
         PartialState._reset_state()  # noqa: SLF001 - it is half initialized
@@ -96,17 +97,6 @@ def _join_process_group(started: int) -> bool:
             f"--nproc-per-node {started} -m pairwright train ...`, or unset WORLD_SIZE and RANK for one process."
         ) from None
     return cpu
-
-
-def _on_cpu(started: int) -> bool:
-    """Return whether to train on the CPU: on request, or because accelerate needs `cpu=True` to join CPU processes."""
-    if os.environ.get("ACCELERATE_USE_CPU", "").lower() in _TRUE:
-        return True
-    state = PartialState()
-    if state.num_processes == started or state.device.type != "cpu" or _first_number(_RANKS, -1) < 0:
-        return False
-    PartialState._reset_state()  # noqa: SLF001 - makes it read the environment again
-    return True
 
 
 def _refuse_config(settings: Mapping[str, str], precision: str) -> None:
