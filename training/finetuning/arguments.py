@@ -8,6 +8,7 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -85,8 +86,8 @@ def explain_refusals() -> Iterator[None]:
     try:
         yield
     except _REFUSALS as error:
-        first = next(iter(str(error).strip().splitlines()), "")
-        what = f"{type(error).__name__} {first}" if isinstance(error, KeyError | AttributeError) else first
+        what = " ".join(str(error).split())
+        what = f"{type(error).__name__} {what}" if isinstance(error, KeyError | AttributeError) else what
         raise UsageError(f"transformers refuses these settings: {what}") from error
 
 
@@ -232,6 +233,8 @@ def wrap_present_layers(arguments: TrainingArguments, model: PreTrainedModel) ->
 def _check_model(arguments: TrainingArguments, model: PreTrainedModel) -> None:
     with explain_refusals():
         Trainer.get_optimizer_cls_and_kwargs(arguments, model)
+        if arguments.deepspeed:  # a copy: the run's is completed when its steps are known
+            deepcopy(arguments.hf_deepspeed_config).trainer_config_finalize(arguments, model, 1)
     named = (arguments.fsdp_config or {}).get(_LAYERS, ()) if arguments.fsdp else ()
     present = dict.fromkeys(type(module).__name__ for module in model.modules())
     require_known(f"trainer.fsdp_config.{_LAYERS}: the model has no layer", named, present)

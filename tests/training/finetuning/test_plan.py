@@ -209,6 +209,14 @@ def test_a_run_with_deepspeed_says_that_it_is_not_installed(
         training_arguments(settings, tmp_path, validated=False)
 
 
+def test_a_deepspeed_config_that_contradicts_the_recipe_is_refused(data: str, tmp_path: Path) -> None:
+    pytest.importorskip("deepspeed")
+    config = {"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": 3}
+    changes = [f"trainer.deepspeed={json.dumps(config)}", "batches.size=8", "hardware.gpus=4"]
+    with pytest.raises(UsageError, match="train_micro_batch_size_per_gpu=3 vs hf per_device_train_batch_size=2"):
+        plan("vlm-instruct", data, tiny_vlms.llava(tmp_path / "model"), *changes)
+
+
 def test_the_command_refuses_a_wrong_setting_before_a_run(data: str, tmp_path: Path) -> None:
     asked = ("train", "vlm-instruct", "--data", data, "--model", tiny_vlms.llava(tmp_path / "model"), "--dry-run")
     wrong = ("--out", str(tmp_path / "out"), "--set", "trainer.fsdp=wrong")
