@@ -41,14 +41,11 @@ class LogRow:
     validation: float | None = None  # mean loss on validation data, in rows that have one
     parts: dict[str, float] = field(default_factory=dict)  # unweighted parts of the loss by name; means
 
-    def values(self) -> dict[str, float | None]:
-        """Return the values by column name, parts last."""
-        own = {name: getattr(self, name) for name in _LEADING_COLUMNS}
-        return own | {f"loss_{name}": value for name, value in self.parts.items()}
-
-    def report(self) -> dict[str, float]:
-        """Return the known values by column name, without the step."""
-        return {name: value for name, value in self.values().items() if value is not None and name != "step"}
+    def values(self) -> dict[str, float]:
+        """Return the known values by column name, parts last, without the step."""
+        own = {name: getattr(self, name) for name in _LEADING_COLUMNS if name != "step"}
+        parts = {f"loss_{name}": value for name, value in self.parts.items()}
+        return {name: value for name, value in (own | parts).items() if value is not None}
 
 
 class CsvLog:
@@ -66,8 +63,8 @@ class CsvLog:
     def add(self, row: LogRow) -> None:
         """Append a row and close the file."""
         with self._path.open("a", newline="", encoding="utf-8") as file:
-            cells = {name: "" if value is None else f"{value:.6g}" for name, value in row.values().items()}
-            csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(cells | {"step": row.step})
+            cells = {"step": str(row.step), **{name: f"{value:.6g}" for name, value in row.values().items()}}
+            csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(cells)
 
 
 def log_columns(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -189,7 +189,7 @@ class _Trainer:
                 for write in writers:
                     write(row)
                 for report in self.reports:
-                    report(row.report(), row.step)
+                    report(row.values(), row.step)
             if saving:
                 self._save()
             if self.progress.ended:
