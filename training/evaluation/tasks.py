@@ -129,8 +129,9 @@ def _class_list(path: Path) -> list[Query]:
 
 def _conditions(request: EvaluationRequest) -> TaskFunction:
     found = read_labelled_images(request.data, request.labels, request.images)
-    given = select_conditions(found, request.by, request.asked)
-    return _embedding_task(request, found.images, partial(conditional_precision, given=given))
+    conditions = select_conditions(found, request.by, request.asked)
+    measure = partial(conditional_precision, images=found.images, conditions=conditions)
+    return _embedding_task(request, found.images, measure)
 
 
 def _rationales(request: EvaluationRequest) -> TaskFunction:
