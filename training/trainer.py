@@ -12,7 +12,7 @@ models.
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -77,6 +77,12 @@ class TrainingReport:
     cut: int  # texts truncated to the model's limit, over all epochs
     seconds: float  # training time
     main: bool = True  # whether this is the process that writes
+
+    def write(self, out: Path, skipped: Mapping[str, str]) -> None:
+        """Write ``report.json``, the loss curves of ``log.csv``, and the skipped samples with their reasons."""
+        write_text(out / "report.json", json.dumps(asdict(self), indent=2) + "\n")
+        write_curves(out)
+        write_skipped(out, skipped)
 
 
 def train(run: TrainingRun) -> TrainingReport:
@@ -288,9 +294,7 @@ class _Trainer:
         )
         if main:
             self._save_models(folder)
-            write_text(self.run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
-            write_curves(self.run.out)
-            write_skipped(self.run.out, self.progress.skipped)
+            report.write(self.run.out, self.progress.skipped)
         self.accelerator.wait_for_everyone()
         return report
 

@@ -135,8 +135,8 @@ def _conditions(request: EvaluationRequest) -> TaskFunction:
 
 
 def _rationales(request: EvaluationRequest) -> TaskFunction:
-    given = read_student_tasks(request.data, split=request.split, single=request.single)
-    return partial(rationale_accuracy, given=given, batch=request.batch)
+    rows, left_out = read_student_tasks(request.data, split=request.split, single=request.single)
+    return partial(rationale_accuracy, rows=rows, left_out=left_out, batch=request.batch)
 
 
 def _embedding_task(

@@ -10,11 +10,9 @@
 A checkpoint has weights, optimizer, schedule, random state and position, so a resumed run ends as an uninterrupted one.
 """
 
-import json
 import shutil
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ import torch
 from accelerate.utils import gather_object  # type: ignore[import-untyped]
 from transformers import EarlyStoppingCallback, PreTrainedModel, PrinterCallback, TrainingArguments
 
-from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rejects import Reject
 from pairwright.training.finetuning.arguments import explain_refusals, training_arguments, wrap_present_layers
@@ -40,14 +37,12 @@ from pairwright.training.finetuning.networks import choose_trained, open_network
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
 from pairwright.training.loading.rationales import RationaleCollator
-from pairwright.training.loss_curves import write_curves
 from pairwright.training.metrics_log import write_history
 from pairwright.training.models.generative import GenerativeModel
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.reporters import open_reporters
-from pairwright.training.run_checkpoints import write_skipped
 from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, write_run_description
 from pairwright.training.trainer import TrainingReport
 
@@ -155,9 +150,7 @@ def _finish(run: FinetuningRun, trainer: ShardTrainer, sizes: ParameterCounts) -
         else:
             _replace(temporary, folder)
         write_history(run.out / "log.csv", trainer.state.log_history)
-        write_text(run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
-        write_curves(run.out)
-        write_skipped(run.out, {name: f"{one.reason}: {one.detail}" for name, one in skipped})
+        report.write(run.out, {name: f"{one.reason}: {one.detail}" for name, one in skipped})
     trainer.accelerator.wait_for_everyone()
     return report
 
