@@ -98,7 +98,7 @@ def _explain_errors(name: str) -> Iterator[None]:
     except Exception as error:  # each package has its own, such as that of a missing login
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise PluginError(
-            f"--report-to {name}: {first} Then continue with --resume, or without this report."
+            f"--report-to {name}: {first.rstrip('.')}. Fix it and continue with --resume, or without this report."
         ) from error
 
 

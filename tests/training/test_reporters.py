@@ -71,7 +71,7 @@ def test_a_reporter_that_cannot_start_ends_the_run_with_its_own_reason(
     pytest.importorskip("wandb")
     for name, value in {"WANDB_MODE": "offline", "WANDB_PROJECT": "red/blue?", "WANDB_SILENT": "true"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(PluginError, match=r"--report-to wandb: .*Then continue with --resume"):
+    with pytest.raises(PluginError, match=r"--report-to wandb: .*Fix it and continue with --resume"):
         report("wandb", tmp_path / "run", 1)
 
 
