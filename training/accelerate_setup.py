@@ -5,12 +5,15 @@ also passes its config. Unsupported launch settings raise `UsageError`. Processe
 """
 
 import os
-from collections.abc import Mapping
 
 import torch
 from accelerate import Accelerator, PartialState  # type: ignore[import-untyped]
 from accelerate.state import AcceleratorState  # type: ignore[import-untyped]
-from accelerate.utils import DistributedDataParallelKwargs  # type: ignore[import-untyped]
+from accelerate.utils import (  # type: ignore[import-untyped]
+    DistributedDataParallelKwargs,
+    get_int_from_env,
+    parse_flag_from_env,
+)
 
 from pairwright.datasets.errors import UsageError
 
@@ -24,7 +27,6 @@ _SHARDED = {
     "ACCELERATE_USE_MEGATRON_LM": "Megatron-LM",
     "ACCELERATE_USE_PARALLELISM_CONFIG": "a parallelism config",
 }
-_TRUE = {"1", "true", "yes", "y", "on", "t"}
 
 
 def start_processes(precision: str) -> Accelerator:
@@ -38,8 +40,8 @@ def start_processes(precision: str) -> Accelerator:
         UsageError: accelerate's config asks for an unsupported feature (sharded models, gradient accumulation, another
             precision); accelerate joined fewer processes than were launched; the device lacks the precision.
     """
-    _refuse_config(os.environ, precision)
-    started = _first_number(_SIZES, 1)
+    _refuse_config(precision)
+    started = get_int_from_env(_SIZES, 1)
     cpu = _join_process_group(started)
     AcceleratorState._reset_state()  # noqa: SLF001 - a second run would keep the first one's precision
     try:
@@ -80,14 +82,15 @@ def default_workers(processes: int) -> int:
         processes: training processes on all machines.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    here = min(_first_number(_LOCAL_SIZES, processes), processes)
+    here: int = min(get_int_from_env(_LOCAL_SIZES, processes), processes)
     return max(1, min(_MAX_WORKERS, cores // here))
 
 
 def _join_process_group(started: int) -> bool:
-    """Join the launched processes and return whether they train on the CPU."""
+    """Join the launched processes and return whether accelerate must be told to use the CPU: it joins no others there."""
+    launched = not torch.accelerator.is_available() and get_int_from_env(_RANKS, -1) >= 0
+    cpu: bool = launched or parse_flag_from_env("ACCELERATE_USE_CPU")
     try:
-        cpu = _on_cpu(started)
         PartialState(cpu)
     except ValueError as error:
         PartialState._reset_state()  # noqa: SLF001 - it is half initialized
@@ -98,40 +101,23 @@ def _join_process_group(started: int) -> bool:
     return cpu
 
 
-def _on_cpu(started: int) -> bool:
-    """Return whether to train on the CPU: on request, or because accelerate needs `cpu=True` to join CPU processes."""
-    if os.environ.get("ACCELERATE_USE_CPU", "").lower() in _TRUE:
-        return True
-    state = PartialState()
-    if state.num_processes == started or state.device.type != "cpu" or _first_number(_RANKS, -1) < 0:
-        return False
-    PartialState._reset_state()  # noqa: SLF001 - makes it read the environment again
-    return True
-
-
-def _refuse_config(settings: Mapping[str, str], precision: str) -> None:
+def _refuse_config(precision: str) -> None:
     for name, what in _SHARDED.items():
-        if settings.get(name, "").lower() in _TRUE:
+        if parse_flag_from_env(name):
             raise UsageError(
                 f"accelerate's config asks for {what} ({name}), which is not supported: each process holds the whole model. "
                 "Launch with `accelerate launch --multi_gpu --num_processes N -m pairwright train ...`, or choose another "
                 "--config_file."
             )
-    if (steps := settings.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1")) not in {"1", ""}:
+    if (steps := os.environ.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1")) not in {"1", ""}:
         raise UsageError(
             f"accelerate's config asks for gradient_accumulation_steps {steps}, which is not supported: a contrastive "
             "loss compares all rows of a batch. Set it to 1; batches.chunk divides a large batches.size into passes that "
             "fit in memory, with the same gradients."
         )
-    asked = settings.get("ACCELERATE_MIXED_PRECISION", "no")
+    asked = os.environ.get("ACCELERATE_MIXED_PRECISION", "no")
     if precision != "auto" and asked not in {"no", "", precision}:
         raise UsageError(
             f"accelerate's config asks for mixed precision {asked}, the recipe sets {precision}. Pass --set "
             f"precision={asked}, or launch with --mixed_precision no."
         )
-
-
-def _first_number(names: tuple[str, ...], default: int) -> int:
-    """Return the value of the first of these environment variables that is a non-negative integer."""
-    found = (os.environ.get(name, "") for name in names)
-    return next((int(value) for value in found if value.isdecimal()), default)

@@ -41,10 +41,11 @@ class LogRow:
     validation: float | None = None  # mean loss on validation data, in rows that have one
     parts: dict[str, float] = field(default_factory=dict)  # unweighted parts of the loss by name; means
 
-    def values(self) -> dict[str, float | None]:
-        """Return the values by column name, parts last."""
-        own = {name: getattr(self, name) for name in _LEADING_COLUMNS}
-        return own | {f"loss_{name}": value for name, value in self.parts.items()}
+    def values(self) -> dict[str, float]:
+        """Return the known values by column name, parts last, without the step."""
+        own = {name: getattr(self, name) for name in _LEADING_COLUMNS if name != "step"}
+        parts = {f"loss_{name}": value for name, value in self.parts.items()}
+        return {name: value for name, value in (own | parts).items() if value is not None}
 
 
 class CsvLog:
@@ -62,16 +63,22 @@ class CsvLog:
     def add(self, row: LogRow) -> None:
         """Append a row and close the file."""
         with self._path.open("a", newline="", encoding="utf-8") as file:
-            cells = {name: "" if value is None else f"{value:.6g}" for name, value in row.values().items()}
-            csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(cells | {"step": row.step})
+            cells = {"step": str(row.step), **{name: f"{value:.6g}" for name, value in row.values().items()}}
+            csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(cells)
+
+
+def log_columns(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of a Trainer's log with our column names; empty for summaries of the whole run."""
+    if not {"loss", "eval_loss"} & entry.keys():
+        return {}
+    return {_TRAINER_COLUMNS.get(name, name): value for name, value in entry.items()}
 
 
 def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
-    """Write a Trainer's history with our column names, a row per step; summaries of the whole run are left out."""
+    """Write a Trainer's history, a row per step."""
     rows: dict[int, dict[str, Any]] = {}
     for entry in history:
-        if "loss" in entry or "eval_loss" in entry:
-            named = {_TRAINER_COLUMNS.get(name, name): value for name, value in entry.items()}
+        if named := log_columns(entry):
             rows.setdefault(entry["step"], {}).update(named)
     names = dict.fromkeys([*_FINETUNING_COLUMNS, *(name for row in rows.values() for name in row)])
     text = io.StringIO()

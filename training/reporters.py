@@ -1,4 +1,4 @@
-"""Reporters: rows of the training log for TensorBoard, Weights & Biases, MLflow and Trackio.
+"""Reporters: rows of the training log for TensorBoard, Weights & Biases, MLflow and Trackio, by accelerate's trackers.
 
 Each writes below the run folder, or where its own variables say (``WANDB_MODE=offline``, ``MLFLOW_TRACKING_URI``,
 ``TRACKIO_DIR``): without them MLflow writes to ``OUT/mlflow.db``, Trackio to its cache. A resumed run continues its earlier
@@ -8,7 +8,6 @@ ignores.
 
 import importlib.util
 import os
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,16 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accelerate.tracking import (  # type: ignore[import-untyped]
+    GeneralTracker,
+    MLflowTracker,
+    TensorBoardTracker,
+    TrackioTracker,
+    WandBTracker,
+)
+
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.errors import MissingResourceError
+from pairwright.datasets.errors import MissingResourceError, PluginError
 from pairwright.datasets.suggestions import require_known
-from pairwright.training.metrics_log import LogRow
+from pairwright.training.run_folder import flat_settings
 
 PROJECT = "pairwright"
-_PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow", "trackio": "trackio"}
-REPORTERS = tuple(_PACKAGES)
 
-_Write = Callable[[dict[str, float], int], None]
+Report = Callable[[Mapping[str, float], int], None]
+"""Takes values by name, and their step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +52,54 @@ def check_reporters(names: Sequence[str]) -> None:
         MissingResourceError: if a package is missing.
     """
     require_known("no such reporter:", names, REPORTERS)
-    missing = [_PACKAGES[name] for name in names if importlib.util.find_spec(_PACKAGES[name]) is None]
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingResourceError(f"--report-to requires {', '.join(missing)}: pip install {' '.join(missing)}")
 
 
 @contextmanager
-def open_reporters(
-    names: Sequence[str], out: Path, settings: Mapping[str, Any], step: int
-) -> Iterator[list[Callable[[LogRow], None]]]:
-    """Provide functions that take log rows, one for each reporter; a run that fails is reported as failed.
+def open_reporters(names: Sequence[str], out: Path, settings: Mapping[str, Any], step: int) -> Iterator[list[Report]]:
+    """Provide functions that take values of a step, one for each reporter; a run that fails is reported as failed.
 
     ``settings`` are shown with the run; ``step``: steps done, of a resumed run.
 
     Raises:
         UsageError: for an unknown name.
         MissingResourceError: if a package is missing.
+        PluginError: if a reporter fails, also later.
     """
     check_reporters(names)
     run = _Run(out.absolute(), _run_id(out, resumed=step > 0) if names else "", settings, step)
     with ExitStack() as stack:
-        writes = [stack.enter_context(_OPEN[name](run)) for name in names]
-        yield [_row_writer(write) for write in writes]
+        yield [stack.enter_context(_tracking(name, run)) for name in dict.fromkeys(names)]
 
 
-def _row_writer(write: _Write) -> Callable[[LogRow], None]:
-    def add(row: LogRow) -> None:
-        write({name: value for name, value in row.values().items() if value is not None and name != "step"}, row.step)
+@contextmanager
+def _tracking(name: str, run: _Run) -> Iterator[Report]:
+    with _explain_errors(name):
+        tracker = REPORTERS[name](run)
 
-    return add
+    def report(values: Mapping[str, float], step: int) -> None:
+        with _explain_errors(name):
+            tracker.log(dict(values), step=step)
+
+    try:
+        yield report
+    except BaseException:
+        _FAIL.get(tracker.name, type(tracker).finish)(tracker)
+        raise
+    tracker.finish()
+
+
+@contextmanager
+def _explain_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # each package has its own, such as that of a missing login
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise PluginError(
+            f"--report-to {name}: {first.rstrip('.')}. Fix it and continue with --resume, or without this report."
+        ) from error
 
 
 def _run_id(out: Path, *, resumed: bool) -> str:
@@ -86,96 +111,56 @@ def _run_id(out: Path, *, resumed: bool) -> str:
     return made
 
 
-@contextmanager
-def _tensorboard(run: _Run) -> Iterator[_Write]:
-    from torch.utils.tensorboard import SummaryWriter
-
-    make: Any = SummaryWriter  # untyped
-    writer = make(str(run.out / "tensorboard"), purge_step=run.step + 1)
-
-    def write(values: dict[str, float], step: int) -> None:
-        for name, value in values.items():
-            writer.add_scalar(name, value, step)
-        writer.flush()
-
-    try:
-        yield write
-    finally:
-        writer.close()
+def _tensorboard(run: _Run) -> GeneralTracker:
+    tracker = TensorBoardTracker("tensorboard", str(run.out), purge_step=run.step + 1)
+    tracker.start()
+    return tracker
 
 
-@contextmanager
-def _wandb(run: _Run) -> Iterator[_Write]:
-    import wandb
-
-    opened = wandb.init(
-        project=os.environ.get("WANDB_PROJECT", PROJECT),
-        name=run.out.name,
-        id=run.id,
-        resume="allow",
-        dir=str(run.out),
-        config=dict(run.settings),
-    )
-    with opened:  # a run that an exception leaves has failed
-        yield lambda values, step: opened.log(values, step=step)
+def _wandb(run: _Run) -> GeneralTracker:
+    project, settings = os.environ.get("WANDB_PROJECT", PROJECT), dict(run.settings)
+    named = {"name": run.out.name, "id": run.id, "resume": "allow", "dir": str(run.out)}
+    tracker = WandBTracker(project, config=settings, **named)
+    tracker.start()
+    return tracker
 
 
-@contextmanager
-def _mlflow(run: _Run) -> Iterator[_Write]:
-    from mlflow.entities import Metric, Param
-    from mlflow.tracking import MlflowClient
+def _trackio(run: _Run) -> GeneralTracker:
+    project, name = os.environ.get("TRACKIO_PROJECT", PROJECT), f"{run.out.name}-{run.id}"
+    tracker = TrackioTracker(project, name=name, config=dict(run.settings), resume="allow", embed=False)
+    tracker.start()
+    return tracker
+
+
+def _mlflow(run: _Run) -> GeneralTracker:
+    import mlflow
 
     address = os.environ.get("MLFLOW_TRACKING_URI")
-    client = MlflowClient(address or f"sqlite:///{run.out}/mlflow.db")
-    name = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
-    found = client.get_experiment_by_name(name)
-    files = None if address else str(run.out / "mlflow")
-    experiment = found.experiment_id if found else client.create_experiment(name, artifact_location=files)
-    earlier = client.search_runs([experiment], f"tags.pairwright_run = '{run.id}'")
-    if earlier:
-        number = earlier[0].info.run_id
-        client.set_terminated(number, "RUNNING")
-    else:
-        made = client.create_run(experiment, tags={"pairwright_run": run.id}, run_name=run.out.name)
-        number = made.info.run_id
-        client.log_batch(number, params=[Param(key, str(value)[:500]) for key, value in _flat(run.settings)])
-
-    def write(values: dict[str, float], step: int) -> None:
-        now = int(time.time() * 1000)
-        client.log_batch(number, metrics=[Metric(key, value, now, step) for key, value in values.items()])
-
-    try:
-        yield write
-    except BaseException:
-        client.set_terminated(number, "FAILED")
-        raise
-    client.set_terminated(number, "FINISHED")
-
-
-@contextmanager
-def _trackio(run: _Run) -> Iterator[_Write]:
-    import trackio
-
-    opened = trackio.init(
-        project=os.environ.get("TRACKIO_PROJECT", PROJECT),
-        name=f"{run.out.name}-{run.id}",
-        config=dict(run.settings),
-        resume="allow",
-        embed=False,
+    mlflow.set_tracking_uri(address or f"sqlite:///{run.out}/mlflow.db")
+    experiment = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
+    same = {"experiment_names": [experiment], "filter_string": f"tags.pairwright_run = '{run.id}'"}
+    earlier = [one.info.run_id for one in mlflow.search_runs(**same, output_format="list")]
+    tracker = MLflowTracker(
+        experiment,
+        logging_dir=None if address else str(run.out / "mlflow"),
+        run_id=earlier[0] if earlier else None,
+        tags={"pairwright_run": run.id},
+        run_name=run.out.name,
     )
-    try:
-        yield lambda values, step: opened.log(values, step=step)
-    finally:
-        opened.finish()
+    tracker.start()
+    if not earlier:
+        tracker.store_init_configuration(dict(flat_settings(run.settings)))
+    return tracker
 
 
-_OPEN = {"tensorboard": _tensorboard, "wandb": _wandb, "mlflow": _mlflow, "trackio": _trackio}
+def _fail_mlflow(_: GeneralTracker) -> None:
+    import mlflow
+
+    mlflow.end_run("FAILED")
 
 
-def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
-    """Yield nested settings with names such as ``optimizer.lr``."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value
+REPORTERS = {"tensorboard": _tensorboard, "wandb": _wandb, "mlflow": _mlflow, "trackio": _trackio}
+_FAIL: dict[str, Callable[[Any], None]] = {
+    "mlflow": _fail_mlflow,
+    "wandb": lambda tracker: tracker.run.finish(exit_code=1),
+}

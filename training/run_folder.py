@@ -3,7 +3,7 @@
 import errno
 import fcntl
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
@@ -17,7 +17,7 @@ from pairwright.training.metrics_log import LogRow
 from pairwright.training.recipes.sections import RecipeSection
 
 R = TypeVar("R", bound=RecipeSection)
-_CHANGEABLE = {("batches", "workers"), ("log_every",), ("save_every",), ("save_openclip",)}  # may differ on resume
+_CHANGEABLE = {"batches.workers", "log_every", "save_every", "save_openclip"}  # may differ on resume
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,10 @@ class Run(Generic[R]):
     # Called with notes on the data before the first step (skipped samples, missing texts, smaller batches), with the
     # first few samples skipped during training, and with the log rows of a finetuning run
     on_message: Callable[[str], None] = field(default=lambda _: None)
+
+    def settings(self) -> dict[str, Any]:
+        """Return model, data and recipe, as reports show them."""
+        return {"model": self.model, "data": self.data, **self.recipe.model_dump(mode="json")}
 
 
 def check_run_folder(run: Run[Any]) -> None:
@@ -101,18 +105,19 @@ def _description(run: Run[Any]) -> dict[str, Any]:
 
 
 def _refuse_changes(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
-    flat = [dict(_leaves(one["recipe"])) | {("--model",): one["model"]} for one in (before, now)]
+    flat = [dict(flat_settings(one["recipe"])) | {"--model": one["model"]} for one in (before, now)]
     for key in sorted(set(flat[0]) | set(flat[1])):
         if key not in _CHANGEABLE and flat[0].get(key) != flat[1].get(key):
             raise UsageError(
-                f"{out} was started with {'.'.join(key)} {flat[0].get(key)}, not {flat[1].get(key)}. "
+                f"{out} was started with {key} {flat[0].get(key)}, not {flat[1].get(key)}. "
                 "Resume with the same settings, or choose another --out."
             )
 
 
-def _leaves(section: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for key, value in section.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, *path, key)
+def flat_settings(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield nested settings with names such as ``optimizer.lr``."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from flat_settings(value, f"{above}{name}.")
         else:
-            yield (*path, key), value
+            yield f"{above}{name}", value

@@ -12,7 +12,7 @@ models.
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -78,6 +78,12 @@ class TrainingReport:
     seconds: float  # training time
     main: bool = True  # whether this is the process that writes
 
+    def write(self, out: Path, skipped: Mapping[str, str]) -> None:
+        """Write ``report.json``, the loss curves of ``log.csv``, and the skipped samples with their reasons."""
+        write_text(out / "report.json", json.dumps(asdict(self), indent=2) + "\n")
+        write_curves(out)
+        write_skipped(out, skipped)
+
 
 def train(run: TrainingRun) -> TrainingReport:
     """Train a model by a recipe.
@@ -132,11 +138,11 @@ class _Trainer:
             open_reporters(
                 self.run.report_to if self.accelerator.is_main_process else (),
                 self.run.out,
-                {"model": self.run.model, "data": self.run.data, **self.recipe.model_dump(mode="json")},
+                self.run.settings(),
                 self.progress.step,
-            ) as reporters,
+            ) as self.reports,
         ):
-            writers = [*self._writers(), *reporters]
+            writers = self._writers()
             while not self.progress.ended:
                 self._epoch(writers)
         return self._finish()
@@ -188,6 +194,8 @@ class _Trainer:
                 row = self._row(validation)  # also before a checkpoint: the mean restarts after it
                 for write in writers:
                     write(row)
+                for report in self.reports:
+                    report(row.values(), row.step)
             if saving:
                 self._save()
             if self.progress.ended:
@@ -286,9 +294,7 @@ class _Trainer:
         )
         if main:
             self._save_models(folder)
-            write_text(self.run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
-            write_curves(self.run.out)
-            write_skipped(self.run.out, self.progress.skipped)
+            report.write(self.run.out, self.progress.skipped)
         self.accelerator.wait_for_everyone()
         return report
 

@@ -23,7 +23,6 @@ def batch(rows: int = 5, negatives: int = 2, positives: int = 1, seed: int = 0, 
         positives_mask=_first(right, positives),
         positives_text_mask=torch.ones(rows, positives, 6, dtype=torch.bool),
         positives_count=[positives] * rows if fixed else right,
-        groups=torch.arange(rows),
         keys=[str(row) for row in range(rows)],
         cut=0,
     )

@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("accelerate", reason="the trainer's processes are those of accelerate")
 pytest.importorskip("peft", reason="LoRA is peft's")
 
+from accelerate import PartialState  # type: ignore[import-untyped]  # noqa: E402
+
 from pairwright.datasets.errors import StorageError, UsageError  # noqa: E402 - behind the guard of torch
 from pairwright.training import accelerate_setup  # noqa: E402
 from pairwright.training.accelerate_setup import default_workers, start_processes  # noqa: E402
@@ -75,6 +77,7 @@ def test_processes_that_cannot_be_joined_are_refused_with_the_launcher_to_use(
         monkeypatch.delenv(name)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
+    PartialState._reset_state()  # as in a new process
     with pytest.raises(UsageError, match=r"^2 launched processes .*MASTER_ADDR.*torchrun --nproc-per-node 2"):
         run("clip", *given, tmp_path / "run")
     for name in ("WORLD_SIZE", "RANK", *set_by_accelerate):

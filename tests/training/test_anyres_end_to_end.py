@@ -2,6 +2,7 @@
 
 import io
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,6 @@ from pairwright.training.evaluation.evaluated_models import identify_model, open
 from pairwright.training.evaluation.images import image_batches  # noqa: E402
 from pairwright.training.loading.image_transforms import ImageOptions, load_pixels, load_tiles  # noqa: E402
 from pairwright.training.models.anyres import Grid, split_image  # noqa: E402
-from pairwright.training.models.clip import PixelSettings  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
 from tests.training.training_cases import clip, llava, run, shards  # noqa: E402
 
@@ -56,7 +56,7 @@ def test_evaluation_shows_the_parts_that_training_shows(tmp_path: Path) -> None:
     names = [tmp_path / "wide.png", tmp_path / "high.png"]
     for name, size in zip(names, ((64, 32), (32, 96)), strict=True):
         name.write_bytes(picture(*size))
-    (both,) = image_batches([str(name) for name in names], PixelSettings(32), 4, torch.device("cpu"), tiles=True)
+    (both,) = image_batches([str(name) for name in names], ImageOptions(32, tiles=True), 4, torch.device("cpu"))
     assert both.grids == [Grid(1, 2), Grid(3, 1)]
     assert (len(both), len(both.pixels)) == (2, 3 + 4)
     options = ImageOptions(32, tiles=True)
@@ -74,9 +74,9 @@ def test_a_model_trained_in_tiles_keeps_them_and_embeds_by_them(tmp_path: Path) 
     name = tmp_path / "wide.png"
     name.write_bytes(picture(64, 32))
     assert isinstance(subject.model, FocalLensMllm)
-    assert subject.model.tiles
+    assert subject.model.pixels.tiles
     row = Embedder(subject).images([str(name)], "what is it ?")
-    subject.model.tiles = False
+    subject.model.pixels = replace(subject.model.pixels, tiles=False)
     assert not np.allclose(row, Embedder(subject).images([str(name)], "what is it ?"), atol=1e-4)
 
 

@@ -5,30 +5,37 @@ from pathlib import Path
 
 import pytest
 
-from pairwright.datasets.errors import MissingResourceError, UsageError
+from pairwright.datasets.errors import MissingResourceError, PluginError, UsageError
 
 pytest.importorskip("torch", reason="torch is an extra")
 
-from pairwright.training.metrics_log import LogRow
+from accelerate import PartialState  # type: ignore[import-untyped]
+
 from pairwright.training.reporters import check_reporters, open_reporters
 
 SETTINGS = {"name": "clip", "optimizer": {"lr": 0.1}}
 
 
-def row(step: int) -> LogRow:
-    return LogRow(step, step / 10, 5.0 - step, 1e-3, 1.0, 100.0, 0.0, parts={"image": 0.5})
+@pytest.fixture(autouse=True)
+def processes() -> None:
+    """Start accelerate, as a run does before it reports."""
+    PartialState(cpu=True)
+
+
+def row(step: int) -> dict[str, float]:
+    return {"loss": 5.0 - step, "lr": 1e-3, "loss_image": 0.5}
 
 
 def report(name: str, out: Path, *steps: int, first: int = 0) -> None:
     out.mkdir(exist_ok=True)
     with open_reporters([name], out, SETTINGS, first) as (add,):
         for step in steps:
-            add(row(step))
+            add(row(step), step)
 
 
 def fail(out: Path, step: int) -> None:
     with open_reporters(["mlflow"], out, SETTINGS, step - 1) as (add,):
-        add(row(step))
+        add(row(step), step)
         raise RuntimeError("no memory")
 
 
@@ -56,6 +63,16 @@ def test_tensorboard_has_the_values_and_a_resumed_run_replaces_later_steps(tmp_p
     events.Reload()
     assert [(each.step, each.value) for each in events.Scalars("loss")] == [(1, 4.0), (2, 3.0)]
     assert "loss_image" in events.Tags()["scalars"]
+
+
+def test_a_reporter_that_cannot_start_ends_the_run_with_its_own_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb")
+    for name, value in {"WANDB_MODE": "offline", "WANDB_PROJECT": "red/blue?", "WANDB_SILENT": "true"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(PluginError, match=r"--report-to wandb: .*Fix it and continue with --resume"):
+        report("wandb", tmp_path / "run", 1)
 
 
 @pytest.mark.slow

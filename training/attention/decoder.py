@@ -26,6 +26,7 @@ from pairwright.training.attention.prompts import (
     question_prompt,
     tokenize_prompt,
 )
+from pairwright.training.loading.tokenization import tokenizer_padding_id
 
 
 @dataclass
@@ -143,7 +144,7 @@ class DocumentDecoder:
         return PromptTokens(whole.ids[:end], DocumentLayout(((start, end),), end)), start
 
     def _generate(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
-        fill = self._padding_id()
+        fill = tokenizer_padding_id(self.tokenizer) or 0
         with torch.inference_mode():
             written = self.model.generate(
                 **inputs, max_new_tokens=longest, do_sample=False, num_beams=1, pad_token_id=fill
@@ -166,15 +167,10 @@ class DocumentDecoder:
 
     def _pad_batch(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
         width = max(map(len, rows))
-        ids = torch.tensor([[self._padding_id()] * (width - len(row)) + list(row) for row in rows])
+        fill = tokenizer_padding_id(self.tokenizer) or 0
+        ids = torch.tensor([[fill] * (width - len(row)) + list(row) for row in rows])
         mask = torch.arange(width) >= torch.tensor([[width - len(row)] for row in rows])
         inputs = {"input_ids": ids, "attention_mask": mask.long()}
         if positions:
             inputs["position_ids"] = (mask.long().cumsum(1) - 1).clamp(min=0)
         return {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
-
-    def _padding_id(self) -> int:
-        padding = self.tokenizer.pad_token_id
-        if padding is None:
-            padding = self.tokenizer.eos_token_id
-        return int(padding) if padding is not None else 0

@@ -44,15 +44,7 @@ class Condition:
     colours: Numbers | None = None  # float64 (n, 3), 0-255, for ``rgb``; else None
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionalImages:
-    """Images and the conditions to evaluate."""
-
-    images: Sequence[str]
-    conditions: Sequence[Condition]
-
-
-def select_conditions(given: LabelledImages, by: Sequence[str], asked: Mapping[str, str]) -> ConditionalImages:
+def select_conditions(given: LabelledImages, by: Sequence[str], asked: Mapping[str, str]) -> list[Condition]:
     """Return the named conditions, or all columns with a known instruction.
 
     ``by`` names columns, several joined by ``+``, or ``rgb`` for the columns ``r``, ``g``, ``b``; empty: those of
@@ -68,7 +60,7 @@ def select_conditions(given: LabelledImages, by: Sequence[str], asked: Mapping[s
     if not names:
         raise UsageError(f"{given.where}: pass --by with a label column; known: {', '.join(given.labels.columns)}.")
     require_known("--instruction: no such condition:", asked, names)
-    return ConditionalImages(given.images, [_condition(given, name, asked) for name in names])
+    return [_condition(given, name, asked) for name in names]
 
 
 def _condition(given: LabelledImages, name: str, asked: Mapping[str, str]) -> Condition:
@@ -85,13 +77,13 @@ def _condition(given: LabelledImages, name: str, asked: Mapping[str, str]) -> Co
     return Condition(name, instruction, (), colours)
 
 
-def conditional_precision(embedder: Embedder, given: ConditionalImages) -> TaskResult:
+def conditional_precision(embedder: Embedder, images: Sequence[str], conditions: Sequence[Condition]) -> TaskResult:
     """Return mAP (or rank correlation) by condition, and the mean mAP of several conditions."""
     reads = embedder.subject.named.kind in INSTRUCTED_KINDS
-    plain = None if reads else embedder.images(given.images)
+    plain = None if reads else embedder.images(images)
     metrics: list[Metric] = []
-    for condition in given.conditions:
-        rows = embedder.images(given.images, condition.instruction) if plain is None else plain
+    for condition in conditions:
+        rows = embedder.images(images, condition.instruction) if plain is None else plain
         metrics.append(_condition_metric(rows, condition))
     maps = [metric for metric in metrics if metric.measure == "mAP"]
     if len(maps) > 1:
@@ -101,9 +93,9 @@ def conditional_precision(embedder: Embedder, given: ConditionalImages) -> TaskR
         chance = sum(metric.chance or 0.0 for metric in maps) / len(maps)
         # Per image; images without another of their label under some condition do not count.
         units = np.mean([one.units for one in maps if one.units is not None], axis=0)
-        metrics.append(Metric("mean", "mAP", value, half[0], half[1], len(given.images), chance, units=units))
-    instructions = {one.name: one.instruction if reads else "" for one in given.conditions}
-    return TaskResult(tuple(metrics), {}, {"images": len(given.images), "instructions": instructions})
+        metrics.append(Metric("mean", "mAP", value, half[0], half[1], len(images), chance, units=units))
+    instructions = {one.name: one.instruction if reads else "" for one in conditions}
+    return TaskResult(tuple(metrics), {}, {"images": len(images), "instructions": instructions})
 
 
 def _condition_metric(rows: EmbeddingRows, condition: Condition) -> Metric:

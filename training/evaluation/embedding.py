@@ -18,8 +18,9 @@ from pairwright.filters.evaluation.crops import open_cropped
 from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, OpenedModel
 from pairwright.training.evaluation.images import ImageBatch, image_batches
+from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.tokenization import TextOptions, encode, encode_without_end, pad_rows, padding_id
-from pairwright.training.models.clip import Clip, PixelSettings
+from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_clip import FocalLensClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 
@@ -66,7 +67,7 @@ class Embedder:
         with torch.inference_mode():
             blocks = [
                 self._embed_batch(shown, instruction_ids)
-                for shown in image_batches(list(places), self._pixels(), self.batch, self.device, tiles=self._tiles())
+                for shown in image_batches(list(places), self._pixels(), self.batch, self.device)
             ]
         return np.concatenate(blocks)[[places[image] for image in images]]
 
@@ -105,13 +106,9 @@ class Embedder:
         assert isinstance(clip, Clip)  # checked by tasks.py
         return clip
 
-    def _pixels(self) -> PixelSettings:
+    def _pixels(self) -> ImageOptions:
         model = self.subject.model
         return model.pixels if isinstance(model, FocalLensMllm) else self._clip().pixels
-
-    def _tiles(self) -> bool:
-        model = self.subject.model
-        return isinstance(model, FocalLensMllm) and model.tiles
 
     def _text_folder(self) -> str:
         folder = self.subject.named.folder

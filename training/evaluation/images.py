@@ -21,7 +21,6 @@ from pairwright.datasets.progress import track
 from pairwright.filters.evaluation.crops import cropped_size, open_cropped
 from pairwright.training.loading.image_transforms import ImageOptions, load_pixels, load_tiles
 from pairwright.training.models.anyres import Grid
-from pairwright.training.models.clip import PixelSettings
 
 _THREADS = 4
 
@@ -64,14 +63,10 @@ class ImageBatch:
 
 
 def image_batches(
-    images: Sequence[str], wanted: PixelSettings, size: int, device: torch.device, *, tiles: bool = False
+    images: Sequence[str], options: ImageOptions, size: int, device: torch.device
 ) -> Iterator[ImageBatch]:
-    """Yield the images in order, ``size`` per batch.
-
-    ``images`` are locators; ``wanted`` are the tower's settings; ``tiles``: as the whole image and its tiles (AnyRes).
-    """
-    options = ImageOptions(wanted.size, tiles=tiles, mean=wanted.mean, std=wanted.std, squash=wanted.squash)
-    middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (wanted.mean, wanted.std))
+    """Yield the images in order, ``size`` per batch; ``images`` are locators."""
+    middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (options.mean, options.std))
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in track(range(0, len(images), size), "embedding images", unit="batches"):
             found = list(threads.map(partial(_load_image, options), images[start : start + size]))

@@ -38,16 +38,10 @@ class StudentTask:
     output: str  # expected text
 
 
-@dataclass(frozen=True, slots=True)
-class StudentTasks:
-    """Tasks, and the number of skipped examples."""
-
-    rows: list[StudentTask]
-    left_out: int
-
-
-def read_student_tasks(data: Sequence[str], *, split: str = "validation", single: bool = False) -> StudentTasks:
-    """Return the tasks of the examples of a split.
+def read_student_tasks(
+    data: Sequence[str], *, split: str = "validation", single: bool = False
+) -> tuple[list[StudentTask], int]:
+    """Return the tasks of the examples of a split, and the number of skipped examples.
 
     ``data`` are shards with rationales, or JSONL files of rationale rows; ``split`` is train or validation; ``single``:
     one text with rationale and label.
@@ -72,24 +66,26 @@ def read_student_tasks(data: Sequence[str], *, split: str = "validation", single
         kind = "both" if single else "label or rationale"
         fix = "Set another --split, or pass files with such rows (--single-task: rows with both)."
         raise InputError(f"no row of objective {kind} in split {split}", where=", ".join(data), fix=fix)
-    return StudentTasks(rows, left_out)
+    return rows, left_out
 
 
-def rationale_accuracy(subject: OpenedModel, given: StudentTasks, *, batch: int = 32, longest: int = 256) -> TaskResult:
+def rationale_accuracy(
+    subject: OpenedModel, rows: Sequence[StudentTask], left_out: int, *, batch: int = 32, longest: int = 256
+) -> TaskResult:
     """Return the accuracy of labels and rationales, also by task if there are several.
 
-    ``longest``: maximum tokens per output.
+    ``left_out``: skipped examples, to be reported; ``longest``: maximum tokens per output.
     """
-    generated, cut = _generate(subject, [row.input for row in given.rows], batch, longest)
-    names = sorted({row.task for row in given.rows})
+    generated, cut = _generate(subject, [row.input for row in rows], batch, longest)
+    names = sorted({row.task for row in rows})
     parts = [*(names if len(names) > 1 else []), "all"]
     metrics: list[Metric] = []
-    pairs = [_label_and_rationale(row, text) for row, text in zip(given.rows, generated, strict=True)]
+    pairs = [_label_and_rationale(row, text) for row, text in zip(rows, generated, strict=True)]
     for part in parts:
-        chosen = np.array([part in ("all", row.task) for row in given.rows])
+        chosen = np.array([part in ("all", row.task) for row in rows])
         metrics += _metrics(part, pairs, chosen)
     counts = {"inputs exceeded the model's limit and were truncated": cut}
-    counts["examples have no row of this split and are skipped"] = given.left_out
+    counts["examples have no row of this split and are skipped"] = left_out
     return TaskResult(tuple(metrics), {sentence: number for sentence, number in counts.items() if number})
 
 

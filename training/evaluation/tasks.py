@@ -129,13 +129,14 @@ def _class_list(path: Path) -> list[Query]:
 
 def _conditions(request: EvaluationRequest) -> TaskFunction:
     found = read_labelled_images(request.data, request.labels, request.images)
-    given = select_conditions(found, request.by, request.asked)
-    return _embedding_task(request, found.images, partial(conditional_precision, given=given))
+    conditions = select_conditions(found, request.by, request.asked)
+    measure = partial(conditional_precision, images=found.images, conditions=conditions)
+    return _embedding_task(request, found.images, measure)
 
 
 def _rationales(request: EvaluationRequest) -> TaskFunction:
-    given = read_student_tasks(request.data, split=request.split, single=request.single)
-    return partial(rationale_accuracy, given=given, batch=request.batch)
+    rows, left_out = read_student_tasks(request.data, split=request.split, single=request.single)
+    return partial(rationale_accuracy, rows=rows, left_out=left_out, batch=request.batch)
 
 
 def _embedding_task(

@@ -4,69 +4,151 @@ The processes are those of `torchrun` or `accelerate launch`; FSDP and DeepSpeed
 ``deepspeed: {...}``) or by accelerate's config.
 """
 
-import dataclasses
+import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
-from transformers import PreTrainedModel, Seq2SeqTrainingArguments, TrainingArguments
+from accelerate.utils import FullyShardedDataParallelPlugin, TorchDynamoPlugin  # type: ignore[import-untyped]
+from pydantic import TypeAdapter, ValidationError
+from transformers import PreTrainedModel, Seq2SeqTrainingArguments, Trainer, TrainingArguments, get_scheduler
 
-from pairwright.datasets.errors import UsageError
-from pairwright.datasets.suggestions import require_known
+from pairwright.datasets.errors import MissingResourceError, UsageError
+from pairwright.datasets.suggestions import did_you_mean, require_known
 from pairwright.training.accelerate_setup import default_workers
 from pairwright.training.finetuning.networks import layers_to_wrap, share_embedding
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 
-_PROJECT = "pairwright"
+_LAYERS = "transformer_layer_cls_to_wrap"
+# Of what is ours here: order of samples, reports, resuming, evaluation by loss.
+_WITHOUT_EFFECT = (
+    *("do_train", "do_eval", "do_predict", "resume_from_checkpoint", "train_sampling_strategy", "length_column_name"),
+    *("run_name", "project", "trackio_space_id", "trackio_bucket_id", "trackio_static_space_id", "local_rank"),
+    *("predict_with_generate", "generation_max_length", "generation_num_beams", "generation_config", "sortish_sampler"),
+)
+_REFUSALS = (ValueError, TypeError, KeyError, AttributeError, ImportError, OSError, NotImplementedError)
 
 
-def training_arguments(
-    recipe: FinetuningRecipe, out: Path, *, validated: bool, report_to: Sequence[str] = ()
-) -> TrainingArguments:
+def training_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> TrainingArguments:
     """Join the process group of this process, if any, and return the arguments.
 
     ``validated``: whether there are validation data.
 
     Raises:
         UsageError: settings that transformers refuses, that contradict each other, or that do not fit the processes.
+        MissingResourceError: DeepSpeed is not installed.
     """
-    ours = _our_arguments(recipe, out, validated=validated) | {"report_to": list(report_to)}
-    check_trainer_settings(recipe)
-    kind = _arguments_class(recipe)
-    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(out / "tensorboard"))
     processes = max(1, int(os.environ.get("WORLD_SIZE", "1")))
-    ours |= divide_batch(recipe, processes)
-    named = dict(recipe.trainer)
+    named = _named_arguments(recipe, out, processes, validated=validated)
+    if named.get("deepspeed") and not _has_deepspeed():
+        raise MissingResourceError("trainer.deepspeed requires deepspeed: pip install deepspeed")
+    with explain_refusals():
+        arguments = _arguments_class(recipe)(**named)
+    if arguments.world_size != processes:
+        raise UsageError(f"{processes} processes were started, but accelerate joined {arguments.world_size}.")
+    arguments._n_gpu = min(arguments.n_gpu, 1)  # noqa: SLF001 - DataParallel would split packed image patches
+    _check_arguments(arguments, processes)
+    return arguments
+
+
+def check_planned_arguments(recipe: FinetuningRecipe, model: PreTrainedModel, *, validated: bool) -> None:
+    """Check the arguments of a run on ``hardware.gpus`` GPUs, as the run does, without joining processes.
+
+    ``model`` may be without weights. Not checked: what depends on the machine, such as installed packages.
+
+    Raises:
+        UsageError: as `training_arguments` and `wrap_present_layers`.
+    """
+    gpus = recipe.hardware.gpus
+
+    class PlannedArguments(_arguments_class(recipe)):  # type: ignore[misc]  # a class chosen at run time
+        """Arguments of processes that are not here."""
+
+        world_size = gpus
+        _setup_devices = torch.device("cpu")
+
+    named = _named_arguments(recipe, Path(), gpus, validated=validated) | {"use_cpu": True, "tf32": None}
+    if not _has_deepspeed():
+        named.pop("deepspeed", None)
+    with explain_refusals():
+        arguments = PlannedArguments(**named)
+    _check_arguments(arguments, gpus)
+    _check_model(arguments, model)
+
+
+@contextmanager
+def explain_refusals() -> Iterator[None]:
+    """Translate what transformers and accelerate raise on wrong settings into a one-line `UsageError`."""
+    try:
+        yield
+    except _REFUSALS as error:
+        what = " ".join(str(error).split())
+        what = f"{type(error).__name__} {what}" if isinstance(error, KeyError | AttributeError) else what
+        raise UsageError(f"transformers refuses these settings: {what}") from error
+
+
+def _has_deepspeed() -> bool:
+    return importlib.util.find_spec("deepspeed") is not None
+
+
+def _named_arguments(recipe: FinetuningRecipe, out: Path, processes: int, *, validated: bool) -> dict[str, Any]:
+    """Return the recipe's keys and ``trainer`` by names of transformers, for a number of processes."""
+    workers = default_workers(processes) if recipe.batches.workers is None else recipe.batches.workers
+    batches = {**divide_batch(recipe, processes), "dataloader_num_workers": workers}
+    ours = {**_our_arguments(recipe, out, validated=validated), **batches}
+    named = _trainer_settings(recipe, {*ours, "gradient_checkpointing"})
+    if named.get("fsdp") and named.get("deepspeed"):
+        raise UsageError("trainer.fsdp and trainer.deepspeed are mutually exclusive. Remove one.")
     if named.get("fsdp") and isinstance(named.setdefault("fsdp_config", {}), dict):
         # FSDP's own checkpointing: the model's gathers each layer's weights once more in the backward pass.
         again = ours.pop("activation_checkpointing")
         named["fsdp_config"] = {"activation_checkpointing": again, **named["fsdp_config"]}
-    ours["dataloader_num_workers"] = (
-        default_workers(processes) if recipe.batches.workers is None else recipe.batches.workers
-    )
-    try:
-        arguments = kind(**ours, **named)
-        if arguments.world_size != processes:
-            raise UsageError(f"{processes} processes were started, but accelerate joined {arguments.world_size}.")
-    except (ValueError, ImportError, TypeError, KeyError) as error:
-        raise UsageError(f"transformers refuses these settings: {str(error).strip().splitlines()[0]}") from None
-    arguments._n_gpu = min(arguments.n_gpu, 1)  # noqa: SLF001 - DataParallel would split packed image patches
-    return arguments
+    return {**ours, **named}
 
 
-def check_trainer_settings(recipe: FinetuningRecipe) -> None:
-    """Check the names in ``trainer``.
+def _trainer_settings(recipe: FinetuningRecipe, ours: set[str]) -> dict[str, Any]:
+    """Return the settings in ``trainer`` with the types that transformers declares (YAML reads 1e-5 as a string).
 
     Raises:
-        UsageError: one that transformers does not know, or that has a key of its own in the recipe.
+        UsageError: a name that transformers does not know, that has a key of its own in the recipe or no effect; a
+            wrong type.
     """
-    known = [one.name for one in dataclasses.fields(_arguments_class(recipe))]
-    require_known("trainer: no such setting of transformers:", recipe.trainer, known)
-    ours = {*_our_arguments(recipe, Path(), validated=False), "report_to", "gradient_accumulation_steps"}
-    if set_twice := sorted(recipe.trainer.keys() & ours):
-        raise UsageError(f"trainer.{set_twice[0]} has a key of its own in the recipe: remove it from `trainer`.")
+    types = get_type_hints(_arguments_class(recipe)) | {"fsdp": bool | str | list[str]}  # declared without bool
+    found = {}
+    for name, value in recipe.trainer.items():
+        if name not in types:
+            hint = did_you_mean([name], types) or "Known are those of transformers.TrainingArguments."
+            raise UsageError(f"trainer.{name}: no such setting of transformers. {hint}")
+        if name in ours:
+            raise UsageError(f"trainer.{name} has a key of its own in the recipe: remove it from `trainer`.")
+        if name in _WITHOUT_EFFECT:
+            raise UsageError(f"trainer.{name} has no effect here: remove it from `trainer`.")
+        try:
+            found[name] = TypeAdapter(types[name]).validate_python(value)
+        except ValidationError as error:
+            said = " or ".join(dict.fromkeys(problem["msg"].lower() for problem in error.errors()))
+            raise UsageError(f"trainer.{name} is {value!r}: {said}. Change it.") from None
+    return found
+
+
+def _check_arguments(arguments: TrainingArguments, processes: int) -> None:
+    """Make what `Trainer` makes of the arguments later, so that it is refused before weights are loaded."""
+    if arguments.fsdp and processes == 1:
+        raise UsageError(
+            "trainer.fsdp shards the model over several processes (--dry-run: hardware.gpus), and there is one. Launch by "
+            "torchrun --nproc-per-node N, or set trainer.fsdp=false."
+        )
+    with explain_refusals():
+        optimizer = torch.optim.SGD([torch.zeros(1)])
+        kind, named = arguments.lr_scheduler_type, arguments.lr_scheduler_kwargs
+        get_scheduler(kind, optimizer, num_warmup_steps=0, num_training_steps=1, scheduler_specific_kwargs=named)
+        TorchDynamoPlugin(arguments.torch_compile_backend, arguments.torch_compile_mode)
+        if arguments.fsdp_plugin_args:
+            FullyShardedDataParallelPlugin(**arguments.fsdp_plugin_args)
 
 
 def _arguments_class(recipe: FinetuningRecipe) -> type[TrainingArguments]:
@@ -128,17 +210,31 @@ def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> d
         "prediction_loss_only": True,
         "remove_unused_columns": False,
         "disable_tqdm": True,
-        "project": _PROJECT,
-        "run_name": out.name,
+        "report_to": [],  # `reporters.py`
         "use_cpu": not torch.accelerator.is_available(),
     }
 
 
 def wrap_present_layers(arguments: TrainingArguments, model: PreTrainedModel) -> None:
-    """Let FSDP shard the layers that the model has, unless the recipe or accelerate's config names them."""
+    """Let FSDP shard the layers that the model has, unless the recipe or accelerate's config names them.
+
+    Raises:
+        UsageError: the recipe names a layer or an optimizer that does not fit the model.
+    """
     layers = layers_to_wrap(model)
     share_embedding(model)
-    if arguments.fsdp and isinstance(arguments.fsdp_config, dict):
-        arguments.fsdp_config.setdefault("transformer_layer_cls_to_wrap", layers)
+    _check_model(arguments, model)
+    if arguments.fsdp:
+        arguments.fsdp_config.setdefault(_LAYERS, layers)
         arguments.fsdp_plugin_args = arguments._process_fsdp_args()  # noqa: SLF001
     os.environ.setdefault("FSDP_TRANSFORMER_CLS_TO_WRAP", ",".join(layers))
+
+
+def _check_model(arguments: TrainingArguments, model: PreTrainedModel) -> None:
+    with explain_refusals():
+        Trainer.get_optimizer_cls_and_kwargs(arguments, model)
+        if arguments.deepspeed:  # a copy: the run's is completed when its steps are known
+            deepcopy(arguments.hf_deepspeed_config).trainer_config_finalize(arguments, model, 1)
+    named = (arguments.fsdp_config or {}).get(_LAYERS, ()) if arguments.fsdp else ()
+    present = dict.fromkeys(type(module).__name__ for module in model.modules())
+    require_known(f"trainer.fsdp_config.{_LAYERS}: the model has no layer", named, present)

@@ -7,15 +7,18 @@ the samples before it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torch.utils.data import Dataset, Sampler
 
-from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.shards.shard_files import locate_shards
 from pairwright.training.finetuning.conversations import ConversationCollator
+from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.loading.data_notes import check_usable
-from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, index_samples
+from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, check_rows_file, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
 from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample
 
@@ -46,6 +49,22 @@ class ShardDataset(Dataset[Any]):
             return list(self.index.find(numbers))
         except PairwrightError as error:
             return [error]
+
+
+def check_inputs(recipe: FinetuningRecipe, data: str, validation: str) -> None:
+    """Check that the data exist and that early stop has validation data.
+
+    Raises:
+        UsageError: `early_stop` without validation data.
+        InputError: no such data.
+    """
+    if recipe.early_stop and not validation:
+        raise UsageError("`early_stop` requires --validation.")
+    for one in filter(None, (data, validation)):
+        if one.endswith(".jsonl"):
+            check_rows_file(Path(one))
+        else:
+            locate_shards(one)
 
 
 def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:

@@ -2,7 +2,6 @@
 
 import re
 import warnings
-from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -25,7 +24,7 @@ from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
 from pairwright.training.finetuning.conversations import read_template
 from pairwright.training.finetuning.settings import ConversationMethod, FinetuningMethod, FinetuningRecipe
 from pairwright.training.models.checkpoints import explain_unreadable, load_pretrained, read_config, read_tokenizer
-from pairwright.training.models.generative import EncoderDecoder, ImageTextModel
+from pairwright.training.models.generative import EncoderDecoder, GenerativeModel, ImageTextModel
 from pairwright.training.models.registry import model_kind
 from pairwright.training.models.trainable_parameters import names_like
 
@@ -33,28 +32,16 @@ IMAGE_TOKEN = "<image>"  # noqa: S105 - a token of a vocabulary
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-@dataclass(frozen=True)
-class Network:
-    """A model of transformers with its tokenizer or processor (None for one built from a config)."""
-
-    model: PreTrainedModel
-    processor: Any
-
-
-def open_network(recipe: FinetuningRecipe, model: str) -> Network:
+def open_network(recipe: FinetuningRecipe, model: str) -> GenerativeModel:
     """Load ``model`` for a recipe, or join its vision tower and ``method.language`` to a LLaVA."""
     method, dtype = recipe.method, _DTYPES[recipe.method.weights]
     _require_kind(method, model)
     if isinstance(method, ConversationMethod):
-        if method.language:
-            found = join_llava(model, method.language, dtype)
-        else:
-            opened = ImageTextModel.load(model, dtype=dtype)
-            found = Network(opened.network, opened.processor)
+        language = method.language
+        found = join_llava(model, language, dtype) if language else ImageTextModel.load(model, dtype=dtype)
         read_template(found.processor, method.chat_template)
         return found
-    student = EncoderDecoder.load(model, dtype=dtype)
-    return Network(student.network, student.processor)
+    return EncoderDecoder.load(model, dtype=dtype)
 
 
 def _require_kind(method: FinetuningMethod, model: str) -> None:
@@ -71,7 +58,7 @@ def _require_kind(method: FinetuningMethod, model: str) -> None:
         raise UsageError(f"{model} is of kind {kind}; this recipe requires {what}.")
 
 
-def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -> Network:
+def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -> ImageTextModel:
     """Join a vision tower and a causal language model to a ``LlavaForConditionalGeneration`` with a new projection.
 
     The projection has two layers (LLaVA-1.5) and is initialized from torch's global generator. ``<image>`` is added to
@@ -95,10 +82,8 @@ def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -
     model.lm_head = speaker.get_output_embeddings()
     model.model.multi_modal_projector = type(model.model.multi_modal_projector)(config).to(dtype)
     model.generation_config = speaker.generation_config
-    try:
+    with explain_unreadable(vision):
         images = AutoImageProcessor.from_pretrained(vision)
-    except (OSError, ValueError, KeyError) as error:
-        raise explain_unreadable(vision, error) from error
     processor = LlavaProcessor(
         images,
         tokenizer,
@@ -107,7 +92,7 @@ def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -
         num_additional_image_tokens=_class_tokens(tower.config),
         chat_template=LLAVA_TEMPLATE,
     )
-    return Network(model, processor)
+    return ImageTextModel(model, processor)
 
 
 def _class_tokens(vision: Any) -> int:

@@ -14,15 +14,15 @@ gradients of trained weights, and the forward pass again with checkpointing, at 
 
 import statistics
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from accelerate.utils.deepspeed import HfDeepSpeedConfig  # type: ignore[import-untyped]
 from torch import nn
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.finetuning.arguments import check_trainer_settings, divide_batch
+from pairwright.training.finetuning.arguments import check_planned_arguments, divide_batch, explain_refusals
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import RowCollator, open_dataset, read_lengths
+from pairwright.training.finetuning.dataset import RowCollator, check_inputs, open_dataset, read_lengths
 from pairwright.training.finetuning.networks import choose_trained, layers_to_wrap, sketch_network
 from pairwright.training.finetuning.settings import ConversationMethod, FinetuningRecipe, StepByStepMethod
 from pairwright.training.loading.rationales import RationaleCollator
@@ -90,14 +90,16 @@ activations {memory.activations:.1f}
 ({self.tokens:,} tokens a row, {self.image_tokens:,} of an image)""".splitlines()
 
 
-def make_plan(recipe: FinetuningRecipe, data: str, model: str) -> FinetuningPlan:
+def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str = "") -> FinetuningPlan:
     """Return the plan of a run; reads the config of ``model`` and the texts of ``data``.
 
     Raises:
         PairwrightError: no such config or data; settings that a run would refuse.
     """
-    check_trainer_settings(recipe)
+    check_inputs(recipe, data, validation)
     sketch = sketch_network(recipe, model_folder(model))
+    check_planned_arguments(recipe, sketch, validated=bool(validation))
+    sharding = sharding_of(recipe)
     network: Any = choose_trained(sketch, recipe.method)
     sizes, gpus = count_parameters(network), recipe.hardware.gpus
     batch = divide_batch(recipe, gpus)
@@ -117,12 +119,12 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str) -> FinetuningPlan
         trained=sizes.trained,
         frozen=sizes.frozen,
         gpus=gpus,
-        sharding=sharding_of(recipe),
+        sharding=sharding,
         per_device=each,
         accumulation=batch["gradient_accumulation_steps"],
         tokens=tokens,
         image_tokens=image_tokens,
-        memory=_memory(network, recipe, each),
+        memory=_memory(network, recipe, each, sharding),
         memory_gb=recipe.hardware.memory_gb,
         rows=rows,
         steps=steps,
@@ -143,16 +145,9 @@ def sharding_of(recipe: FinetuningRecipe) -> str:
     config = recipe.trainer.get("deepspeed")
     if not config:
         return "none"
-    if isinstance(config, str):
-        import json
-
-        try:
-            config = json.loads(Path(config).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UsageError(f"trainer.deepspeed: {config} cannot be read ({error}).") from None
-    zero = config.get("zero_optimization", {}) if isinstance(config, dict) else None
-    stage = zero.get("stage", 0) if isinstance(zero, dict) else None
-    if not isinstance(stage, int) or stage not in range(4):
+    with explain_refusals():
+        stage = HfDeepSpeedConfig(config).get_value("zero_optimization.stage", 0)
+    if stage not in range(4):
         raise UsageError("trainer.deepspeed: zero_optimization.stage must be 0, 1, 2 or 3.")
     return ("none", "zero-1", "zero-2", "full")[stage]
 
@@ -180,14 +175,14 @@ def _flop_per_token(trained: int, frozen: int, recipe: FinetuningRecipe) -> floa
     return forward + forward + 2 * trained + again
 
 
-def _memory(network: nn.Module, recipe: FinetuningRecipe, rows: int) -> MemoryEstimate:
-    sizes, kind = count_parameters(network), sharding_of(recipe)
+def _memory(network: nn.Module, recipe: FinetuningRecipe, rows: int, sharding: str) -> MemoryEstimate:
+    sizes = count_parameters(network)
     gpus = recipe.hardware.gpus
     parameters = sizes.trained + sizes.frozen
     wide = 4 if recipe.method.weights == "fp32" else 2
-    share = {name: 1 if kind not in kinds else gpus for name, kinds in _SHARDED.items()}
+    share = {name: 1 if sharding not in kinds else gpus for name, kinds in _SHARDED.items()}
     copies = 0 if recipe.precision == "fp32" or wide == 2 else 2 * parameters
-    if kind == "full":
+    if sharding == "full":
         copies = 2 * 2 * _largest_layer(network)  # one layer computing, one on its way
     return MemoryEstimate(
         weights=(wide * parameters / share["weights"] + copies) / _GB,

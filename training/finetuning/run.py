@@ -10,37 +10,39 @@
 A checkpoint has weights, optimizer, schedule, random state and position, so a resumed run ends as an uninterrupted one.
 """
 
-import json
 import shutil
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object  # type: ignore[import-untyped]
-from transformers import EarlyStoppingCallback, PrinterCallback, TrainingArguments
+from transformers import EarlyStoppingCallback, PreTrainedModel, PrinterCallback, TrainingArguments
 
-from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.errors import UsageError
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rejects import Reject
-from pairwright.datasets.shards.shard_files import locate_shards
-from pairwright.training.finetuning.arguments import training_arguments, wrap_present_layers
+from pairwright.training.finetuning.arguments import explain_refusals, training_arguments, wrap_present_layers
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import EpochOrder, RowCollator, ShardDataset, open_dataset, read_lengths
-from pairwright.training.finetuning.networks import Network, choose_trained, open_network, stop_tokens
+from pairwright.training.finetuning.dataset import (
+    EpochOrder,
+    RowCollator,
+    ShardDataset,
+    check_inputs,
+    open_dataset,
+    read_lengths,
+)
+from pairwright.training.finetuning.networks import choose_trained, open_network, stop_tokens
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
-from pairwright.training.loading.rationales import RationaleCollator, check_rows_file
-from pairwright.training.loss_curves import write_curves
+from pairwright.training.loading.rationales import RationaleCollator
 from pairwright.training.metrics_log import write_history
+from pairwright.training.models.generative import GenerativeModel
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
 from pairwright.training.out_of_memory import explain_out_of_memory
-from pairwright.training.run_checkpoints import write_skipped
+from pairwright.training.reporters import open_reporters
 from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, write_run_description
 from pairwright.training.trainer import TrainingReport
 
@@ -57,22 +59,16 @@ def finetune(run: FinetuningRun) -> TrainingReport:
         PairwrightError: out of memory; the message names the settings that help.
     """
     recipe = run.recipe
-    if recipe.early_stop and not run.validation:
-        raise UsageError("`early_stop` requires --validation.")
-    for data in filter(None, (run.data, run.validation)):
-        if data.endswith(".jsonl"):
-            check_rows_file(Path(data))
-        else:
-            locate_shards(data)
-    arguments = training_arguments(recipe, run.out, validated=bool(run.validation), report_to=run.report_to)
+    check_inputs(recipe, run.data, run.validation)
+    arguments = training_arguments(recipe, run.out, validated=bool(run.validation))
     check_run_folder(run)
     with explain_out_of_memory(lambda: _memory_helps(recipe)), ExitStack() as stack:
         torch.manual_seed(recipe.seed)
-        network = open_network(recipe, model_folder(run.model))
-        trained = choose_trained(network.model, recipe.method)
+        model = open_network(recipe, model_folder(run.model))
+        trained = choose_trained(model.network, recipe.method)
         sizes = count_parameters(trained)
-        wrap_present_layers(arguments, network.model)
-        trainer = _trainer(run, arguments, Network(trained, network.processor))
+        wrap_present_layers(arguments, model.network)
+        trainer = _trainer(run, arguments, trained, make_collator(recipe, model))
         trainer.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if arguments.process_index == 0:
             stack.enter_context(lock_run_folder(run.out))
@@ -83,25 +79,26 @@ def finetune(run: FinetuningRun) -> TrainingReport:
         return _finish(run, trainer, sizes)
 
 
-def make_collator(recipe: FinetuningRecipe, network: Network) -> RowCollator:
+def make_collator(recipe: FinetuningRecipe, model: GenerativeModel) -> RowCollator:
     """Return the collator of a recipe."""
     method, tokens = recipe.method, recipe.batches.max_tokens
     if isinstance(method, StepByStepMethod):
-        return RationaleCollator(method.objectives, "train", network.processor, tokens)
-    stops = stop_tokens(network.model, network.processor.tokenizer)
-    return ConversationCollator(network.processor, stops, method.types, tokens, method.image_first, recipe.seed)
+        return RationaleCollator(method.objectives, "train", model.processor, tokens)
+    stops = stop_tokens(model.network, model.processor.tokenizer)
+    return ConversationCollator(model.processor, stops, method.types, tokens, method.image_first, recipe.seed)
 
 
-def _trainer(run: FinetuningRun, arguments: TrainingArguments, network: Network) -> ShardTrainer:
-    """Return the trainer; ``network`` has the trained model, with adapters if any."""
+def _trainer(
+    run: FinetuningRun, arguments: TrainingArguments, trained: PreTrainedModel, collator: RowCollator
+) -> ShardTrainer:
+    """Return the trainer; ``trained`` has adapters if any."""
     recipe = run.recipe
-    collator = make_collator(recipe, network)
     dataset = open_dataset(run.data, collator, run.on_error)
     named: dict[str, Any] = {
         "train_dataset": dataset,
         "eval_dataset": open_dataset(run.validation, collator, run.on_error) if run.validation else None,
         "data_collator": collator,
-        "processing_class": network.processor,
+        "processing_class": collator.processor,
         "order": EpochOrder(dataset.index.counts, recipe.batches.window, recipe.seed),
         "lengths": _all_lengths(dataset, collator, arguments) if recipe.batches.group_by_length else None,
     }
@@ -109,7 +106,8 @@ def _trainer(run: FinetuningRun, arguments: TrainingArguments, network: Network)
     if isinstance(recipe.method, StepByStepMethod):
         several = recipe.method.objectives == "multi-task"
         kind = partial(StepByStepTrainer, rationale_weight=recipe.method.rationale_weight if several else None)
-    trainer: ShardTrainer = kind(network.model, arguments, **named)
+    with explain_refusals():
+        trainer: ShardTrainer = kind(trained, arguments, **named)
     trainer.remove_callback(PrinterCallback)
     if recipe.early_stop:
         trainer.add_callback(EarlyStoppingCallback(recipe.early_stop.patience))
@@ -125,9 +123,10 @@ def _all_lengths(dataset: ShardDataset, collator: RowCollator, arguments: Traini
 
 def _train_to_end(run: FinetuningRun, trainer: ShardTrainer) -> None:
     checkpoint = newest_checkpoint(run.out) if run.resume else None
-    with open_step("training", None, "steps") as bar:
-        notes = (run.on_message,) if trainer.args.process_index == 0 else ()
-        trainer.add_callback(RunCallback(run.out, trainer.order, bar.reach, notes))
+    step = int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
+    names = run.report_to if trainer.args.process_index == 0 else ()
+    with open_step("training", None, "steps") as bar, open_reporters(names, run.out, run.settings(), step) as reports:
+        trainer.add_callback(RunCallback(run.out, trainer.order, bar.reach, run.on_message, reports))
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
 
@@ -151,9 +150,7 @@ def _finish(run: FinetuningRun, trainer: ShardTrainer, sizes: ParameterCounts) -
         else:
             _replace(temporary, folder)
         write_history(run.out / "log.csv", trainer.state.log_history)
-        write_text(run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
-        write_curves(run.out)
-        write_skipped(run.out, {name: f"{one.reason}: {one.detail}" for name, one in skipped})
+        report.write(run.out, {name: f"{one.reason}: {one.detail}" for name, one in skipped})
     trainer.accelerator.wait_for_everyone()
     return report
 
@@ -168,11 +165,11 @@ def _merge_adapter(run: FinetuningRun, adapter: Path, folder: Path) -> None:
     from peft import PeftModel
 
     torch.manual_seed(run.recipe.seed)  # a projection that was new
-    network = open_network(run.recipe, model_folder(run.model))
+    model = open_network(run.recipe, model_folder(run.model))
     temporary = run.out / ".model.tmp"
-    merged = PeftModel.from_pretrained(network.model, str(adapter)).merge_and_unload()
+    merged = PeftModel.from_pretrained(model.network, str(adapter)).merge_and_unload()
     merged.save_pretrained(temporary)
-    network.processor.save_pretrained(temporary)
+    model.processor.save_pretrained(temporary)
     _replace(temporary, folder)
 
 

@@ -7,12 +7,11 @@ A step is a whole batch (``batches.size``) on any number of GPUs: each process c
 accumulates their gradients. Settings of `transformers.TrainingArguments` without a key of their own are in ``trainer``.
 """
 
-from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, FilePath, model_validator
 
-from pairwright.training.recipes.sections import EarlyStopSettings, OptimizerSettings, RecipeSection, ScheduleSettings
+from pairwright.training.recipes.sections import LoadingSettings, RecipeSection, RunSettings
 
 
 class AdapterSettings(RecipeSection):
@@ -37,7 +36,7 @@ class ConversationMethod(FinetuningMethod):
 
     kind: Literal["conversations"]
     language: str = Field("", description="Language model to join with the vision tower of --model to a LLaVA.")
-    chat_template: Path | None = Field(None, description="Jinja file; null: the model's own.")
+    chat_template: FilePath | None = Field(None, description="Jinja file; null: the model's own.")
     types: tuple[str, ...] = Field((), description="Conversation types; empty: all.")
     image_first: bool = Field(
         default=True, description="Image before the first question; false: before or after, at random."
@@ -58,17 +57,13 @@ class StepByStepMethod(FinetuningMethod):
         return self
 
 
-class FinetuningBatches(RecipeSection):
+class FinetuningBatches(LoadingSettings):
     """The batch of a step."""
 
     size: int = Field(32, ge=1, description="Conversations or examples per step, over all processes.")
     per_device: int = Field(0, ge=0, description="Of these at a time on each device; 0: no gradient accumulation.")
     max_tokens: int = Field(2048, ge=3, description="Tokens per row, image tokens included.")
-    window: int = Field(100_000, ge=0, description="Samples shuffled together; 0: no shuffling.")
     group_by_length: bool = Field(default=False, description="Batches of rows of similar length: less padding.")
-    workers: int | None = Field(
-        None, ge=0, description="Loading processes per training process; null: one per core, at most 16."
-    )
 
 
 class HardwareSettings(RecipeSection):
@@ -80,19 +75,13 @@ class HardwareSettings(RecipeSection):
     utilization: float = Field(0.4, gt=0, le=1, description="Reached share of that peak.")
 
 
-class FinetuningRecipe(RecipeSection):
+class FinetuningRecipe(RunSettings):
     """A finetuning run, except for its data and the initial model."""
 
     method: ConversationMethod | StepByStepMethod = Field(discriminator="kind")
     batches: FinetuningBatches = FinetuningBatches()
-    optimizer: OptimizerSettings = OptimizerSettings()
-    schedule: ScheduleSettings = ScheduleSettings()
-    early_stop: EarlyStopSettings | None = None
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     gradient_checkpointing: bool = Field(default=False, description="Compute activations again in the backward pass.")
-    seed: int = Field(0, ge=0)
-    log_every: int = Field(10, ge=1, description="Steps between two rows of the log.")
-    save_every: int = Field(500, ge=1, description="Steps between two checkpoints (and evaluations, if --validation).")
     keep: int = Field(1, ge=1, description="Checkpoints to keep.")
     trainer: dict[str, Any] = Field({}, description="Further settings of transformers.TrainingArguments.")
     hardware: HardwareSettings = HardwareSettings()

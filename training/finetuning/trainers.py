@@ -16,8 +16,9 @@ from pairwright.datasets.images.loading import publishable_image_name
 from pairwright.datasets.rejects import Reject
 from pairwright.training.finetuning.dataset import EpochOrder, ShardDataset
 from pairwright.training.loading.tokenization import IGNORE_INDEX
-from pairwright.training.metrics_log import write_history
+from pairwright.training.metrics_log import log_columns, write_history
 from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss
+from pairwright.training.reporters import Report
 
 _PARTS = ("label", "rationale")
 
@@ -177,9 +178,14 @@ class RunCallback(TrainerCallback):  # type: ignore[misc]
     """Order of the epochs, progress, and the log of a run."""
 
     def __init__(
-        self, out: Path, order: EpochOrder, reach: Callable[[int, int], None], notes: Sequence[Callable[[str], None]]
+        self,
+        out: Path,
+        order: EpochOrder,
+        reach: Callable[[int, int], None],
+        note: Callable[[str], None],
+        reports: Sequence[Report],
     ) -> None:
-        self._out, self._order, self._reach, self._notes = out, order, reach, notes
+        self._out, self._order, self._reach, self._note, self._reports = out, order, reach, note, reports
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Set the epoch of the order, which accelerate does not reach through the sampler of a resumed run."""
@@ -198,11 +204,12 @@ class RunCallback(TrainerCallback):  # type: ignore[misc]
         control.should_log |= state.global_step >= state.max_steps
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:  # noqa: ARG002
-        """Print a row of the log."""
-        if state.is_world_process_zero and logs and {"loss", "eval_loss"} & logs.keys():
-            shown = "  ".join(f"{name} {float(value):.4g}" for name, value in logs.items() if name != "epoch")
-            for note in self._notes:
-                note(f"  step {state.global_step}  epoch {state.epoch:.2f}  {shown}")
+        """Print and report a row of the log."""
+        if state.is_world_process_zero and (row := log_columns(logs or {})):
+            shown = "  ".join(f"{name} {float(value):.4g}" for name, value in row.items() if name != "epoch")
+            self._note(f"  step {state.global_step}  epoch {state.epoch:.2f}  {shown}")
+            for report in self._reports:
+                report(row, state.global_step)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Write the log so far."""

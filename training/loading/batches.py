@@ -36,7 +36,6 @@ class PairBatch:
     positives_mask: Tensor
     positives_text_mask: Tensor
     positives_count: list[int]
-    groups: Tensor  # int64 (b,), equal for rows of one image within this batch
     keys: list[str]  # sample keys, b of them
     cut: int  # texts of this batch that were truncated
 
@@ -53,7 +52,6 @@ class TripletBatch:
     instruction_mask: Tensor
     texts: Tensor  # int64 (b, s), the answers; ``text_mask`` is bool (b, s)
     text_mask: Tensor
-    groups: Tensor  # int64 (b,), equal for rows of one image within this batch
     keys: list[str]  # sample keys, one per row
     cut: int  # as in `PairBatch`
 

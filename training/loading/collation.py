@@ -69,19 +69,6 @@ class Collator(Protocol[B]):
         """
 
 
-def image_groups(samples: Sequence[StoredSample]) -> list[int]:
-    """Return a number for each sample, equal for samples of the same image according to their JSON."""
-    seen: dict[tuple[str, ...], int] = {}
-    return [seen.setdefault(_image_of(sample), len(seen)) for sample in samples]
-
-
-def _image_of(sample: StoredSample) -> tuple[str, ...]:
-    source = sample.body.get("provenance", {})
-    if not source.get("image"):
-        return (sample.key,)
-    return tuple(str(source.get(name, "")) for name in ("source", "image", "width", "height"))
-
-
 def prepare_image(sample: StoredSample, context: CollationContext) -> PreparedImage:
     """Return the image of a sample, cropped and resized; deterministic in sample, seed and epoch."""
     rng = make_rng(context.seed, context.epoch, "crop", sample.key)

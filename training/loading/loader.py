@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypedDict
 
 import torch
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import Reject
@@ -111,7 +111,8 @@ class ShardLoader(Generic[B]):
         Raises:
             InputError: no such shards, or no usable sample in them.
             StorageError: a shard is damaged, or its store fails.
-            UsageError: no tokenizer, or conflicting options.
+            MissingResourceError: no tokenizer.
+            UsageError: conflicting options.
         """
         load_tokenizer(texts.tokenizer)
         self.options, self._images = options, images
@@ -126,14 +127,14 @@ class ShardLoader(Generic[B]):
         )
         self._places = self.index.places()
         self.epoch = self.step = 0
-        self._sampler = _StepSampler()
+        self._steps: list[tuple[int, int]] = []  # epoch and step of the batches of an iteration, for persistent workers
         self.batches: StepBatches[B] = StepBatches(
             self.index, self.order, recipe, texts, images, options.seed, options.rank, options.on_error
         )
         self._loader: DataLoader[Any] = DataLoader(
             self.batches,
             batch_size=None,
-            sampler=self._sampler,
+            sampler=self._steps,
             num_workers=options.workers,
             prefetch_factor=options.ahead if options.workers else None,
             persistent_workers=options.workers > 0,
@@ -154,7 +155,7 @@ class ShardLoader(Generic[B]):
             PairwrightError: a worker was killed.
         """
         epoch = self.epoch
-        self._sampler.steps = [(epoch, step) for step in range(self.step, len(self))]
+        self._steps[:] = [(epoch, step) for step in range(self.step, len(self))]
         for made in _explain_killed_workers(self._loader):
             if isinstance(made, PairwrightError):
                 try:
@@ -211,16 +212,6 @@ def _explain_killed_workers(made: Iterable[Any]) -> Iterator[Any]:
             "a loading process was killed, most likely because memory or /dev/shm was full. Set a smaller "
             "batches.workers or batches.size."
         ) from None
-
-
-class _StepSampler(Sampler[tuple[int, int]]):
-    """Sampler of the (epoch, step) pairs of an iteration; persistent workers receive them through it."""
-
-    def __init__(self) -> None:
-        self.steps: list[tuple[int, int]] = []
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return iter(self.steps)
 
 
 def _start_worker(_number: int) -> None:

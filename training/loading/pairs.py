@@ -18,7 +18,7 @@ from torch import Tensor
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import PackedBatch, PairBatch
-from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, image_groups, stack_images
+from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, stack_images
 from pairwright.training.loading.samples import SampleJson, StoredSample
 from pairwright.training.loading.tokenization import encode, pad_rows, padding_id
 
@@ -95,7 +95,6 @@ class PairCollator:
             positives_mask=right[1],
             positives_text_mask=right[2],
             positives_count=[self.positives if fixed else len(row) for row in positives],
-            groups=torch.tensor(image_groups(samples)),
             keys=[sample.key for sample in samples],
             cut=cut,
         )

@@ -109,7 +109,7 @@ class RationaleCollator:
 
     objectives: Objectives = "multi-task"  # see the module
     split: str = "train"  # train or validation
-    tokenizer: Any = None  # of the encoder-decoder; needed for batches only
+    processor: Any = None  # tokenizer of the encoder-decoder; needed for batches only
     max_tokens: int = 1024  # per text; longer ones are truncated
 
     unit, units = "samples", None  # all rows of an example are in one batch
@@ -131,9 +131,9 @@ class RationaleCollator:
         rows = [row for sample in usable for row in self.rows(sample.key, sample.body)]
         counted = bool(rows)
         rows = rows or [{"input": "", "output": "", "objective": "label"}]  # a process cannot miss a step
-        inputs, cut_inputs = encode_by([row["input"] for row in rows], self.tokenizer, self.max_tokens)
-        outputs, cut_outputs = encode_by([row["output"] for row in rows], self.tokenizer, self.max_tokens)
-        ids, mask = pad_rows(inputs, tokenizer_padding_id(self.tokenizer) or 0)
+        inputs, cut_inputs = encode_by([row["input"] for row in rows], self.processor, self.max_tokens)
+        outputs, cut_outputs = encode_by([row["output"] for row in rows], self.processor, self.max_tokens)
+        ids, mask = pad_rows(inputs, tokenizer_padding_id(self.processor) or 0)
         labels, _ = pad_rows(outputs, IGNORE_INDEX)
         return {
             "input_ids": ids,

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.errors import UsageError
+from pairwright.training.models.checkpoints import read_tokenizer
 
 CONTEXT = 77
 """Tokens that CLIP's text tower reads, including start and end token."""
@@ -46,15 +47,10 @@ def load_tokenizer(name: str) -> Any:
     """Return the tokenizer of a name or folder, cached per process.
 
     Raises:
-        UsageError: no such tokenizer, or one without padding and end token.
+        PairwrightError: no such tokenizer.
+        UsageError: one without padding and end token.
     """
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, KeyError) as error:
-        first = str(error).strip().partition("\n")[0]
-        raise UsageError(f"no tokenizer {name!r} ({first}). Pass a folder with a tokenizer.") from None
+    tokenizer = read_tokenizer(name)
     if tokenizer_padding_id(tokenizer) is None:
         raise UsageError(f"the tokenizer {name!r} has neither padding nor end token. Set its pad_token.")
     return tokenizer

@@ -4,8 +4,7 @@ A row is a question-answer turn; all rows of a sample share a batch, so that onl
 batch of n samples therefore has a varying number of rows; ``turns`` bounds it, and each epoch draws again. A repeated
 turn of a sample counts once: it would be its own negative. Samples without turns are skipped and counted.
 
-Limits: the conversations of one sample. Several samples of one image (one per caption) are drawn independently;
-`TripletBatch.groups` is equal for them.
+Limits: the conversations of one sample. Several samples of one image (one per caption) are drawn independently.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ import torch
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import PackedBatch, TripletBatch
-from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, image_groups, stack_images
+from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, stack_images
 from pairwright.training.loading.samples import SampleJson, StoredSample
 from pairwright.training.loading.tokenization import TextOptions, encode, encode_without_end, pad_rows, padding_id
 
@@ -60,7 +59,6 @@ class TripletCollator:
         answer_ids, cut_answers = encode([answer for _, _, answer in rows], context.texts)
         instructions, instruction_mask = pad_rows(instruction_ids, padding_id(self.instructions or context.texts))
         texts, text_mask = pad_rows(answer_ids, padding_id(context.texts))
-        groups = image_groups(samples)
         images = [prepared_images[place] for place, _, _ in rows]
         batch = TripletBatch(
             images=torch.empty(0),
@@ -69,7 +67,6 @@ class TripletCollator:
             instruction_mask=instruction_mask,
             texts=texts,
             text_mask=text_mask,
-            groups=torch.tensor([groups[place] for place, _, _ in rows]),
             keys=[samples[place].key for place, _, _ in rows],
             cut=cut_instructions + cut_answers,
         )

@@ -8,7 +8,8 @@ Not covered: pickled weights (``pytorch_model.bin``) are left to transformers, w
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from pairwright.datasets.errors import InputError, MissingResourceError, Storage
 ADDED_FILE = "added.safetensors"
 DESCRIPTION_FILE = "pairwright.json"
 VERSION = 1
+_UNREADABLE = (OSError, ValueError, KeyError, SafetensorError, RuntimeError, ImportError, AttributeError)
 
 
 def load_pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
@@ -37,10 +39,8 @@ def load_pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.fl
         InputError: the checkpoint is damaged or of another kind.
     """
     _check_exists(name)
-    try:
+    with explain_unreadable(name):
         model, report = kind.from_pretrained(name, dtype=dtype, output_loading_info=True)
-    except (OSError, ValueError, KeyError, SafetensorError, RuntimeError) as error:
-        raise explain_unreadable(name, error) from error
     if report["missing_keys"]:
         raise InputError(
             f"no weights for {min(report['missing_keys'])} and {len(report['missing_keys']) - 1} others",
@@ -63,22 +63,19 @@ def read_config(name: str) -> Any:
         InputError: it has no config that transformers knows.
     """
     _check_exists(name)
-    try:
+    with explain_unreadable(name):
         return AutoConfig.from_pretrained(name)
-    except (OSError, ValueError, KeyError) as error:
-        raise explain_unreadable(name, error) from error
 
 
 def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """Load the tokenizer of the checkpoint ``name``.
 
     Raises:
-        MissingResourceError: it has none.
+        MissingResourceError: no such checkpoint, or it has none.
     """
-    try:
+    _check_exists(name)
+    with explain_unreadable(name):
         tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, KeyError) as error:
-        raise explain_unreadable(name, error) from error
     assert isinstance(tokenizer, PreTrainedTokenizerBase)
     return tokenizer
 
@@ -93,17 +90,25 @@ def _is_path(name: str) -> bool:
     return Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1
 
 
-def explain_unreadable(name: str, error: Exception) -> InputError | MissingResourceError:
-    """Return a one-line error on the unreadable checkpoint ``name``."""
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    if Path(name).is_dir():
-        return InputError(
-            first, where=f"checkpoint {name}", fix="Pass a complete checkpoint of this kind in Hugging Face's format."
-        )
-    return MissingResourceError(
-        f"checkpoint {name}: {first}. Pass a folder with config.json and model.safetensors, or a name on the Hugging "
-        "Face hub (which needs a connection once)."
-    )
+@contextmanager
+def explain_unreadable(name: str) -> Iterator[None]:
+    """Translate what transformers raises on an unreadable checkpoint ``name`` into a one-line error.
+
+    Raises:
+        MissingResourceError: no such checkpoint, and it cannot be downloaded.
+        InputError: it is damaged or of another kind.
+    """
+    try:
+        yield
+    except _UNREADABLE as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        if Path(name).is_dir():
+            fix = "Pass a complete checkpoint of this kind in Hugging Face's format."
+            raise InputError(first, where=f"checkpoint {name}", fix=fix) from error
+        raise MissingResourceError(
+            f"checkpoint {name}: {first}. Pass a folder with config.json and model.safetensors, or a name on the Hugging "
+            "Face hub (which needs a connection once)."
+        ) from error
 
 
 def start_saving(folder: Path) -> None:

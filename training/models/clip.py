@@ -20,7 +20,7 @@ from transformers import CLIPModel, PreTrainedTokenizerBase
 from transformers.utils.hub import cached_file
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.loading.image_transforms import CLIP_MEAN, CLIP_STD, Channels
+from pairwright.training.loading.image_transforms import CLIP_MEAN, CLIP_STD, Channels, ImageOptions
 from pairwright.training.models.checkpoints import (
     ADDED_FILE,
     copy_weights,
@@ -32,20 +32,10 @@ from pairwright.training.models.checkpoints import (
     save_added_weights,
     start_saving,
 )
-from pairwright.training.models.vision_tower import image_size, patch_count, vision_states
+from pairwright.training.models.vision_tower import vision_states
 
 MAX_SCALE = 100.0  # CLIP, section 2.5
 _MAX_LOG_SCALE = torch.tensor(MAX_SCALE).log().item()
-
-
-@dataclass(frozen=True, slots=True)
-class PixelSettings:
-    """Image side in pixels, mean and standard deviation of each channel, and whether images are squashed, not cropped."""
-
-    size: int
-    mean: Channels = CLIP_MEAN
-    std: Channels = CLIP_STD
-    squash: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +59,30 @@ class Clip(nn.Module):
     Attributes:
         network: the model; its parameters are named ``network.*``.
         tokenizer: None for a model made from a config.
-        pixels: image size and normalization.
+        pixels: how images are prepared for evaluation.
     """
 
     kind = "clip"
 
     def __init__(
-        self, network: CLIPModel, tokenizer: PreTrainedTokenizerBase | None = None, pixels: PixelSettings | None = None
+        self, network: CLIPModel, tokenizer: PreTrainedTokenizerBase | None = None, pixels: ImageOptions | None = None
     ) -> None:
         super().__init__()
         self.network = network
         self.tokenizer = tokenizer
-        self.pixels = pixels or PixelSettings(image_size(network.vision_model))
+        self.pixels = pixels or ImageOptions(network.config.vision_config.image_size)
 
     @classmethod
-    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+    def load(cls, name: str) -> Self:
         """Load a checkpoint by folder or name.
 
         Raises:
             MissingResourceError: no such checkpoint.
             InputError: it is damaged or not a CLIP.
         """
-        network = load_pretrained(CLIPModel, name, dtype=dtype)
+        network = load_pretrained(CLIPModel, name)
         assert isinstance(network, CLIPModel)
-        return cls(network, read_tokenizer(name), read_pixel_settings(name, image_size(network.vision_model)))
+        return cls(network, read_tokenizer(name), read_pixel_settings(name, network.config.vision_config.image_size))
 
     @property
     def dim(self) -> int:
@@ -195,7 +185,7 @@ class Clip(nn.Module):
         return _normalize(self.network.visual_projection(self.network.vision_model.post_layernorm(states[:, 0])))
 
     def _patches(self, states: Tensor) -> Tensor:
-        last = 1 + patch_count(self.network.vision_model)
+        last = 1 + self.network.vision_model.embeddings.num_patches
         normal = self.network.vision_model.post_layernorm(states[:, 1:last])
         found: Tensor = self.network.visual_projection(normal).float()
         return found
@@ -216,9 +206,7 @@ class Clip(nn.Module):
 Extended = TypeVar("Extended", bound=Clip)
 
 
-def load_extended(
-    kind: type[Extended], name: str, build: Callable[[Clip, Mapping[str, Any]], Extended], dtype: torch.dtype
-) -> Extended:
+def load_extended(kind: type[Extended], name: str, build: Callable[[Clip, Mapping[str, Any]], Extended]) -> Extended:
     """Load a folder of a CLIP with added weights, which `Clip.save` wrote.
 
     ``build`` makes the model from the CLIP and the folder's description.
@@ -231,7 +219,7 @@ def load_extended(
     described = read_description(folder)
     if described.get("kind") != kind.kind:
         raise UsageError(f"{name} is not a saved {kind.kind}: create one with {kind.__name__}(Clip.load({name!r}))")
-    model = build(Clip.load(name, dtype=dtype), described)
+    model = build(Clip.load(name), described)
     copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
     return model
 
@@ -248,7 +236,7 @@ def _normalize(rows: Tensor) -> Tensor:
     return functional.normalize(rows.float(), dim=-1)
 
 
-def read_pixel_settings(name: str, size: int, *, mean: Channels = CLIP_MEAN, std: Channels = CLIP_STD) -> PixelSettings:
+def read_pixel_settings(name: str, size: int, *, mean: Channels = CLIP_MEAN, std: Channels = CLIP_STD) -> ImageOptions:
     """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``std`` where it has none.
 
     Raises:
@@ -256,16 +244,14 @@ def read_pixel_settings(name: str, size: int, *, mean: Channels = CLIP_MEAN, std
     """
     found: dict[str, Any] = {}
     for file in ("preprocessor_config.json", "processor_config.json"):  # the second contains the first
-        try:
+        with explain_unreadable(name):
             path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
             read = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
-        except (OSError, ValueError) as error:
-            raise explain_unreadable(name, error) from error
         found = found or read.get("image_processor", read)
-    return PixelSettings(size, tuple(found.get("image_mean", mean)), tuple(found.get("image_std", std)))
+    return ImageOptions(size, mean=tuple(found.get("image_mean", mean)), std=tuple(found.get("image_std", std)))
 
 
-def _preprocessor(pixels: PixelSettings) -> dict[str, object]:
+def _preprocessor(pixels: ImageOptions) -> dict[str, object]:
     square = {"height": pixels.size, "width": pixels.size}
     cropping = {"size": {"shortest_edge": pixels.size}, "do_center_crop": True, "crop_size": square}
     return {

@@ -12,7 +12,6 @@ tokens, so the map's initial scale does not matter.
 from copy import deepcopy
 from typing import Self
 
-import torch
 from torch import Tensor, nn
 from transformers import CLIPModel, CLIPTextModel
 
@@ -47,9 +46,9 @@ class FocalLensClip(Clip):
         self.condition = nn.Linear(self.dim, self.network.vision_model.config.hidden_size).to(weight)
 
     @classmethod
-    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+    def load(cls, name: str) -> Self:
         """Load a folder that `save` wrote; see `load_extended`."""
-        return load_extended(cls, name, lambda base, _: cls(base), dtype)
+        return load_extended(cls, name, lambda base, _: cls(base))
 
     def encode_images(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
         """Return phi of eq. 5.1: unit embeddings, float32 (b, d), each image under its own instruction.

@@ -9,6 +9,7 @@ take the place of one image's.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -19,6 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import LlavaForConditionalGeneration
 
 from pairwright.datasets.errors import UsageError
+from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.models.anyres import Grid, merge_features
 from pairwright.training.models.checkpoints import (
     ADDED_FILE,
@@ -29,7 +31,7 @@ from pairwright.training.models.checkpoints import (
     save_added_weights,
     start_saving,
 )
-from pairwright.training.models.clip import Clip, ClipOutput, PixelSettings, clamp_scale, read_pixel_settings
+from pairwright.training.models.clip import Clip, ClipOutput, clamp_scale, read_pixel_settings
 from pairwright.training.models.generative import ImageTextModel
 
 
@@ -40,8 +42,7 @@ class FocalLensMllm(nn.Module):
         llava: after at least the alignment stage, as in the dissertation.
         processor: of the LLaVA; None for a model made from configs.
         target: the CLIP whose text tower embeds the outputs; frozen.
-        pixels: image size and normalization of the LLaVA's vision tower.
-        tiles: whether images are prepared as the whole image and its tiles (AnyRes).
+        pixels: how images are prepared for the LLaVA's vision tower; with tiles, also as the parts of AnyRes.
         end: id of the end token in the language model's vocabulary.
         head: from the language model's width to the target's.
         logit_scale: logarithm of 1 / temperature.
@@ -55,7 +56,7 @@ class FocalLensMllm(nn.Module):
         target: Clip,
         *,
         processor: Any = None,
-        pixels: PixelSettings | None = None,
+        pixels: ImageOptions | None = None,
         end: int | None = None,
     ) -> None:
         """Join both models; the head is initialized from torch's global generator.
@@ -71,24 +72,22 @@ class FocalLensMllm(nn.Module):
             end = None if processor is None else processor.tokenizer.eos_token_id
         if end is None:
             raise UsageError("the language model's tokenizer has no end token: pass `end`")
-        self.llava, self.target, self.end, self.tiles = llava, target, end, False
+        self.llava, self.target, self.end = llava, target, end
         self.processor = processor
         config = cast("Any", llava.config)
-        self.pixels = pixels or PixelSettings(config.vision_config.image_size)
+        self.pixels = pixels or ImageOptions(config.vision_config.image_size)
         self.head = nn.Linear(config.text_config.hidden_size, target.dim).to(next(llava.parameters()))
         self.logit_scale = nn.Parameter(target.network.logit_scale.detach().clone())
 
     @classmethod
-    def begin(cls, name: str, target: Clip, *, tiles: bool = False, dtype: torch.dtype = torch.float32) -> Self:
+    def begin(cls, name: str, target: Clip, *, tiles: bool = False) -> Self:
         """Join a LLaVA of transformers, by folder or name, and a target."""
-        llava = cast("Any", load_pretrained(LlavaForConditionalGeneration, name, dtype=dtype))
-        pixels = read_pixel_settings(name, llava.config.vision_config.image_size)
-        model = cls(llava, target, processor=ImageTextModel.read_processor(name), pixels=pixels)
-        model.tiles = tiles
-        return model
+        llava = cast("Any", load_pretrained(LlavaForConditionalGeneration, name))
+        pixels = replace(read_pixel_settings(name, llava.config.vision_config.image_size), tiles=tiles)
+        return cls(llava, target, processor=ImageTextModel.read_processor(name), pixels=pixels)
 
     @classmethod
-    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+    def load(cls, name: str) -> Self:
         """Load a folder that `save` wrote.
 
         Raises:
@@ -99,8 +98,8 @@ class FocalLensMllm(nn.Module):
         described = read_description(folder)
         if described.get("kind") != cls.kind:
             raise UsageError(f"{name} is not a saved {cls.kind}: create one with FocalLensMllm(llava, clip)")
-        target = Clip.load(str(folder / "target"), dtype=dtype)
-        model = cls.begin(str(folder / "llava"), target, tiles=described["tiles"], dtype=dtype)
+        target = Clip.load(str(folder / "target"))
+        model = cls.begin(str(folder / "llava"), target, tiles=described["tiles"])
         model.end = described["end"]
         copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
         return model
@@ -176,7 +175,8 @@ class FocalLensMllm(nn.Module):
         start_saving(folder)
         ImageTextModel(self.llava, self.processor).save(folder / "llava")
         self.target.save(folder / "target")
-        save_added_weights(folder, self.added_weights(), {"kind": self.kind, "end": self.end, "tiles": self.tiles})
+        described = {"kind": self.kind, "end": self.end, "tiles": self.pixels.tiles}
+        save_added_weights(folder, self.added_weights(), described)
 
     def _image_features(self, images: Tensor, grids: Sequence[Grid] | None) -> list[Tensor]:
         """Return the projected features of each image, (patches, width)."""

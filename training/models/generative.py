@@ -83,12 +83,13 @@ class ImageTextModel(GenerativeModel):
             MissingResourceError: it has none, or a package that it requires is missing.
             UsageError: its tokenizer is not a fast one.
         """
-        try:
-            processor = AutoProcessor.from_pretrained(name)
-        except (OSError, ValueError, KeyError, ImportError, AttributeError) as error:
-            if "torchvision" in str(error) or "VIDEO_PROCESSOR_MAPPING" in str(error):
-                raise UsageError(f"the processor of {name} requires torchvision: pip install torchvision") from None
-            raise explain_unreadable(name, error) from error
+        with explain_unreadable(name):
+            try:
+                processor = AutoProcessor.from_pretrained(name)
+            except (ValueError, ImportError, AttributeError) as error:
+                if "torchvision" in str(error) or "VIDEO_PROCESSOR_MAPPING" in str(error):
+                    raise UsageError(f"the processor of {name} requires torchvision: pip install torchvision") from None
+                raise
         if not getattr(getattr(processor, "tokenizer", None), "is_fast", False):
             raise UsageError(f"{name} has no processor of images and texts with a fast tokenizer (tokenizer.json).")
         return processor

@@ -12,6 +12,7 @@ from torch import nn
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.models.clip import Clip
+from pairwright.training.models.trainable_parameters import train_only
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2", "patch_embedding")
 DEFAULT_RANK = 4
@@ -34,8 +35,7 @@ def add_lora(model: Clip, rank: int = DEFAULT_RANK, *, alpha: float = 1.0, targe
         inject_adapter_in_model(config, model.network)
     except ValueError as error:
         raise UsageError(f"LoRA: {str(error).splitlines()[0]}") from error
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(".lora_" in name)
+    train_only(model, "lora")
 
 
 def merge_lora(model: Clip) -> None:

@@ -67,9 +67,9 @@ class ReactClip(Clip):
         )
 
     @classmethod
-    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+    def load(cls, name: str) -> Self:
         """Load a folder that `save` wrote; see `load_extended`."""
-        return load_extended(cls, name, lambda base, described: cls(base, described["blocks"]), dtype)
+        return load_extended(cls, name, lambda base, described: cls(base, described["blocks"]))
 
     def image_states(self, images: Tensor) -> Tensor:
         """Return the tower's last states, with gated blocks."""

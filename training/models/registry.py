@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-import torch
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from pairwright.datasets.errors import InputError, StorageError
@@ -23,7 +22,7 @@ _KINDS: dict[str, type[Model]] = {
 }
 
 
-def open_model(name: str, *, dtype: torch.dtype = torch.float32) -> Model:
+def open_model(name: str) -> Model:
     """Load a saved model, or a checkpoint of transformers, by folder or name.
 
     Raises:
@@ -31,7 +30,7 @@ def open_model(name: str, *, dtype: torch.dtype = torch.float32) -> Model:
         MissingResourceError: no such checkpoint.
         InputError: it is damaged or of an unsupported kind.
     """
-    return _KINDS[model_kind(name)].load(name, dtype=dtype)
+    return _KINDS[model_kind(name)].load(name)
 
 
 def model_kind(name: str) -> str:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 from transformers import SiglipModel
 
 from pairwright.datasets.errors import UsageError
+from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.tokenization import tokenizer_padding_id
 from pairwright.training.models.checkpoints import load_pretrained, read_tokenizer
-from pairwright.training.models.clip import Clip, ClipOutput, PixelSettings, read_pixel_settings
+from pairwright.training.models.clip import Clip, ClipOutput, read_pixel_settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -35,15 +35,15 @@ class Siglip(Clip):
         self,
         network: SiglipModel,
         tokenizer: PreTrainedTokenizerBase | None = None,
-        pixels: PixelSettings | None = None,
+        pixels: ImageOptions | None = None,
     ) -> None:
         size = cast("int", network.config.vision_config.image_size)
-        super().__init__(network, tokenizer, replace(pixels or PixelSettings(size, _HALF, _HALF), squash=True))
+        super().__init__(network, tokenizer, replace(pixels or ImageOptions(size, mean=_HALF, std=_HALF), squash=True))
 
     @classmethod
-    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+    def load(cls, name: str) -> Self:
         """Load a checkpoint by folder or name."""
-        network: Any = load_pretrained(SiglipModel, name, dtype=dtype)
+        network: Any = load_pretrained(SiglipModel, name)
         size = network.config.vision_config.image_size
         return cls(network, read_tokenizer(name), read_pixel_settings(name, size, mean=_HALF, std=_HALF))
 

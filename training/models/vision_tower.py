@@ -34,7 +34,7 @@ def vision_states(
     Raises:
         UsageError: another image size than the tower's.
     """
-    size = image_size(tower)
+    size = tower.config.image_size
     if tuple(images.shape[-2:]) != (size, size):
         raise UsageError(
             f"images of {images.shape[-1]}x{images.shape[-2]} pixels, but the vision tower reads {size}x{size}: "
@@ -50,17 +50,3 @@ def vision_states(
         states = layer(states, None)
     assert isinstance(states, Tensor)
     return states
-
-
-def image_size(tower: CLIPVisionModel) -> int:
-    """Return the image side in pixels."""
-    found = tower.config.image_size
-    assert isinstance(found, int)  # CLIP's are square
-    return found
-
-
-def patch_count(tower: CLIPVisionModel) -> int:
-    """Return the number of patches per image."""
-    patch = tower.config.patch_size
-    assert isinstance(patch, int)
-    return (image_size(tower) // patch) ** 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -85,7 +86,7 @@ class FocalLensMllmMethod(FocalLensMethod):
         from pairwright.training.recipes.model_options import image_options
 
         lens = _open_model(model, self.target)
-        lens.tiles |= self.tiles
+        lens.pixels = replace(lens.pixels, tiles=lens.pixels.tiles or self.tiles)
         train_only(lens, "focallens-mllm")
         for unused in lens.unused_parameters():  # distributed training would wait for its gradient
             unused.requires_grad_(False)

@@ -1,5 +1,6 @@
 """CLIP loading for a recipe, and the text and image options that fit a model."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 from pairwright.datasets.errors import UsageError
@@ -24,11 +25,9 @@ def image_options(model: Clip | FocalLensMllm, recipe: Recipe) -> ImageOptions:
     Raises:
         UsageError: random crops of images in tiles.
     """
-    pixels, batches = model.pixels, recipe.batches
-    tiles = isinstance(model, FocalLensMllm) and model.tiles
-    if tiles and batches.crop < 1:
+    if model.pixels.tiles and recipe.batches.crop < 1:
         raise UsageError("method.tiles requires whole images: set batches.crop to 1.")
-    return ImageOptions(pixels.size, batches.crop, batches.mirror, tiles, pixels.mean, pixels.std, pixels.squash)
+    return replace(model.pixels, crop=recipe.batches.crop, mirror=recipe.batches.mirror)
 
 
 def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:

@@ -15,6 +15,12 @@ from pairwright.training.recipes.names import RECIPES_FOLDER, recipe_names
 from pairwright.training.recipes.schema import Recipe
 
 _SCHEMAS: tuple[type[Recipe | FinetuningRecipe], ...] = (Recipe, FinetuningRecipe)
+_METHODS: dict[str, tuple[type[Recipe | FinetuningRecipe], type[BaseModel]]] = {
+    kind: (schema, method)
+    for schema in _SCHEMAS
+    for method in get_args(schema.model_fields["method"].annotation)
+    for kind in get_args(method.model_fields["kind"].annotation)
+}
 _QUOTED = re.compile(r"'([^']*)'")
 
 
@@ -44,11 +50,7 @@ def _schema(settings: dict[str, Any]) -> type[Recipe | FinetuningRecipe]:
     """Return the schema with the method's kind; `Recipe` for an unknown one."""
     method = settings.get("method")
     kind = method.get("kind") if isinstance(method, dict) else None
-    return next((one for one in _SCHEMAS if kind in _all_kinds(one)), Recipe)
-
-
-def _all_kinds(schema: type[BaseModel]) -> list[str]:
-    return sorted(kind for model in _models(schema, "method") for kind in _kinds(model))
+    return _METHODS[kind][0] if isinstance(kind, str) and kind in _METHODS else Recipe
 
 
 def _settings(path: Path, name: str) -> dict[str, Any]:
@@ -93,10 +95,9 @@ def _messages(error: ValidationError, schema: type[BaseModel]) -> Iterator[str]:
         elif problem["type"] == "missing":
             yield f"`{place}` is missing. Add it."
         elif problem["type"].startswith("union_tag"):
-            kinds = sorted(kind for each in _SCHEMAS for kind in _all_kinds(each))
             given = problem.get("ctx", {}).get("tag", "")
             wrong = f"is {given!r}" if given else "is missing"
-            yield f"`{place}.kind` {wrong}. {suggest_alternatives([given], kinds)}."
+            yield f"`{place}.kind` {wrong}. {suggest_alternatives([given], sorted(_METHODS))}."
         elif problem["type"] == "value_error":
             yield f"{f'`{place}`: ' if place else ''}{problem['ctx']['error']}."
         elif problem["type"] == "literal_error":
@@ -110,9 +111,11 @@ def _unknown(loc: tuple[int | str, ...], place: str, schema: type[BaseModel]) ->
     section = schema
     for number, step in enumerate(loc[:-1]):
         if number == 1 and loc[0] == "method":  # pydantic puts the kind after the section
-            section = next(model for model in _models(schema, "method") if step in _kinds(model))
+            section = _METHODS[str(step)][1]
         elif str(step) in section.model_fields:
-            section = next(iter(_models(section, str(step))), section)
+            annotation = section.model_fields[str(step)].annotation
+            options = (annotation, *get_args(annotation))  # of an optional section
+            section = next((one for one in options if isinstance(one, type) and issubclass(one, BaseModel)), section)
     known = list(section.model_fields)
     hint = did_you_mean([str(loc[-1])], known, mark="`") or f"Known here: {', '.join(known)}."
     return f"unknown key `{place}`. {hint}"
@@ -120,13 +123,3 @@ def _unknown(loc: tuple[int | str, ...], place: str, schema: type[BaseModel]) ->
 
 def _without_kind(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
     return (loc[0], *loc[2:]) if len(loc) > 1 and loc[0] == "method" else loc
-
-
-def _models(section: type[BaseModel], field: str) -> list[type[BaseModel]]:
-    annotation = section.model_fields[field].annotation
-    options = (annotation, *get_args(annotation))
-    return [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
-
-
-def _kinds(model: type[BaseModel]) -> tuple[str, ...]:
-    return get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()

@@ -16,13 +16,7 @@ from pairwright.training.recipes.fsc_clip import FscClipMethod
 from pairwright.training.recipes.hard_positives import HardPositivesMethod
 from pairwright.training.recipes.negclip import NegClipMethod
 from pairwright.training.recipes.react import ReactMethod
-from pairwright.training.recipes.sections import (
-    BatchSettings,
-    EarlyStopSettings,
-    OptimizerSettings,
-    RecipeSection,
-    ScheduleSettings,
-)
+from pairwright.training.recipes.sections import BatchSettings, RunSettings
 from pairwright.training.recipes.siglip import SiglipHnMethod, SiglipMethod
 
 # One line an objective: the class has its settings, batches and loss.
@@ -39,23 +33,17 @@ RecipeMethod = (
 )
 
 
-class Recipe(RecipeSection):
+class Recipe(RunSettings):
     """A training run, except for its data and the initial model."""
 
     method: RecipeMethod = Field(discriminator="kind")
     batches: BatchSettings = BatchSettings()
-    optimizer: OptimizerSettings = OptimizerSettings()
-    schedule: ScheduleSettings = ScheduleSettings()
-    early_stop: EarlyStopSettings | None = None
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         "auto", description="auto: bf16 on a GPU that has it, else fp32; all but fp32 use TF32 for what stays float32."
     )
     compile: bool = Field(default=False, description="torch.compile; texts are padded to batches.max_tokens.")
     ema: float = Field(0.0, ge=0, lt=1, description="Decay of averaged weights, saved in OUT/model-ema; 0: none.")
     save_openclip: bool = Field(default=False, description="Also save the model in OpenCLIP's layout.")
-    seed: int = Field(0, ge=0)
-    log_every: int = Field(10, ge=1, description="Steps between two rows of the log.")
-    save_every: int = Field(500, ge=1, description="Steps between two checkpoints.")
 
     @model_validator(mode="after")
     def _rows_can_be_split(self) -> Self:

@@ -26,7 +26,16 @@ class OnlineNegativeSettings(RecipeSection):
     types: tuple[str, ...] = Field((), description="Types of the rules; empty: all, including shuffle.")
 
 
-class BatchSettings(RecipeSection):
+class LoadingSettings(RecipeSection):
+    """Order and loading of samples."""
+
+    window: int = Field(100_000, ge=0, description="Samples shuffled together; 0: no shuffling.")
+    workers: int | None = Field(
+        None, ge=0, description="Loading processes per training process; null: one per core, at most 16."
+    )
+
+
+class BatchSettings(LoadingSettings):
     """The batch of a step."""
 
     size: int = Field(256, ge=1, description="Samples (for LLaVA: conversations) per step, over all processes.")
@@ -36,11 +45,7 @@ class BatchSettings(RecipeSection):
     max_tokens: int | None = Field(None, ge=3, description="Tokens per text; null: the limit of the model.")
     crop: float = Field(0.9, gt=0, le=1, description="Minimum area of a random crop; 1: center crop.")
     mirror: float = Field(0.0, ge=0, le=1, description="Share of images that are flipped; left becomes right.")
-    window: int = Field(100_000, ge=0, description="Samples shuffled together; 0: no shuffling.")
     ends: Literal["even", "repeat", "drop"] = "even"
-    workers: int | None = Field(
-        None, ge=0, description="Loading processes per training process; null: one per core, at most 16."
-    )
 
 
 class OptimizerSettings(RecipeSection):
@@ -66,3 +71,14 @@ class EarlyStopSettings(RecipeSection):
 
     patience: int = Field(3, ge=1, description="Validations without improvement before the run stops.")
     every: int = Field(0, ge=0, description="Steps between validations; 0: one epoch.")
+
+
+class RunSettings(RecipeSection):
+    """Settings of a run by any method."""
+
+    optimizer: OptimizerSettings = OptimizerSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    early_stop: EarlyStopSettings | None = None
+    seed: int = Field(0, ge=0)
+    log_every: int = Field(10, ge=1, description="Steps between two rows of the log.")
+    save_every: int = Field(500, ge=1, description="Steps between two checkpoints (and evaluations, if --validation).")

@@ -91,7 +91,7 @@ def train(
     logging.disable_progress_bar()  # of loading weights
     logging.set_verbosity_error()  # "requires torchvision; falling back"
     if dry_run:
-        _print_plan(settings, data, model, as_json=as_json)
+        _print_plan(settings, data, model, validation, as_json=as_json)
         return
     resumable_on_interrupt("--resume continues from the newest checkpoint")
     named: dict[str, Any] = {
@@ -116,7 +116,9 @@ def train(
         emit(_result(report), _lines(report), as_json=as_json)
 
 
-def _print_plan(settings: "Recipe | FinetuningRecipe", data: str, model: str, *, as_json: bool) -> None:
+def _print_plan(
+    settings: "Recipe | FinetuningRecipe", data: str, model: str, validation: str, *, as_json: bool
+) -> None:
     from dataclasses import asdict
 
     from pairwright.training.finetuning.plan import make_plan
@@ -124,7 +126,7 @@ def _print_plan(settings: "Recipe | FinetuningRecipe", data: str, model: str, *,
 
     if not isinstance(settings, FinetuningRecipe):
         raise UsageError("--dry-run is for recipes that finetune a generative model, such as llava-instruct.")
-    plan = make_plan(settings, data, model)
+    plan = make_plan(settings, data, model, validation)
     emit(asdict(plan), plan.lines(), as_json=as_json)
 
 

@@ -334,7 +334,7 @@ def test_a_student_is_asked_for_label_and_rationale_by_their_prefixes(tmp_path: 
         return str(words.decode(answer[0], skip_special_tokens=True))
 
     subject = next(open_models([identify_model(folder)], None, "cpu"))
-    found = rationale_accuracy(subject, read_student_tasks([str(tmp_path / "rows.jsonl")]), batch=2, longest=12)
+    found = rationale_accuracy(subject, *read_student_tasks([str(tmp_path / "rows.jsonl")]), batch=2, longest=12)
     by = {one.measure: one for one in found.metrics}
     assert by["label"].n == 3
     assert by["label"].value == float(said("what is it ?").split() == ["red"])
@@ -342,7 +342,7 @@ def test_a_student_is_asked_for_label_and_rationale_by_their_prefixes(tmp_path: 
     shared = min(rationale.count("red"), 1) + min(rationale.count("blue"), 1)
     assert by["rationale, words (F1)"].value == pytest.approx(2 * shared / (2 + len(rationale)))
     assert found.counts == {"examples have no row of this split and are skipped": 1}
-    assert len(read_student_tasks([str(tmp_path / "rows.jsonl")], split="train").rows) == 2
+    assert len(read_student_tasks([str(tmp_path / "rows.jsonl")], split="train")[0]) == 2
 
 
 def test_a_student_of_one_text_has_its_label_taken_from_it(given: Given, tmp_path: Path) -> None:

@@ -14,10 +14,13 @@ from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig  # noqa: E40
 from typer.testing import CliRunner  # noqa: E402
 
 from pairwright.cli.main import app  # noqa: E402
-from pairwright.datasets.errors import UsageError  # noqa: E402
+from pairwright.datasets.errors import MissingResourceError, UsageError  # noqa: E402
+from pairwright.training.finetuning.arguments import training_arguments  # noqa: E402
 from pairwright.training.finetuning.plan import FinetuningPlan, make_plan, sharding_of  # noqa: E402
+from pairwright.training.finetuning.run import FinetuningRun, finetune  # noqa: E402
 from pairwright.training.finetuning.settings import FinetuningRecipe  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
+from tests.training.finetuning import tiny_vlms  # noqa: E402
 from tests.training.training_cases import clip, language, shards, student  # noqa: E402
 
 
@@ -113,10 +116,13 @@ def test_sharding_of_a_config_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (["trainer.fspd=true"], "fspd"),
-        (["trainer.learning_rate=1"], "key of its own"),
+        (["trainer.deepspeed={zero_optimization: {stage: 2}}"], "mutually exclusive"),
+        (["trainer.fsdp_config={transformer_layer_cls_to_wrap: [CLIPEncodeLayer]}"], "Did you mean CLIPEncoderLayer"),
+        (["trainer.fsdp_config={state_dict_type: all}"], "refuses these settings: KeyError 'ALL'"),
+        (["trainer={deepspeed: 7}"], "trainer.deepspeed is 7: input should be a valid dictionary"),
+        (["early_stop={}"], "requires --validation"),
         (["trainer={deepspeed: {zero_optimization: {stage: 7}}}"], "must be 0, 1, 2 or 3"),
-        (["trainer={deepspeed: no.json}"], "cannot be read"),
+        (["trainer={deepspeed: no.json}"], "Expected a string path to an existing deepspeed config"),
         (["batches.size=100"], "not a multiple of 8 processes"),
         (["method.language=none"], "whose vision tower could be used"),
     ],
@@ -124,6 +130,98 @@ def test_sharding_of_a_config_file(tmp_path: Path) -> None:
 def test_a_plan_refuses_what_a_run_refuses(data: str, llava: str, changes: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         plan("llava-7b-8gpu", data, llava, *changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["trainer.fspd=true"], "trainer.fspd: no such setting of transformers. Did you mean fsdp?"),
+        (["trainer.learning_rate=1"], "trainer.learning_rate has a key of its own"),
+        (["trainer.per_device_train_batch_size=4"], "has a key of its own"),
+        (["trainer.dataloader_num_workers=4"], "has a key of its own"),
+        (["trainer.gradient_checkpointing=true"], "has a key of its own"),
+        (["trainer.resume_from_checkpoint=run"], "trainer.resume_from_checkpoint has no effect here"),
+        (["trainer.fsdp=wrong"], "Unknown `fsdp` option: wrong"),
+        (["trainer.fsdp=[1]"], "trainer.fsdp is [1]: input should be a valid"),
+        (["trainer.fsdp=true"], "shards the model over several processes"),
+        (["trainer={fsdp: true, fsdp_config: no.json}"], "No such file or directory: 'no.json'"),
+        (["trainer={fsdp: true, fsdp_config: {auto_wrap_policy: all}}"], "`auto_wrap_policy` must be one of"),
+        (["trainer.optim=adamx"], "adamx is not a valid OptimizerNames"),
+        (["trainer.optim_args=fast"], "refuses these settings"),
+        (
+            ["trainer.label_smoothing_factor=some"],
+            "trainer.label_smoothing_factor is 'some': input should be a valid number",
+        ),
+        (["trainer.accelerator_config=7"], "trainer.accelerator_config is 7: input should be a valid dictionary"),
+        (["trainer.accelerator_config={fast: 1}"], "unexpected keyword argument 'fast'"),
+        (["trainer.lr_scheduler_kwargs={fast: 1}"], "unexpected keyword argument 'fast'"),
+        (["trainer={torch_compile: true, torch_compile_backend: fast}"], "not a valid DynamoBackend"),
+        (["trainer={fp16_full_eval: true, bf16_full_eval: true}"], "At most one of fp16 and bf16"),
+        (["batches.workers=0", "trainer.dataloader_prefetch_factor=2"], "--dataloader_prefetch_factor can only be set"),
+        (["early_stop={}"], "requires --validation"),
+    ],
+)
+def test_a_plan_and_a_run_refuse_the_same_settings_in_the_same_words(
+    data: str, tmp_path: Path, changes: list[str], said: str
+) -> None:
+    settings = read_recipe("vlm-instruct", changes)
+    assert isinstance(settings, FinetuningRecipe)
+    model = tiny_vlms.llava(tmp_path / "model")
+    with pytest.raises(UsageError) as planned:
+        make_plan(settings, data, model)
+    with pytest.raises(UsageError) as started:
+        finetune(FinetuningRun(settings, data, model, tmp_path / "run"))
+    assert said in str(planned.value)
+    assert str(planned.value) == str(started.value)
+
+
+def test_a_setting_in_the_notation_of_yaml_gets_the_type_that_transformers_declares(data: str, tmp_path: Path) -> None:
+    """YAML reads 1e-1 as a string, with which transformers failed in the first step."""
+    changes = ["trainer.label_smoothing_factor=1e-1", "trainer.torch_empty_cache_steps=3"]
+    settings = read_recipe("vlm-instruct", changes)
+    assert isinstance(settings, FinetuningRecipe)
+    found = training_arguments(settings, tmp_path, validated=False)
+    assert (found.label_smoothing_factor, found.torch_empty_cache_steps) == (0.1, 3)
+
+
+def test_a_plan_joins_no_processes_and_needs_no_installed_packages_of_a_run(
+    data: str, llava: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from accelerate import PartialState  # type: ignore[import-untyped]
+
+    before = dict(PartialState._shared_state)
+    for name, value in {"WORLD_SIZE": "8", "RANK": "3", "LOCAL_RANK": "3", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    plan("llava-7b-8gpu", data, llava, "trainer.tf32=true")
+    changes = ["trainer={tf32: true, deepspeed: {zero_optimization: {stage: 2}}}"]
+    assert plan("llava-7b-8gpu", data, llava, *changes).sharding == "zero-2"
+    assert dict(PartialState._shared_state) == before
+    assert not torch.distributed.is_initialized()
+
+
+def test_a_run_with_deepspeed_says_that_it_is_not_installed(
+    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    settings = read_recipe("vlm-instruct", ["trainer.deepspeed={zero_optimization: {stage: 2}}"])
+    assert isinstance(settings, FinetuningRecipe)
+    with pytest.raises(MissingResourceError, match="pip install deepspeed"):
+        training_arguments(settings, tmp_path, validated=False)
+
+
+def test_a_deepspeed_config_that_contradicts_the_recipe_is_refused(data: str, tmp_path: Path) -> None:
+    pytest.importorskip("deepspeed")
+    config = {"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": 3}
+    changes = [f"trainer.deepspeed={json.dumps(config)}", "batches.size=8", "hardware.gpus=4"]
+    with pytest.raises(UsageError, match="train_micro_batch_size_per_gpu=3 vs hf per_device_train_batch_size=2"):
+        plan("vlm-instruct", data, tiny_vlms.llava(tmp_path / "model"), *changes)
+
+
+def test_the_command_refuses_a_wrong_setting_before_a_run(data: str, tmp_path: Path) -> None:
+    asked = ("train", "vlm-instruct", "--data", data, "--model", tiny_vlms.llava(tmp_path / "model"), "--dry-run")
+    wrong = ("--out", str(tmp_path / "out"), "--set", "trainer.fsdp=wrong")
+    with pytest.raises(UsageError, match="Unknown `fsdp` option: wrong"):
+        CliRunner().invoke(app, [*asked, *wrong], catch_exceptions=False)
 
 
 def test_a_plan_names_the_kind_of_a_model_that_cannot_be_finetuned(data: str, tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_text_only_and_broken_samples_do_not_stop_a_run(data: str, tmp_path: Pat
         (("trainer.learning_rat=1",), "Did you mean learning_rate?"),
         (("trainer.learning_rate=1",), "trainer.learning_rate has a key of its own"),
         (("method.freeze=[nothing.*]",), "has no parameter nothing.*"),
-        (("method.chat_template=none.jinja",), "none.jinja cannot be read"),
+        (("method.chat_template=none.jinja",), "none.jinja': path does not point to a file"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused(data: str, tmp_path: Path, changes: Any, said: str) -> None:
@@ -285,3 +285,18 @@ def test_an_embedding_that_encoder_and_decoder_share_is_once_in_the_state() -> N
     assert not any(model.load_state_dict(state))
     for tower in (model.get_encoder(), model.get_decoder()):
         assert torch.equal(tower.get_input_embeddings().weight, state["shared.weight"])
+
+
+def test_rows_of_the_log_are_reported_below_the_run_folder(
+    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Transformers wrote them to the working folder, and a resumed run started another report."""
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.chdir(tmp_path)
+    words, out = student(tmp_path / "student"), tmp_path / "run"
+    run("step-by-step", data, words, out, "schedule.steps=1", report_to=("wandb",))
+    assert not (tmp_path / "wandb").exists()
+    (folder,) = (out / "wandb").glob("offline-run-*")
+    assert folder.name.endswith((out / "reporting_id").read_text().strip())

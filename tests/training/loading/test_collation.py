@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,22 +133,12 @@ def test_texts_over_the_limit_are_cut_before_the_end_mark_and_counted(given: Giv
     assert (cut.texts[:, -1] == load_tokenizer(given.words).eos_token_id).all()
 
 
-def test_captions_of_one_image_share_a_group(tmp_path: Path, given: Given) -> None:
-    rows = [
-        Sample(replace(pair(number, f"a red circle {number}", image), width=32, height=24), (), (), picture(), "jpg")
-        for number, image in enumerate(["a.jpg", "b.jpg", "a.jpg"])
-    ]
-    batch = one_batch(write_shards(rows, tmp_path).pattern, PairCollator(), given.words)
-    assert batch.groups.tolist() == [0, 1, 0]
-
-
 def test_every_exchange_of_an_image_is_a_row_of_the_same_batch(given: Given) -> None:
     batches = list(loader(given.data, TripletCollator(), given.words, batch_size=2))
     assert [len(batch.keys) for batch in batches] == [4, 4, 4]
     for batch in batches:
         assert batch.images.shape[0] == 4
         assert torch.equal(batch.images[0], batch.images[1])
-        assert batch.groups.tolist() == [0, 0, 1, 1]
         said = [(given.text(one), given.text(two)) for one, two in zip(batch.instructions, batch.texts, strict=True)]
         assert said[:2] == said[2:]
         assert set(said[:2]) == {

@@ -15,7 +15,7 @@ pytest.importorskip("transformers", reason="the trainer's tokenizers are those o
 
 import webdataset  # noqa: E402 - behind the guard of torch
 
-from pairwright.datasets.errors import InputError, StorageError, UsageError  # noqa: E402
+from pairwright.datasets.errors import InputError, MissingResourceError, StorageError, UsageError  # noqa: E402
 from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
 from pairwright.training.loading.samples import StoredSample  # noqa: E402
@@ -227,7 +227,7 @@ def test_a_tar_without_samples_is_refused(tmp_path: Path, given: Given) -> None:
 
 
 def test_a_tokenizer_that_is_not_there_is_reported_in_one_line(tmp_path: Path, given: Given) -> None:
-    with pytest.raises(UsageError, match="no tokenizer") as caught:
+    with pytest.raises(MissingResourceError, match="none: no such folder") as caught:
         loader(given.data, PairCollator(), str(tmp_path / "none"))
     assert "\n" not in str(caught.value)
 

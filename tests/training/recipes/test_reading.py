@@ -45,6 +45,7 @@ def test_a_change_reaches_a_setting_within_a_section() -> None:
             "method.kind=clap",
             "`method.kind` is 'clap'. Did you mean clip? There are: clip, conversations, focallens-clip",
         ),
+        ("clip", "method.kind=[clip]", "Did you mean clip? There are: clip, conversations"),
         ("llava-instruct", "method.frezee=[]", "unknown key `method.frezee`. Did you mean `freeze`?"),
         ("step-by-step", "batches.crop=1", "unknown key `batches.crop`"),
         ("react", "batches.size=1", "compares the samples of a step"),
