@@ -41,8 +41,9 @@ IMPORTED = (
     "pairwright.indexes.retrieval.retrieve",
     "scipy.sparse",
 )
-# Of the environment, what does not make another command: pytest's own note, and one that scikit-learn leaves.
-_OF_NO_ACCOUNT = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK")
+# Of the environment, what does not make another command: pytest's own note, and what libraries leave where they are
+# imported (scikit-learn, torch, polars): after a test of the trainer each command would be a process of its own.
+_OF_NO_ACCOUNT = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK", "TORCHINDUCTOR_CACHE_DIR", "_RJEM_MALLOC_CONF")
 _LONGEST = 1 << 20
 
 
