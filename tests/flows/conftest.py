@@ -23,9 +23,9 @@ QUERIES = [f"a {colour} {shape}" for colour in ("red", "blue") for shape in ("ci
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with 160 scenes as text (`captions.jsonl`), 60 as shards with pictures, and queries."""
+    """A folder with 80 scenes as text (`captions.jsonl`), 60 as shards with pictures, and queries."""
     folder = tmp_path_factory.mktemp("corpus")
-    write_corpus(folder / "text", CorpusSpec(pairs=160, images=False))
+    write_corpus(folder / "text", CorpusSpec(pairs=80, images=False))
     write_corpus(folder / "pictures", CorpusSpec(pairs=60, shard_size=40))
     (folder / "queries.txt").write_text("\n".join(QUERIES))
     return folder
@@ -70,8 +70,8 @@ def settings(corpus: Path, **changes: Any) -> dict[str, Any]:
         "positives": {},
         "conversations": {"vocabulary": list(list_box_labels())},
         "refine": {"cells": 10},
-        "shards": {"samples": 40},
-        "part_size": 64,
+        "shards": {"samples": 20},
+        "part_size": 32,
         "workers": 1,
     }
     return {**config, **changes}
