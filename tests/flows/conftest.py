@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, list_box_labels, write_corpus
+from pairwright.flows.build import build
 from pairwright.flows.config.build import BuildConfig, parse_config
 from pairwright.flows.prefect.server import own_server
 from tests.servers.warm_command_line import ROOT, warm_command_line
@@ -29,6 +30,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_corpus(folder / "pictures", CorpusSpec(pairs=60, shard_size=40))
     (folder / "queries.txt").write_text("\n".join(QUERIES))
     return folder
+
+
+@pytest.fixture(scope="session")
+def built(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An undisturbed build with every stage; to change it, copy it."""
+    out = tmp_path_factory.mktemp("built") / "build"
+    build(checked(settings(corpus)), out, prefect=False)
+    return out
 
 
 @pytest.fixture(scope="session")

@@ -64,14 +64,6 @@ class Heard:
         assert message
 
 
-@pytest.fixture(scope="session")
-def built(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An undisturbed build with every stage."""
-    out = tmp_path_factory.mktemp("built") / "build"
-    build(checked(settings(corpus)), out)
-    return out
-
-
 def contents(out: Path) -> dict[str, bytes]:
     return {
         path.relative_to(out).as_posix(): path.read_bytes()
