@@ -167,7 +167,7 @@ def test_captions_may_be_one_plain_text(tmp_path: Path) -> None:
 
 
 def test_what_is_printed_fits_a_terminal_of_eighty_columns(scenes: Path) -> None:
-    limits = ("--quota", 30, "--max-word-share", 0.1)
+    limits = ("--quota", 100, "--max-word-share", 0.3)
     for what, given in (("negatives", ("--both-sides",)), ("positives", limits)):
         for details in ((), ("--details",)):
             message = call("generate", what, scenes, "--out", "o.jsonl", *given, *details).splitlines()
