@@ -8,4 +8,4 @@ if __name__ == "__main__":
     try:
         run()
     finally:
-        print("\n", *sorted({name.partition(".")[0] for name in sys.modules}))
+        sys.stdout.write(f"\n{' '.join({name.partition('.')[0] for name in sys.modules})}\n")

@@ -6,6 +6,7 @@ Its argument is the number of the signal. OUT's temporary file has rows by then.
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pairwright.__main__ import run
 from pairwright.datasets.records import Annotation
@@ -19,7 +20,7 @@ _annotate, _batches = BatchAnnotator.__call__, list[Sequence[Waiting]]()
 def _stopped(self: BatchAnnotator, batch: Sequence[Waiting]) -> list[list[Annotation]]:
     _batches.append(batch)
     if len(_batches) == 3:
-        assert [name for name in os.listdir() if name.startswith(".negatives.jsonl.tmp")]
+        assert [*Path().glob(".negatives.jsonl.tmp*")]
         os.kill(os.getpid(), _NUMBER)
     return _annotate(self, batch)
 
