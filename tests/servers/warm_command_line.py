@@ -118,12 +118,16 @@ def _become(arguments: list[str], cwd: str, environment: dict[str, str], streams
     sys.argv[1:] = arguments
 
 
+def _unheard(_: str) -> None:
+    pass
+
+
 def _edit_a_caption() -> None:
     """Load what rules need: tagger, WordNet, tables of words and the edit model."""
     with tempfile.TemporaryDirectory() as folder:
         given, out = Path(folder, "in.jsonl"), Path(folder, "out.jsonl")
         given.write_text('{"caption": "two dogs on a red bed"}')
-        run_generator(GenerateRequest("rules-negatives", {}, 0, ReadOptions(str(given)), "", out, workers=1), len)
+        run_generator(GenerateRequest("rules-negatives", {}, 0, ReadOptions(str(given)), "", out, workers=1), _unheard)
 
 
 def _run_as_main(module: str) -> None:
