@@ -35,7 +35,7 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Files of tests are in memory where there is room: each build and each cache waits for the disk dozens of times.
-_IN_MEMORY, _ROOM = Path("/dev/shm"), 4 << 30  # noqa: S108 - pytest makes a folder in it that is the user's own
+_IN_MEMORY, _ROOM = Path("/dev/shm"), 2 << 30  # noqa: S108 - pytest makes a folder in it that is the user's own
 if os.access(_IN_MEMORY, os.W_OK):
     _shared = os.statvfs(_IN_MEMORY)
     if _shared.f_bavail * _shared.f_frsize >= _ROOM and not _shared.f_flag & os.ST_NOEXEC:  # some tests write scripts
