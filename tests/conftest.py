@@ -34,6 +34,13 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 # Threads of FAISS and torch sleep while they wait for each other: where other tests run beside, to spin takes twice the time.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# Files of tests are in memory where there is room: each build and each cache waits for the disk dozens of times.
+_IN_MEMORY, _ROOM = Path("/dev/shm"), 2 << 30  # noqa: S108 - pytest makes a folder in it that is the user's own
+if os.access(_IN_MEMORY, os.W_OK):
+    _shared = os.statvfs(_IN_MEMORY)
+    if _shared.f_bavail * _shared.f_frsize >= _ROOM and not _shared.f_flag & os.ST_NOEXEC:  # some tests write scripts
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
+
 # A busy machine is no flaw of the code under test. A test may ask for more or fewer, by `examples`, too.
 settings.register_profile("pairwright", deadline=None, max_examples=examples(100))
 settings.load_profile("pairwright")

@@ -4,9 +4,13 @@ import os
 
 # Set by `make test-all`. What is tried anew at each change is tried on fewer; the examples differ from run to run.
 THOROUGH = os.environ.get("PAIRWRIGHT_TEST_EXAMPLES") == "thorough"
-_FEWEST = 10
 
 
-def examples(number: int) -> int:
-    """Return how many to try where ``number`` are thorough: three tenths of them, but no fewer than ten."""
-    return number if THOROUGH else min(number, max(number * 3 // 10, _FEWEST))
+def examples(number: int, fewest: int = 10) -> int:
+    """Return how many to try where ``number`` are thorough: three tenths of them, but not too few.
+
+    Args:
+        number: at most.
+        fewest: less for a property of many parameters, each of which tries its own.
+    """
+    return number if THOROUGH else min(number, max(number * 3 // 10, fewest))

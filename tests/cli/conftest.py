@@ -102,15 +102,15 @@ def captions(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A JSONL file with 300 ColorShape scenes: enough captions to be a pool, boxes included."""
+    """A JSONL file with 80 ColorShape scenes: enough captions to be a pool, boxes included."""
     folder = tmp_path_factory.mktemp("scenes")
-    write_corpus(folder, CorpusSpec(pairs=300, images=False))
+    write_corpus(folder, CorpusSpec(pairs=80, images=False))
     return folder / "captions.jsonl"
 
 
 @pytest.fixture(scope="session")
 def few_scenes(scenes: Path) -> Path:
-    """The first 60 of them: where what is written matters, and not how much."""
+    """The first 48 of them: where what is written matters, and not how much. No model is trained of so few captions."""
     path = scenes.with_name("few.jsonl")
-    path.write_text("".join(scenes.read_text().splitlines(keepends=True)[:60]))
+    path.write_text("".join(scenes.read_text().splitlines(keepends=True)[:48]))
     return path

@@ -127,7 +127,7 @@ def test_init_and_then_build_work_at_once(
     config = yaml.safe_load((tmp_path / "build.yaml").read_text())
     settings = {**config["input"], **config["shards"]}
     assert {name: settings[name] for name in wanted} == wanted
-    built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--json").stdout)
+    built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1, "--json").stdout)
     assert built["stages"]["sizes"]["kept"] == 5
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["contents"]["with_image"] == packed

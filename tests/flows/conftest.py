@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, list_box_labels, write_corpus
+from pairwright.flows.build import build
 from pairwright.flows.config.build import BuildConfig, parse_config
 from pairwright.flows.prefect.server import own_server
 from tests.servers.warm_command_line import ROOT, warm_command_line
@@ -23,12 +24,20 @@ QUERIES = [f"a {colour} {shape}" for colour in ("red", "blue") for shape in ("ci
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with 160 scenes as text (`captions.jsonl`), 60 as shards with pictures, and queries."""
+    """A folder with 80 scenes as text (`captions.jsonl`), 60 as shards with pictures, and queries."""
     folder = tmp_path_factory.mktemp("corpus")
-    write_corpus(folder / "text", CorpusSpec(pairs=160, images=False))
+    write_corpus(folder / "text", CorpusSpec(pairs=80, images=False))
     write_corpus(folder / "pictures", CorpusSpec(pairs=60, shard_size=40))
     (folder / "queries.txt").write_text("\n".join(QUERIES))
     return folder
+
+
+@pytest.fixture(scope="session")
+def built(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An undisturbed build with every stage; to change it, copy it."""
+    out = tmp_path_factory.mktemp("built") / "build"
+    build(checked(settings(corpus)), out, prefect=False)
+    return out
 
 
 @pytest.fixture(scope="session")
@@ -70,8 +79,8 @@ def settings(corpus: Path, **changes: Any) -> dict[str, Any]:
         "positives": {},
         "conversations": {"vocabulary": list(list_box_labels())},
         "refine": {"cells": 10},
-        "shards": {"samples": 40},
-        "part_size": 64,
+        "shards": {"samples": 20},
+        "part_size": 32,
         "workers": 1,
     }
     return {**config, **changes}

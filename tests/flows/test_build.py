@@ -64,14 +64,6 @@ class Heard:
         assert message
 
 
-@pytest.fixture(scope="session")
-def built(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An undisturbed build with every stage."""
-    out = tmp_path_factory.mktemp("built") / "build"
-    build(checked(settings(corpus)), out)
-    return out
-
-
 def contents(out: Path) -> dict[str, bytes]:
     return {
         path.relative_to(out).as_posix(): path.read_bytes()
@@ -90,7 +82,7 @@ def test_every_stage_counts_candidates_as_kept_and_rejected(built: Path) -> None
     stages = manifest_of(built)["stages"]
     for name, stage in stages.items():
         assert stage["candidates"] == stage["kept"] + sum(stage["rejected"].values()), name
-    assert stages["retrieve"]["candidates"] == stages["pairs"]["kept"] == 160
+    assert stages["retrieve"]["candidates"] == stages["pairs"]["kept"] == 80
     assert stages["shards"]["candidates"] == stages["retrieve"]["kept"]
     assert stages["refine"]["candidates"] == stages["negatives"]["kept"]
     assert all(stages[name]["kept"] for name in ("negatives", "positives", "conversations", "refine"))
@@ -142,11 +134,11 @@ def test_changing_one_stage_runs_only_it_and_what_follows(corpus: Path, built: P
 def test_a_stage_that_is_left_out_leaves_nothing_behind(corpus: Path, built: Path, tmp_path: Path) -> None:
     out = tmp_path / "build"
     shutil.copytree(built, out)
-    build(checked(settings(corpus, retrieve=None, positives=None, shards={"samples": 100})), out)
+    build(checked(settings(corpus, retrieve=None, positives=None, shards={"samples": 50})), out)
     assert not list((out / "annotations").glob("positives-*"))
     assert not list((out / "retrieval").glob("*"))
     assert [path.name for path in sorted((out / "shards").glob("*.tar"))] == ["00000.tar", "00001.tar"]
-    assert manifest_of(out)["contents"]["samples"] == 160
+    assert manifest_of(out)["contents"]["samples"] == 80
 
 
 def test_pictures_pass_through_untouched(corpus: Path, tmp_path: Path) -> None:
@@ -255,7 +247,7 @@ def test_errors_in_the_input_name_keys_of_the_config(
     tmp_path: Path, row: object, given: dict[str, Any], told: str
 ) -> None:
     (tmp_path / "pool.jsonl").write_text(json.dumps(row) + "\n")
-    config = checked({"name": "pool", "input": {"path": str(tmp_path / "pool.jsonl"), **given}})
+    config = checked({"name": "pool", "input": {"path": str(tmp_path / "pool.jsonl"), **given}, "workers": 1})
     with pytest.raises(PairwrightError, match=told) as caught:
         build(config, tmp_path / "build")
     assert "--" not in str(caught.value)
@@ -275,7 +267,7 @@ def test_an_input_of_an_unknown_format_is_refused_with_keys_of_the_config(
 ) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError) as caught:
-        build(checked({"name": "pool", "input": {"path": str(tmp_path / name)}}), tmp_path / "build")
+        build(checked({"name": "pool", "input": {"path": str(tmp_path / name)}, "workers": 1}), tmp_path / "build")
     assert told in str(caught.value)
     assert "--" not in str(caught.value)
 

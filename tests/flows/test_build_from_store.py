@@ -26,7 +26,8 @@ def test_a_tar_in_a_bucket_is_built_as_from_disk_without_a_copy(
     url = f"s3://{BUCKET}/in/00000.tar"
 
     def config(path: str) -> Any:
-        return checked({"name": "cups", "input": {"path": path, "source": "cups"}, "shards": {"samples": 3}})
+        given = {"path": path, "source": "cups"}
+        return checked({"name": "cups", "input": given, "shards": {"samples": 3}, "workers": 1})
 
     build(config(str(tmp_path / "00000.tar")), tmp_path / "near", prefect=False)
     with s3_server():

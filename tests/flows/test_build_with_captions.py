@@ -115,4 +115,4 @@ def test_init_finds_photos_without_text_and_its_config_builds(server: Server, mo
     assert "4 of 5 images without a caption" in printed
     assert "# llm:" not in Path("own.yaml").read_text()  # uncommented, it would be a duplicate of the section
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    assert build(Path("own.yaml"), "--out", "own")["stages"]["pairs"]["kept"] == 5
+    assert build(Path("own.yaml"), "--out", "own", "--workers", "1")["stages"]["pairs"]["kept"] == 5

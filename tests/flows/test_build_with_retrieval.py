@@ -1,6 +1,7 @@
 """A build from a pool of embeddings: asked against images, nothing of the evaluation set in it, the images fetched."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -152,9 +153,9 @@ def test_one_score_for_two_modes_is_refused_before_anything_runs(pool: Path) -> 
 
 
 def test_copies_of_evaluation_images_are_excluded_after_the_fetch(
-    pool: Path, server: ImageServer, tmp_path: Path
+    built: tuple[Path, dict[str, Any]], pool: Path, tmp_path: Path
 ) -> None:
-    pytest.importorskip("img2dataset", reason="img2dataset is not installed (the extra `download`)")
+    shutil.copytree(built[0], tmp_path / "out")  # with the images that it fetched
     (tmp_path / "val").mkdir()
     for row in DRAWN:
         as_jpeg(resize(draw(row), 0.5)).save(tmp_path / "val" / f"{row}.png")

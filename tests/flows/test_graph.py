@@ -24,7 +24,7 @@ from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.state.layout import pairs_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 from tests.flows.conftest import checked, settings
-from tests.flows.test_build import Heard, built  # noqa: F401 - a fixture
+from tests.flows.test_build import Heard
 
 build = partial(build_with_prefect, prefect=False)
 
@@ -145,7 +145,7 @@ def test_every_input_of_a_stage_is_a_stage_before_it() -> None:
         seen.add(stage.name)
 
 
-def test_the_table_states_the_unit_and_the_jobs_of_each_stage(built: Path) -> None:  # noqa: F811
+def test_the_table_states_the_unit_and_the_jobs_of_each_stage(built: Path) -> None:
     manifest = manifest_of(built)
     for stage in stages_of(checked(manifest["config"])):
         entry = manifest["stages"][stage.name]

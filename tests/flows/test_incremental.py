@@ -32,7 +32,7 @@ from tests.flows.conftest import checked, settings
 from tests.flows.test_build import Heard
 
 build = partial(build_with_prefect, prefect=False)
-OLD, ALL = 110, 160
+OLD, ALL = 55, 80
 SLOW = pytest.mark.slow
 MADE = ("pairs", "annotations", "rejected", "candidates", "tokens", "shards", "frozen", "increments", "audit.json")
 
@@ -48,7 +48,7 @@ def configured(folder: Path, corpus: Path, rows: list[str], **changes: Any) -> B
     given = settings(
         corpus, input={"path": str(folder / "in.jsonl"), "source": "scenes"}, retrieve=None, incremental=True
     )
-    return checked({**given, "part_size": 50, **changes})
+    return checked({**given, "part_size": 25, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_new_pairs_come_in_shards_of_their_own_behind_those_that_stand(corpus: P
     assert changed == {"shards/sizes.json", "shards/SHA256SUMS"}
     assert captions_in(both / "build") == [json.loads(row)["caption"] for row in rows_of(corpus)]
     shards = [path.name for path in find_shards(both / "build" / "shards")]
-    assert shards == [f"{number:05d}.tar" for number in range(5)]  # 40, 40, 30 and then 40, 10
+    assert shards == [f"{number:05d}.tar" for number in range(5)]  # 20, 20, 15 and then 20, 5
     assert verify(both / "build") == []
 
 
@@ -273,16 +273,16 @@ def test_one_stage_alone_is_for_full_builds(corpus: Path, copied: Path) -> None:
 
 
 def test_quotas_hold_of_all_versions_together(corpus: Path, tmp_path: Path) -> None:
-    negatives = {"types": ["replace-object"], "quota": 70}
+    negatives = {"types": ["replace-object"], "quota": 60}
     changes: dict[str, Any] = {"negatives": negatives, "refine": None, "positives": None, "conversations": None}
     out = tmp_path / "build"
-    one = build(configured(tmp_path, corpus, rows_of(corpus)[:60], **changes), out)
+    one = build(configured(tmp_path, corpus, rows_of(corpus)[:52], **changes), out)
     given = one["contents"]["texts"]["hard_negatives"]
-    assert 0 < given < 70
+    assert 0 < given < 60
     two = build(configured(tmp_path, corpus, rows_of(corpus), **changes), out)
-    assert two["contents"]["texts"]["hard_negatives"] == 70
+    assert two["contents"]["texts"]["hard_negatives"] == 60
     (told,) = two["stages"]["balance"]["facts"]["limits"].values()
-    assert told["given"] == 70
+    assert told["given"] == 60
 
 
 def test_new_pairs_have_to_be_better_than_what_queries_found_before(corpus: Path, tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_increments_by_the_general_method_do_not_lean_together(corpus: Path, tmp
     }
     out, rows = tmp_path / "build", rows_of(corpus)
     build(configured(tmp_path, corpus, rows[:50], **changes), out)
-    for end in (60, 70, 90):
+    for end in (60, 80):
         manifest = build(configured(tmp_path, corpus, rows[:end], **changes), out)
     carried = manifest["stages"]["refine"]["facts"]["carried"]
     kept = sum(each["stages"]["refine"]["kept"] for each in manifest["increments"])

@@ -30,15 +30,8 @@ class Ran(SilentProgress):
             self.stages.add(stage)
 
 
-def small(corpus: Path, **changes: Any) -> Any:
-    return checked(settings(corpus, conversations=None, **changes))
-
-
-@pytest.fixture(scope="module")
-def built(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("scope") / "build"
-    build(small(corpus), out)
-    return out
+def config(corpus: Path, **changes: Any) -> Any:
+    return checked(settings(corpus, **changes))
 
 
 @pytest.fixture
@@ -48,23 +41,23 @@ def out(built: Path, tmp_path: Path) -> Path:
 
 
 def test_the_names_of_the_stages_are_those_that_run_in_their_order(corpus: Path, built: Path) -> None:
-    assert list(stage_names(small(corpus))) == list(read_manifest(built)["stages"])
-    plain = small(corpus, retrieve=None, negatives=None, positives=None, refine=None)
+    assert list(stage_names(config(corpus))) == list(read_manifest(built)["stages"])
+    plain = config(corpus, retrieve=None, negatives=None, positives=None, conversations=None, refine=None)
     assert stage_names(plain) == ("pairs", "tag", "words", "shards", "sizes")
-    searchable = small(corpus, retrieve=None, index={})
+    searchable = config(corpus, retrieve=None, index={})
     assert stage_names(searchable)[:3] == ("pairs", "index", "tag")
 
 
 def test_from_makes_a_stage_and_all_that_follow_again_to_the_same_bytes(corpus: Path, out: Path) -> None:
     before, ran = read_manifest(out)["files"], Ran()
-    build(small(corpus), out, ran, selection=StageSelection(begin="positives"))
-    names = stage_names(small(corpus))
+    build(config(corpus), out, ran, selection=StageSelection(begin="positives"))
+    names = stage_names(config(corpus))
     assert ran.stages == set(names[names.index("positives") :])
     assert read_manifest(out)["files"] == before
 
 
 def test_only_makes_one_stage_and_a_later_build_the_rest(corpus: Path, out: Path) -> None:
-    other, ran = small(corpus, refine={"cells": 6}), Ran()
+    other, ran = config(corpus, refine={"cells": 6}), Ran()
     told = build(other, out, ran, selection=StageSelection(only="refine"))
     assert ran.stages == {"refine"}
     assert list(told["stages"])[-1] == "refine"
@@ -78,14 +71,14 @@ def test_only_makes_one_stage_and_a_later_build_the_rest(corpus: Path, out: Path
 
 def test_only_refuses_when_what_comes_before_is_not_there(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="stage pairs is not done"):
-        build(small(corpus), tmp_path / "new", selection=StageSelection(only="refine"))
+        build(config(corpus), tmp_path / "new", selection=StageSelection(only="refine"))
 
 
 @pytest.mark.parametrize(
     ("selection", "said"),
     [
         (StageSelection(only="polish"), "no such stage: polish. There are: pairs, index"),
-        (StageSelection(begin="conversations"), "no such stage"),
+        (StageSelection(begin="captions"), "no such stage"),
         (StageSelection(only="tag", begin="tag"), "mutually exclusive"),
     ],
 )
@@ -93,5 +86,5 @@ def test_a_stage_that_the_build_has_not_is_refused_and_nothing_touched(
     corpus: Path, out: Path, selection: StageSelection, said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
-        build(small(corpus), out, selection=selection)
+        build(config(corpus), out, selection=selection)
     assert read_manifest(out)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.generators.excess import find_cut
+from tests.example_counts import examples
 
 WORDS = st.lists(st.sampled_from(["cat", "cow", "pig", "hen", "owl"]), max_size=2, unique=True)
 rows_of_words = st.lists(WORDS, max_size=50)
@@ -20,7 +21,7 @@ def frame_of(words: list[list[str]]) -> pl.DataFrame:
     return pl.DataFrame(rows, {"key": pl.String, "id": pl.String, "words": pl.List(pl.String)}, orient="row")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(rows_of_words, quotas, shares, st.integers(1, 31), st.integers(0, 50))
 def test_buckets_and_parts_do_not_matter(
     words: list[list[str]], quota: int | None, share: float, size: int, parted: int

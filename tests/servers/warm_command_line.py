@@ -28,8 +28,8 @@ from typing import IO
 import pyarrow as pa
 import typer.main
 
-from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.datasets.readers.pairs import ReadOptions
+from pairwright.flows.commands.generate import GenerateRequest, run_generator
 
 ROOT = Path(__file__).parents[2]
 # What most commands import; Prefect and what asks models are left to those who use them.
@@ -41,8 +41,9 @@ IMPORTED = (
     "pairwright.indexes.retrieval.retrieve",
     "scipy.sparse",
 )
-# Of the environment, what does not make another command: pytest's own note, and one that scikit-learn leaves.
-_OF_NO_ACCOUNT = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK")
+# Of the environment, what does not make another command: pytest's own note, and what libraries leave where they are
+# imported (scikit-learn, torch, polars): after a test of the trainer each command would be a process of its own.
+_OF_NO_ACCOUNT = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK", "TORCHINDUCTOR_CACHE_DIR", "_RJEM_MALLOC_CONF")
 _LONGEST = 1 << 20
 
 
@@ -117,6 +118,18 @@ def _become(arguments: list[str], cwd: str, environment: dict[str, str], streams
     sys.argv[1:] = arguments
 
 
+def _unheard(_: str) -> None:
+    pass
+
+
+def _edit_a_caption() -> None:
+    """Load what rules need: tagger, WordNet, tables of words and the edit model."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, out = Path(folder, "in.jsonl"), Path(folder, "out.jsonl")
+        given.write_text('{"caption": "two dogs on a red bed"}')
+        run_generator(GenerateRequest("rules-negatives", {}, 0, ReadOptions(str(given)), "", out, workers=1), _unheard)
+
+
 def _run_as_main(module: str) -> None:
     """Do what ``python -m`` does; taking all modules apart would take longer than most of the commands."""
     code = 0
@@ -139,8 +152,7 @@ if __name__ == "__main__":
     with suppress(ImportError):
         for name in sys.argv[2:]:
             importlib.import_module(name)
-    load_tagger().tag(["two dogs"])
-    load_wordnet()
+    _edit_a_caption()
     pa.array([])  # with the first it imports pandas, where there is one
     # Typer makes the tree of all commands anew for each call, which takes longer than most of the calls.
     typer.main.get_command = cache(typer.main.get_command)

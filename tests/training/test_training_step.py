@@ -112,7 +112,7 @@ def test_a_step_reads_nothing_from_the_device(recipe: str, chunk: int) -> None:
     assert reads.waits == ["_local_scalar_dense"] * len(step.state.optimizer.state)
 
 
-@pytest.mark.parametrize("recipe", ["negclip", "fsc-clip"])
+@pytest.mark.parametrize("recipe", [pytest.param("negclip", marks=pytest.mark.slow), "fsc-clip"])
 def test_a_compiled_model_is_one_graph_for_all_batches_of_fixed_lengths(
     monkeypatch: pytest.MonkeyPatch, recipe: str
 ) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.warm_command_line import WarmCommandLine
+
 # The moment is chosen by what is imported, or begun, and not by a clock.
 WHILE_IMPORTING = """
 import sys
@@ -41,34 +43,15 @@ def test_an_interrupt_prints_one_line(code: str, message: str) -> None:
     assert (done.returncode, done.stderr) == (130, f"pairwright: {message}\n")
 
 
-# The signal comes when the third batch of captions is annotated: OUT's temporary file has rows by then.
-WHILE_WRITING = """
-import os, sys
-from pairwright.flows.commands.annotation_workers import BatchAnnotator
-work, calls, number = BatchAnnotator.__call__, [], int(sys.argv.pop())
-def stopped(self, batch):
-    calls.append(batch)
-    if len(calls) == 3:
-        assert [name for name in os.listdir() if name.startswith(".negatives.jsonl.tmp")]
-        os.kill(os.getpid(), number)
-    return work(self, batch)
-BatchAnnotator.__call__ = stopped
-from pairwright.__main__ import run
-sys.argv[1:1] = ["generate", "negatives", "captions.jsonl", "--out", "negatives.jsonl", "--workers", "1"]
-run()
-"""
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_stopped_generator_says_that_nothing_was_written_and_leaves_nothing(
-    tmp_path: Path, number: signal.Signals, code: int
+    warm: WarmCommandLine, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     """SIGTERM ended it without a word and left its temporary file; of Ctrl-C it was said that what is done is kept."""
-    rows = (json.dumps({"caption": f"a red dog on a bed and {n} cats"}) for n in range(2000))
+    rows = (json.dumps({"caption": f"a red dog on a bed and {n} cats"}) for n in range(80))
     (tmp_path / "captions.jsonl").write_text("\n".join(rows))
     (tmp_path / "negatives.jsonl").write_text("of an earlier run")
-    command = [sys.executable, "-c", WHILE_WRITING, str(int(number))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = warm.run([str(int(number))], tmp_path, "tests.cli.errors.stopped_generator")
     message = "pairwright: stopped. Nothing was written or changed: start the same command again."
     assert (done.returncode, done.stderr.splitlines()[-1]) == (code, message)
     assert {path.name for path in tmp_path.iterdir()} == {"captions.jsonl", "negatives.jsonl"}

@@ -18,7 +18,7 @@ def rows(path: Path, captions: list[str]) -> Path:
 def build(run: Run, tmp_path: Path) -> Path:
     """A finished build of five texts."""
     rows(tmp_path / "pool.jsonl", CAPTIONS)
-    (tmp_path / "b.yaml").write_text("name: b\ninput: {path: pool.jsonl}\n")
+    (tmp_path / "b.yaml").write_text("name: b\ninput: {path: pool.jsonl}\nworkers: 1\n")
     run("build", "b.yaml", "--out", "b", "--no-prefect")
     return tmp_path / "b"
 

@@ -173,7 +173,7 @@ def test_rules_that_keep_nothing_end_in_exit_code_3_with_the_reason(verb: str) -
 
 def test_a_build_whose_model_kept_no_text_ends_in_exit_code_3_and_points_to_no_sample() -> None:
     with serving(faults={"refusal": 1.0}) as server:
-        config = f"name: b\ninput: {{path: captions.csv}}\nllm: {{model: m, base_url: '{server.url}'}}\n"
+        config = f"name: b\nworkers: 1\ninput: {{path: captions.csv}}\nllm: {{model: m, base_url: '{server.url}'}}\n"
         Path("b.yaml").write_text(config + "negatives: {method: llm}\n")
         result = CliRunner().invoke(app, ["build", "b.yaml", "--out", "b", "--no-prefect"])
     assert result.exit_code == 3, result.output

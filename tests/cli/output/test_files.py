@@ -111,7 +111,7 @@ def test_a_file_in_place_of_a_folder_is_refused_before_the_work(
 def test_what_differs_between_builds_begins_with_its_title(run: Run, captions: Path) -> None:
     """No empty line precedes it."""
     for name, types in (("a", "replace-object"), ("b", "replace-attribute")):
-        config = f"name: {name}\ninput: {{path: {captions.name}}}\nnegatives: {{types: [{types}]}}\n"
+        config = f"name: {name}\ninput: {{path: {captions.name}}}\nnegatives: {{types: [{types}]}}\nworkers: 1\n"
         captions.with_name(f"{name}.yaml").write_text(config)
         run("build", f"{name}.yaml", "--out", name, "--no-prefect")
     assert run("diff", "a", "b").stdout.startswith("config\n")

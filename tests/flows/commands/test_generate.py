@@ -14,7 +14,7 @@ from pairwright.flows.commands.generate import GenerateRequest, read_pool, run_g
 from pairwright.flows.runners import process_pool
 from pairwright.flows.runners.process_pool import OrderedPool
 
-IMAGES, BATCH = 80, 64  # of four captions: several batches
+IMAGES, BATCH = 52, 64  # of four captions: several batches
 
 
 @pytest.fixture(scope="module")

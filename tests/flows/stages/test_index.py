@@ -18,9 +18,9 @@ PARTS = 3
 
 def indexed(corpus: Path, out: Path, workers: int) -> Path:
     """Build as far as the index, in parts."""
-    config = checked(settings(corpus, index={"shards": PARTS}, workers=workers))
-    build(config, out, prefect=False, selection=StageSelection(only="pairs"))
-    build(config, out, prefect=False, selection=StageSelection(only="index"))
+    for stage, processes in (("pairs", 1), ("index", workers)):
+        config = checked(settings(corpus, index={"shards": PARTS}, workers=processes))
+        build(config, out, prefect=False, selection=StageSelection(only=stage))
     return out
 
 

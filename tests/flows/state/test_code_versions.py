@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import shutil
 import sys
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pairwright.flows.build import build as build_with_prefect
+from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.state import code_versions
 from pairwright.flows.state.code_versions import ROOMS, code_files, code_hash, source_hash
 from tests.flows.conftest import checked
@@ -63,11 +65,19 @@ def test_the_imports_of_every_module_are_found(room: str) -> None:
         assert imports_by_syntax_tree(path) <= found, path
 
 
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the rooms, which code versions are computed from."""
+@pytest.fixture(scope="module")
+def rooms(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the rooms, for copies that share its files."""
+    folder = tmp_path_factory.mktemp("rooms")
     for room in ROOMS:
-        shutil.copytree(ROOT / room, tmp_path / "package" / room, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.fixture
+def package(rooms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the rooms, which code versions are computed from."""
+    shutil.copytree(rooms, tmp_path / "package", copy_function=os.link)
     monkeypatch.setattr(code_versions, "_PACKAGE", tmp_path / "package")
     forget()
     return tmp_path / "package"
@@ -86,8 +96,23 @@ def _forget_afterwards() -> object:
 
 
 def change(path: Path) -> None:
-    path.write_text(path.read_text(encoding="utf-8") + "\n# A comment.\n", encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    path.unlink()  # copies share it
+    path.write_text(text + "\n# A comment.\n", encoding="utf-8")
     forget()
+
+
+def given(folder: Path) -> BuildConfig:
+    return checked({"name": "t", "input": {"path": str(folder / "in.jsonl")}, "negatives": {}, "workers": 1})
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An input and a build of it."""
+    folder = tmp_path_factory.mktemp("before")
+    (folder / "in.jsonl").write_text("".join(json.dumps({"caption": f"a dog and {n} cats"}) + "\n" for n in range(9)))
+    build(given(folder), folder / "build")
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -105,14 +130,12 @@ def change(path: Path) -> None:
     ],
 )
 def test_a_changed_file_repeats_the_stages_that_use_it_and_no_others(
-    package: Path, tmp_path: Path, changed: str, stages: set[str]
+    before: Path, package: Path, tmp_path: Path, changed: str, stages: set[str]
 ) -> None:
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"caption": f"a dog and {n} cats"}) + "\n" for n in range(9)))
-    given = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "negatives": {}, "workers": 1}
-    build(checked(given), tmp_path / "build")
+    shutil.copytree(before / "build", tmp_path / "build")
     change(package / changed)
     heard = Heard()
-    build(checked(given), tmp_path / "build", heard)
+    build(given(before), tmp_path / "build", heard)
     assert {stage for stage, jobs in heard.ran.items() if jobs} == stages
 
 

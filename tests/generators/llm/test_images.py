@@ -22,6 +22,7 @@ from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.prices import Prices
 from pairwright.generators.llm.token_estimate import estimate_image_tokens
+from tests.example_counts import examples
 
 
 def drawn(size: tuple[int, int] = (40, 20), form: str = "PNG", mode: str = "RGB", **options: object) -> bytes:
@@ -150,7 +151,7 @@ def test_threads_that_send_one_image_encode_it_once(monkeypatch: pytest.MonkeyPa
 
 
 @given(width=st.integers(1, 300), height=st.integers(1, 300), edge=st.integers(1, 200), short=st.integers(0, 200))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_size_that_is_counted_is_the_size_that_is_sent(width: int, height: int, edge: int, short: int) -> None:
     image = MessageImages(edge=edge, short_edge=short).of(drawn((width, height), "BMP"))
     assert opened(image).size == (image.width, image.height)

@@ -24,6 +24,7 @@ from pairwright.indexes.hnsw.check import check_index
 from pairwright.indexes.hnsw.metadata import IndexInfo, Modality, VectorStorage
 from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import open_index
+from tests.example_counts import examples
 from tests.indexes.corpus import Given, batches, captions, keys, mixture, numbered, pairs
 
 POOL = pairs()
@@ -129,7 +130,7 @@ def test_near_copies_are_aliases_too_and_counted_apart(tmp_path: Path) -> None:
     assert build(rows, tmp_path, IndexOptions(near=1)).vectors == 5
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 40), st.integers(1, 4))
 def test_every_pair_is_found_exactly_once(tmp_path: Path, drawn: list[int], k: int, shards: int) -> None:
     rows = mixture(6)[drawn]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.indexes.building.duplicates import DuplicateFinder, mark_new_rows
 from pairwright.indexes.encoders.protocols import Vectors
+from tests.example_counts import examples
 from tests.indexes.corpus import mixture, unit
 
 DIM = 32
@@ -58,7 +59,7 @@ def one_by_one(rows: Vectors, near: float) -> list[int]:
     return answers
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.integers(0, 720), max_size=60), st.sampled_from([1.0, 0.999, 0.98]), st.integers(1, 70))
 def test_small_pools_are_settled_as_one_by_one(steps: list[int], near: float, batch: int) -> None:
     angles = np.array(steps) * np.pi / 360

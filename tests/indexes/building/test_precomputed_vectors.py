@@ -24,6 +24,7 @@ from pairwright.indexes.retrieval.batched_search import Mode
 from pairwright.indexes.retrieval.queries import Query
 from pairwright.indexes.retrieval.results import RetrieveOptions
 from pairwright.indexes.retrieval.retrieve import retrieve
+from tests.example_counts import examples
 from tests.indexes.embedding_folder import write_part
 
 DIM = 8
@@ -81,7 +82,7 @@ def test_each_pair_has_its_own_vectors_in_a_folder_whose_twelve_parts_are_not_pa
     assert_matched(tmp_path, pairs, 2e-3 if dtype == "<f2" else 1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     parts=st.dictionaries(
         st.sampled_from(["0", "1", "2", "9", "10", "11", "100", "007", "0001", "a"]),
@@ -103,7 +104,7 @@ def test_pairs_and_vectors_stay_matched_under_any_names_gaps_and_order(
         assert_matched(Path(name), data.draw(st.permutations(pairs)), 1e-6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(size=st.integers(1, 9), dim=st.sampled_from([1, 3, 8, 33]))
 def test_a_vector_is_the_same_bytes_in_any_batch(size: int, dim: int) -> None:
     rows = np.random.default_rng(dim).normal(size=(17, dim)).astype(np.float32)

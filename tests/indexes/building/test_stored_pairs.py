@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pairwright.indexes.building import stored_pairs
 from pairwright.indexes.building.stored_pairs import NO_SIBLINGS, StoredPairs, StoredPairsWriter, look_up_pairs
+from tests.example_counts import examples
 from tests.indexes.corpus import numbered
 
 COUNT = 50
@@ -31,7 +32,7 @@ def test_files_are_of_one_size_and_numbered_on(files: StoredPairs) -> None:
     assert files.count == COUNT
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, COUNT), st.integers(0, COUNT))
 def test_a_range_is_read_in_order(files: StoredPairs, first: int, end: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

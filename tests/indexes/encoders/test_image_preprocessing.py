@@ -12,6 +12,7 @@ from pairwright.indexes.encoders.image_preprocessing import (
     preprocessing_from_openclip,
     preprocessing_from_transformers,
 )
+from tests.example_counts import examples
 
 SIDES = st.integers(1, 64)  # nothing so long that it is cut first
 MODES = st.sampled_from(["RGB", "L", "RGBA", "P", "CMYK", "1", "LA"])
@@ -24,7 +25,7 @@ def noise(width: int, height: int, mode: str = "RGB") -> Image.Image:
 
 
 @given(SIDES, SIDES, MODES, st.integers(32, 40))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_preprocessing_equals_the_processor_of_transformers(width: int, height: int, mode: str, edge: int) -> None:
     transformers = pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
     kind = getattr(transformers, "CLIPImageProcessorPil", transformers.CLIPImageProcessor)  # before version 5: one kind

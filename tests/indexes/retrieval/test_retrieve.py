@@ -27,6 +27,7 @@ from pairwright.indexes.retrieval.exclusion import Exclusion, ExclusionFilter
 from pairwright.indexes.retrieval.queries import Query, queries_from_classes, queries_from_lines
 from pairwright.indexes.retrieval.results import KUnit, ModeChoice, Retrieval, RetrieveOptions
 from pairwright.indexes.retrieval.retrieve import retrieve
+from tests.example_counts import examples
 from tests.indexes.corpus import ANIMALS, Given, batches, captions, keys, mixture, numbered, pairs, unit
 
 POOL = pairs()
@@ -137,7 +138,7 @@ def expected(
     return sorted(left, key=lambda hit: (hit[0], modes.index(hit[1]), hit[2]))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.sampled_from(["t2t", "t2i", "both"]),
     st.sampled_from(["query", "concept"]),

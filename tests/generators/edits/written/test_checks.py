@@ -683,12 +683,12 @@ def test_a_longer_name_is_a_rewording_of_the_shorter_one() -> None:
 def test_what_the_rules_make_passes_the_checks(real_data: Path) -> None:
     """The two ways to make edits mean the same by an edit: text and spans come out as the rules made them."""
     with (real_data / "coco_captions" / "captions.jsonl").open() as file:
-        captions = [json.loads(line)["captions"][0] for line, _ in zip(file, range(1_500), strict=False)]
+        captions = [json.loads(line)["captions"][0] for line, _ in zip(file, range(1_000), strict=False)]
     thesaurus, tagger = load_wordnet(), load_tagger()
     pool = count_captions(tagger.tag(captions)).frozen()
     judge, made, passed = EditChecks(thesaurus, pool, tagger), 0, 0
     makers = (RuleNegatives(thesaurus, pool), RulePositives(thesaurus, pool))
-    for source, tokens in zip(captions[:150], tagger.tag(captions[:150]), strict=True):
+    for source, tokens in zip(captions[:100], tagger.tag(captions[:100]), strict=True):
         pair = pair_of(source)
         for maker in makers:
             kept = [row for row in annotate_with(maker, pair, tokens) if row.status == "kept" and row.form != "shuffle"]
@@ -696,7 +696,7 @@ def test_what_the_rules_make_passes_the_checks(real_data: Path) -> None:
             found = judge.check_all(Caption(pair, tokens), written)
             made += len(kept)
             passed += sum(each.text == row.text for each, row in zip(found, kept, strict=True) if not each.reason)
-    assert made > 200
+    assert made > 130
     assert passed / made > 0.95
 
 

@@ -114,7 +114,7 @@ CAPTIONS = st.lists(WORDS, min_size=2, max_size=8).map(lambda words: f"A cat {' 
 @pytest.mark.parametrize("form", FORMS_OF_A_LIST)
 @pytest.mark.parametrize("around", AROUND)
 @given(pairs=st.lists(st.tuples(st.sampled_from(TYPES), CAPTIONS), min_size=2, unique_by=lambda pair: pair[0]))
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(20, fewest=4), deadline=None)
 def test_a_list_in_any_form_and_wrapping_gives_the_same_texts(form: str, around: str, pairs: Pairs) -> None:
     answer = negatives(AROUND[around](FORMS_OF_A_LIST[form](pairs)))
     assert texts(answer) == list(pairs)
