@@ -47,7 +47,10 @@ def verify(
         note(f"{given}: {place.description}.")
     problems = [problem.replace(str(path), given) for problem in problems_of(path, images)]
     if problems and place.kind == "build" and (path / CONFIG_FILE).is_file() and str(path) == given:
-        note(f"To repair it, delete the named files and run `pairwright build {path / CONFIG_FILE} --out {path}`.")
+        note(
+            f"To repair it, delete the named files and run `pairwright build {path / CONFIG_FILE} --out {path}`."
+            " If images do not decode, set `verify_images: full` under `input` before."
+        )
     if readers and (few := check_shard_count(path, readers)):
         problems.append(few)
     result = {"ok": not problems, "problems": problems, "kind": place.kind}
