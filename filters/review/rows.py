@@ -124,8 +124,7 @@ def _read_samples(path: Path) -> ReviewRows:
                 yield f"{path}: {row['id']}", row
 
     build = is_build(path)
-    shards = path / "shards" if build else path
-    tars: Sequence[Path] = find_shards(shards) if any(shards.glob("*.tar")) or not build else ()
+    tars = open_sample_source(path).shards if build else find_shards(path)
     frame = candidate_frame(rows())
     folder = path if path.is_dir() else path.parent
     return ReviewRows(frame, others, ShardImages(tars, images=build), folder / "review" / "decisions.jsonl")

@@ -6,6 +6,7 @@ do not depend on the number of workers. An image that cannot be read is a reject
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -25,12 +26,15 @@ from pairwright.datasets.shards.content_counts import ContentCounts, add_counts
 from pairwright.datasets.shards.index import index_path
 from pairwright.datasets.shards.sample_source import load_image
 from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.stored_folder import StoredFolder
 from pairwright.datasets.shards.webdataset import (
     CHECKSUMS_FILE,
     MAX_SHARD_BYTES,
     SIZES_FILE,
     ShardInfo,
+    ShardSet,
     finish_shards,
+    hash_file,
     shard_name,
     summarize_shards,
     write_shard,
@@ -38,8 +42,9 @@ from pairwright.datasets.shards.webdataset import (
 from pairwright.flows.stages.generating import generating_stages, selection_of
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt, json_hash
+from pairwright.flows.state.receipts import Counts, Job, JobResult, Output, Receipt, json_hash
 from pairwright.flows.state.selection import PairSelection, selected_frame, selected_pairs
+from pairwright.flows.state.shard_store import forget_lost_outputs, stored_output
 
 if TYPE_CHECKING:
     from pairwright.flows.config.sections import ShardsSection
@@ -61,6 +66,7 @@ TEXT_BYTES = 4_096  # of a sample without its image, about: texts as JSON, heade
 def shards_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the jobs of stage ``shards``, one per shard; an increment numbers them after the existing shards."""
     config = run.config
+    forget_lost_outputs(run.root, run.name, config.shards.to)
     stages = tuple(stage.name for stage in generating_stages(config))
     packing = Packing(stages, config.shards, selection_of(config), config.rationales is not None)
     states = {part: part_state(run.root, part, packing) for part in run.parts}
@@ -78,7 +84,9 @@ def shards_jobs(run: "StageRun") -> Sequence[Job]:
 
 def sizes_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of stage ``sizes`` in a full build; it reads what the jobs of the shards hand over, not the shards."""
-    return [run.job(write_shard_sizes, written_shards(run.receipts("shards")))]
+    to = run.config.shards.to
+    forget_lost_outputs(run.root, run.name, to)
+    return [run.job(write_shard_sizes, written_shards(run.receipts("shards")), to)]
 
 
 def written_shards(receipts: Sequence[Receipt]) -> tuple[ShardInfo, ...]:
@@ -123,7 +131,7 @@ class Packing:
 
 
 def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: Packing) -> JobResult:
-    """Write one shard; the unit is a pair."""
+    """Write one shard, and send it to the store if there is one; the unit is a pair."""
     path = root / "shards" / shard_name(number)
     rejects: list[Reject] = []
     contents = ContentCounts()
@@ -132,9 +140,26 @@ def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: P
     REJECTS.write(rejects, rejected)
     reasons = dict(sorted(Counter(row.reason for row in rejects).items()))
     counts = Counts("pair", info.count + len(rejects), info.count, reasons)
-    return JobResult(
-        [path, index_path(path), rejected], counts, handoff={"shard": asdict(info), "contents": contents.as_dict()}
-    )
+    handoff = {"shard": asdict(info), "contents": contents.as_dict()}
+    if not packing.section.to:
+        return JobResult([path, index_path(path), rejected], counts, handoff=handoff)
+    stored = _send(packing.section.to, info, path)
+    return JobResult([rejected], counts, handoff=handoff, stored=stored)
+
+
+def _send(url: str, info: ShardInfo, path: Path) -> list[Output]:
+    """Send a shard and its index to a store, remove them here, and return them as outputs."""
+    index = index_path(path)
+    outputs = [
+        stored_output(f"shards/{path.name}", info.bytes, info.sha256, url),
+        stored_output(f"shards/{index.name}", index.stat().st_size, hash_file(index), url),
+    ]
+    try:
+        StoredFolder(url).send(path)
+    finally:
+        path.unlink()
+        index.unlink()
+    return outputs
 
 
 def _counted(samples: Iterable[Sample], contents: ContentCounts) -> Iterator[Sample]:
@@ -172,18 +197,38 @@ def sample_bytes(image: str, section: "ShardsSection") -> int:
     return TEXT_BYTES + read_stored_size(image)
 
 
-def write_shard_sizes(root: Path, shards: Sequence[ShardInfo]) -> JobResult:
-    """Write ``sizes.json`` and the checksums of all shards; the unit is a sample."""
+def write_shard_sizes(root: Path, shards: Sequence[ShardInfo], to: str) -> JobResult:
+    """Write ``sizes.json`` and the checksums of all shards; the unit is a sample.
+
+    Args:
+        root: the build directory.
+        shards: all of them.
+        to: URL of the folder of a store that has the shards; empty if they are here.
+    """
     folder = root / "shards"
-    written = finish_shards(folder, shards)
+    written = finish_shards(folder, shards, kept=not to)
     if not written.count:
         raise InputError(
             "no image could be read",
             where=str(folder),
             fix="See rejected/shards-*.parquet for the reasons, or set `images: false` under shards to pack texts only",
         )
+    return sizes_result(written, to, Counts("sample", written.count, written.count))
+
+
+def sizes_result(written: ShardSet, to: str, counts: Counts) -> JobResult:
+    """Return the result of stage ``sizes`` after its files are written; send them to the store if there is one."""
+    folder = written.folder
     outputs = [folder / CHECKSUMS_FILE, folder / SIZES_FILE]
-    return JobResult(outputs, Counts("sample", written.count, written.count), summarize_shards(written))
+    if not to:
+        return JobResult(outputs, counts, summarize_shards(written))
+    stored = [stored_output(f"shards/{each.name}", each.stat().st_size, hash_file(each), to) for each in outputs]
+    StoredFolder(to).finish(folder, written.shards)
+    for each in outputs:
+        each.unlink()
+    with suppress(OSError):  # files that no job of this build wrote, which are removed at its end
+        folder.rmdir()
+    return JobResult([], counts, {**summarize_shards(written), "url": to}, stored=stored)
 
 
 def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: list[Reject]) -> Iterator[Sample]:
