@@ -3,10 +3,10 @@
     .pairwright-shards    marker: which build writes here
     00000.tar             a shard
     00000.tar.index       its index (`index.py`); sent after the shard, removed before the shard is replaced
-    SHA256SUMS sizes.json sent when all shards are there, removed before the first change
+    SHA256SUMS sizes.json sent when all shards are there, removed before one of these is replaced
 
 So an index, which has the checksum of its tar, is the proof of a complete shard, and ``sizes.json`` that of a complete
-folder. Stores show a file when it is complete; a killed upload leaves nothing that can be listed.
+set. Stores show a file when it is complete; a killed upload leaves nothing that can be listed.
 """
 
 import hashlib
@@ -23,10 +23,11 @@ from pairwright.datasets.errors import StorageError
 from pairwright.datasets.remote.object_store import RemoteStore, open_store
 from pairwright.datasets.remote.reading import read_ranges
 from pairwright.datasets.shards.index import index_path
-from pairwright.datasets.shards.webdataset import CHECKSUMS_FILE, SIZES_FILE, ShardInfo
+from pairwright.datasets.shards.webdataset import CHECKSUMS_FILE, SIZES_FILE, ShardInfo, decode_sizes
 
 OWNER_FILE = ".pairwright-shards"
 _NUMBERED = re.compile(r"\d{5}\.tar(\.index)?")
+_METADATA = (SIZES_FILE, CHECKSUMS_FILE)
 _PAUSES = (1.0, 4.0, 16.0)  # seconds between attempts to send a file
 _READ_AT_A_TIME = 256
 
@@ -72,10 +73,11 @@ class StoredFolder:
     def send(self, tar: Path) -> None:
         """Send a shard and its index from disk, unless they are there."""
         index = index_path(tar)
-        found = self._stat([tar.name, index.name, SIZES_FILE, CHECKSUMS_FILE])
+        found = self._stat([tar.name, index.name, *_METADATA])
         if found.get(tar.name) == tar.stat().st_size and self._has(index, found):
             return
-        self._remove(name for name in (SIZES_FILE, CHECKSUMS_FILE, index.name) if name in found)
+        described = SIZES_FILE not in found or tar.name in self._sizes(found)  # those that follow a whole set are not
+        self._remove(name for name in (*_METADATA * described, index.name) if name in found)
         self._put(tar)
         self._put(index)
 
@@ -97,12 +99,10 @@ class StoredFolder:
                 )
         kept = {name for shard in shards for name in (shard.name, index_path(Path(shard.name)).name)}
         stale = sorted(name for name in found if _NUMBERED.fullmatch(name) and name not in kept)
-        metadata = [folder / CHECKSUMS_FILE, folder / SIZES_FILE]
-        if not stale and all(self._has(path, found) for path in metadata):
-            return
-        self._remove(name for name in (SIZES_FILE, CHECKSUMS_FILE, *stale) if name in found)
-        for path in metadata:
-            self._put(path)
+        for path in (folder / CHECKSUMS_FILE, folder / SIZES_FILE):
+            if not self._has(path, found):
+                self._put(path)
+        self._remove(stale)
 
     def changed(self, files: Mapping[str, tuple[int, str]]) -> set[str]:
         """Return the names of the files that are not, or not unchanged, in the folder.
@@ -122,13 +122,19 @@ class StoredFolder:
     def _list(self) -> dict[str, int]:
         """Return the size of each file below the folder by its name there."""
         store, top = self._place
-        return {each.path.removeprefix(top).lstrip("/"): each.size for each in store.find(top)}
+        # An empty file of the folder's own name is how consoles of S3 create a folder.
+        files = [each for each in store.find(top) if each.path != top or each.size]
+        return {each.path.removeprefix(top).lstrip("/"): each.size for each in files}
 
     def _stat(self, names: Iterable[str]) -> dict[str, int]:
         """Return the sizes of those of the files that are there."""
         store, top = self._place
         found = {name: store.find(f"{top}/{name}") for name in names}
         return {name: each[0].size for name, each in found.items() if each and each[0].path == f"{top}/{name}"}
+
+    def _sizes(self, found: Mapping[str, int]) -> dict[str, int]:
+        """Return the samples of the shards that ``sizes.json`` lists."""
+        return decode_sizes(self._read([SIZES_FILE], found)[SIZES_FILE]) or {}
 
     def _has(self, path: Path, found: Mapping[str, int]) -> bool:
         """Return whether the folder has a small file with the content of a local one."""

@@ -135,8 +135,16 @@ def list_numbered_shards(folder: Path) -> list[str]:
 def read_sizes(path: Path) -> dict[str, int] | None:
     """Return the contents of a ``sizes.json``: samples by shard; None if it cannot be read."""
     try:
-        sizes = orjson.loads(path.read_bytes())
-    except (OSError, StorageError, orjson.JSONDecodeError):  # StorageError: of a store
+        return decode_sizes(path.read_bytes())
+    except (OSError, StorageError):  # StorageError: of a store
+        return None
+
+
+def decode_sizes(content: bytes) -> dict[str, int] | None:
+    """Return the contents of a ``sizes.json``, as `read_sizes`."""
+    try:
+        sizes = orjson.loads(content)
+    except orjson.JSONDecodeError:
         return None
     return sizes if isinstance(sizes, dict) else None
 

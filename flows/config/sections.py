@@ -459,7 +459,7 @@ class ShardsSection(Section):
         try:
             return folder_url(value)
         except UsageError as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(str(error).rstrip(".")) from None
 
 
 class LLMSection(Section, LLMOptions):

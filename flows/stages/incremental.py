@@ -192,10 +192,11 @@ def write_sizes(root: Path, home: Path, image_ext: str, new: Sequence[ShardInfo]
 
 def _finished_shards(home: Path, image_ext: str) -> list[ShardInfo]:
     """Return the shards of the finished version in ``home``, by its manifest and sizes."""
-    files = finished_manifest(home)["files"]
-    tars = shard_paths(home, files)
-    sizes = read_sizes(tars[0].with_name(SIZES_FILE)) if tars else {}
-    if sizes is None or not {tar.name for tar in tars} <= sizes.keys():
-        raise StorageError(f"{tars[0].with_name(SIZES_FILE)}: does not list the shards. Build it again with --full.")
-    entries = [(tar.name, files[f"shards/{tar.name}"]) for tar in tars]
+    manifest = finished_manifest(home)
+    files, stored = manifest["files"], manifest["shards"].get("sizes")
+    names = [tar.name for tar in shard_paths(home, files)]
+    sizes = read_sizes(home / "shards" / SIZES_FILE) if stored is None else stored
+    if sizes is None or not sizes.keys() >= set(names):
+        raise StorageError(f"{home / 'shards' / SIZES_FILE}: does not list the shards. Build with --full.")
+    entries = [(name, files[f"shards/{name}"]) for name in names]
     return [ShardInfo(name, sizes[name], each["bytes"], each["sha256"], image_ext) for name, each in entries]

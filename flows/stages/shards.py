@@ -228,7 +228,8 @@ def sizes_result(written: ShardSet, to: str, counts: Counts) -> JobResult:
         each.unlink()
     with suppress(OSError):  # files that no job of this build wrote, which are removed at its end
         folder.rmdir()
-    return JobResult([], counts, {**summarize_shards(written), "url": to}, stored=stored)
+    sizes = {shard.name: shard.count for shard in written.shards}
+    return JobResult([], counts, {**summarize_shards(written), "url": to, "sizes": sizes}, stored=stored)
 
 
 def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: list[Reject]) -> Iterator[Sample]:
