@@ -112,7 +112,10 @@ def test_in_a_bucket_the_shards_are_those_of_the_disk_and_every_reader_reads_the
         store, top = open_store(url)
         store.files.pipe_file(f"{top}/00001.tar", b"x" * size)
         assert any("00001.tar does not match the checksum" in problem for problem in verify(tmp_path / "far"))
-        for wrong, message in ((f"s3://no-{BUCKET}/x", "bucket does not exist"), (f"s3://{BUCKET}/our birds+1", "not em")):
+        for wrong, message in (
+            (f"s3://no-{BUCKET}/x", "bucket does not exist"),
+            (f"s3://{BUCKET}/our birds+1", "not em"),
+        ):
             with pytest.raises(StorageError, match=message):
                 run(tmp_path / "other", settings(corpus, wrong))
         monkeypatch.delenv("AWS_ACCESS_KEY_ID")
@@ -215,9 +218,7 @@ def test_a_build_that_had_its_shards_on_disk_moves_to_the_store_and_back(
     assert verify(tmp_path / "build") == []
 
 
-def test_an_increment_adds_its_shards_and_sends_no_old_one(
-    corpus: Path, tmp_path: Path, tars_sent: list[str]
-) -> None:
+def test_an_increment_adds_its_shards_and_sends_no_old_one(corpus: Path, tmp_path: Path, tars_sent: list[str]) -> None:
     lines = (corpus / "text" / "captions.jsonl").read_text().splitlines(keepends=True)
     texts = tmp_path / "in.jsonl"
     for name, to in (("near", ""), ("far", MEMORY)):
