@@ -152,7 +152,7 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
     Raises:
         InputError: if there is no such file, or its format cannot be detected.
     """
-    path = Path(path)
+    path = to_path(path)
     if path.is_dir():
         return _guess_folder(path)
     if not path.exists():
@@ -312,7 +312,7 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
     if format_ and format_ not in NON_PAIR_FORMATS:
         require_known(f"{option_names.option('format')}: no such format:", [format_], READERS.names())
     if is_remote(written) and (stored := list_in_place(written)):
-        return _locate_stored(written, stored, format_ or match_suffix(stored[0].name.lower()))
+        return _locate_stored(written, stored, format_ or guess_format(stored[0], option_names))
     written = fetch_local_copy(written)
     if is_url(written) or written.startswith("pipe:"):
         raise InputError("not a local path", where=written, fix="Download it first.")
@@ -327,16 +327,21 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
         files, name = (Path(written),), _stem(Path(written).absolute())
     _reject_placeholder_file(files[0])
     format_ = format_ or guess_format(files[0], option_names)
+    _refuse_other_kind(written, format_)
+    root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
+    return LocatedInput(format_, tuple(_expand_folders(files, READERS.get(format_))), root, name)
+
+
+def _refuse_other_kind(written: str, format_: str) -> None:
     if format_ in NON_PAIR_FORMATS:
         other = NON_PAIR_FORMATS[format_]
         raise InputError(f"not a source of pairs: {other.about}", where=written, fix=other.fix)
-    root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
-    return LocatedInput(format_, tuple(_expand_folders(files, READERS.get(format_))), root, name)
 
 
 def _locate_stored(written: str, files: tuple[Path, ...], format_: str) -> LocatedInput:
     """Return the input of files in a store."""
     _reject_placeholder_file(files[0])
+    _refuse_other_kind(written, format_)
     single = len(files) == 1 and to_path(written).name == files[0].name
     name = files[0].name.removesuffix(".gz").rpartition(".")[0] if single else files[0].parent.name
     return LocatedInput(format_, files, files[0].parent, name)

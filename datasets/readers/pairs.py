@@ -32,6 +32,7 @@ from pairwright.datasets.readers.key_set import KeySet
 from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH, Normaliser, NormaliserOptions, VerifyImages
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import NEVER_FATAL_REASONS, Reject, fix_for, make_reject
+from pairwright.datasets.remote.store_path import to_path
 
 ErrorPolicy = Literal["stop", "skip"]
 MISSING_CAPTION_REASONS = frozenset({"missing_column", "missing_caption"})
@@ -269,7 +270,7 @@ def make_normaliser(options: ReadOptions, one: LocatedInput, formats: Counter[st
         options.max_caption,
         options.without_caption,
     )
-    root = Path(options.image_root).absolute() if options.image_root else one.root
+    root = to_path(options.image_root).absolute() if options.image_root else one.root
     return Normaliser(rules, ImageRoot(root, bool(options.image_root)), one.name, formats)
 
 

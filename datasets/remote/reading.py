@@ -6,6 +6,7 @@ while it is open is an error (S3: ``If-Match``). All failures of a store are `St
 the end of a file.
 """
 
+import errno
 import io
 import os
 from collections import defaultdict
@@ -82,6 +83,31 @@ class _StoredFileReader(io.RawIOBase):
         if not self.closed:
             self._file.close()
         super().close()
+
+
+def read_file(name: str, limit: int) -> bytes:
+    """Return the first ``limit`` bytes of a file of a store, by one request.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StorageError: the store fails.
+    """
+    store, path = open_store(name)
+
+    def read() -> bytes | None:
+        try:
+            return bytes(store.files.cat_file(path, start=0, end=limit))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # S3: an empty file has no range
+                return b""
+            raise
+
+    data = store.attempt(path, read, _AT_ONCE)
+    if data is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return data
 
 
 def read_ranges(ranges: Sequence[Range]) -> list[bytes]:

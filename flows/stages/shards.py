@@ -21,7 +21,7 @@ from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import EXAMPLES, REJECTS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.rejects import Reject, make_reject
-from pairwright.datasets.remote.store_path import to_path
+from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.datasets.shards.content_counts import ContentCounts, add_counts
 from pairwright.datasets.shards.index import index_path
 from pairwright.datasets.shards.sample_source import load_image
@@ -69,8 +69,9 @@ def shards_jobs(run: "StageRun") -> Sequence[Job]:
     forget_lost_outputs(run.root, run.name, config.shards.to)
     stages = tuple(stage.name for stage in generating_stages(config))
     packing = Packing(stages, config.shards, selection_of(config), config.rationales is not None)
-    states = {part: part_state(run.root, part, packing) for part in run.parts}
-    sizes = ((part, part_sizes(run.root, part, packing)) for part in run.parts)
+    listings = StoreListings()
+    states = {part: part_state(run.root, part, packing, listings) for part in run.parts}
+    sizes = ((part, part_sizes(run.root, part, packing, listings)) for part in run.parts)
     plan = plan_shards(sizes, config.shards.samples, config.shards.megabytes * 2**20)
     return [
         run.job(
@@ -174,7 +175,7 @@ def shard_contents(receipts: Sequence[Receipt]) -> dict[str, Any]:
     return reduce(add_counts, (receipt.handoff["contents"] for receipt in receipts), ContentCounts().as_dict())
 
 
-def part_state(root: Path, part: str, packing: Packing) -> str:
+def part_state(root: Path, part: str, packing: Packing, listings: StoreListings) -> str:
     """Return the state of the image files of the selected pairs of a part: size and time of change."""
     if not packing.section.images:
         return ""
@@ -182,19 +183,20 @@ def part_state(root: Path, part: str, packing: Packing) -> str:
     files = frame.select(pl.col("image").str.replace(f"(?s){MEMBER_SEPARATOR}.*$", "${1}").unique(maintain_order=True))[
         "image"
     ]
-    return json_hash(file_state([path for file in files if file and (path := to_path(file)).is_file()]))
+    return json_hash(file_state([path for file in files if file and (path := listings.path(file)).is_file()]))
 
 
-def part_sizes(root: Path, part: str, packing: Packing) -> list[int]:
+def part_sizes(root: Path, part: str, packing: Packing, listings: StoreListings) -> list[int]:
     """Return the approximate bytes of each sample of a part; a missing image, which packing reports, counts nothing."""
-    return [sample_bytes(image, packing.section) for image in selected_frame(root, part, packing.selection)["image"]]
+    images = selected_frame(root, part, packing.selection)["image"]
+    return [sample_bytes(image, packing.section, listings) for image in images]
 
 
-def sample_bytes(image: str, section: "ShardsSection") -> int:
+def sample_bytes(image: str, section: "ShardsSection", listings: StoreListings | None = None) -> int:
     """Return the approximate bytes of a sample with this image."""
     if not (image and section.images) or is_url(image):
         return TEXT_BYTES
-    return TEXT_BYTES + read_stored_size(image)
+    return TEXT_BYTES + read_stored_size(image, listings)
 
 
 def write_shard_sizes(root: Path, shards: Sequence[ShardInfo], to: str) -> JobResult:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.directories import walk_files
+from pairwright.datasets.images.loading import is_stored
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.readers.formats import locate_input
 from pairwright.datasets.readers.pairs import ReadOptions
@@ -60,7 +61,7 @@ def with_local_inputs(config: "BuildConfig", folder: Path) -> "BuildConfig":
         "input": given.model_copy(
             update={
                 "path": given.path if is_remote(given.path) and list_in_place(given.path) else near(given.path),
-                "image_root": near(given.image_root),
+                "image_root": given.image_root if is_stored(given.image_root) else near(given.image_root),
                 "instances": near(given.instances),
             }
         )

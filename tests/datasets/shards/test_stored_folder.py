@@ -132,7 +132,7 @@ class Flaky:
     def __init__(self, failures: int, put: object, error: Exception) -> None:
         self.failures, self.put, self.error, self.calls = failures, put, error, 0
 
-    def __call__(self, *args: object) -> object:
+    def __call__(self, *args: object) -> object:  # noqa: D102 - as of fsspec
         self.calls += 1
         if self.calls <= self.failures:
             raise self.error
