@@ -54,8 +54,8 @@ ImageCheckDepth = Literal["header", "full"]
 
 MAX_PIXELS = 89_478_485  # Pillow's own limit: 256 MiB at three bytes per pixel
 MAX_IMAGE_BYTES = 256 * 2**20
-END_MARKER_WINDOW = 65_536  # cameras append previews after the end marker
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+END_MARKER_WINDOW = 65_536  # cameras append previews after the end marker
 PILLOW_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
 MEMBER_SEPARATOR = rf"(\.tar|{re.escape(PARQUET_SUFFIX)})::"  # pattern between a container file and its image

@@ -24,11 +24,13 @@ from pairwright.datasets.images.loading import (
 )
 from pairwright.datasets.readers.formats import locate_input
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.readers.stored_inputs import list_in_place
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, open_store
 from pairwright.datasets.remote.reading import open_file, read_ranges
 from pairwright.datasets.remote.store_path import StoreListings, StorePath, to_path
+from pairwright.flows.state.inputs import file_state
 from tests.datasets.sample_builders import picture
 from tests.servers.s3 import BUCKET, s3_server
 
@@ -268,3 +270,55 @@ def test_many_images_of_a_folder_are_listed_at_once(monkeypatch: pytest.MonkeyPa
     assert [read_stored_size(f"memory://listed/{name}.jpg", listings) for name in "ab"] == [15, 15]
     assert listed == ["/listed"]
     assert read_stored_size("memory://listed/c.jpg", listings) == 0
+
+
+def write_folder(folder: Path) -> None:
+    """Write a folder of images with captions beside them, some in folders, one without an image, one of img2dataset."""
+    folder.mkdir()
+    for number, name in enumerate(("b", "a", "deep/er/c", "deep/d", "00000/e")):
+        path = folder / f"{name}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(picture(COLORS[number]))
+        path.with_suffix(".txt").write_text(f"a {COLORS[number]} cup", encoding="utf-8")
+    (folder / "a.json").write_text(json.dumps({"license": "CC0"}))
+    (folder / "deep" / "lost.txt").write_text("a caption without an image")
+    (folder / ".hidden.txt").write_text("hidden")
+    (folder / "notes.md").write_text("no sample")
+    rows = [{"key": "e", "status": "success"}, {"key": "f", "status": "failed", "error_message": "404"}]
+    parquet.write_table(pa.Table.from_pylist(rows), folder / "00000.parquet")
+    (folder / "00000_stats.json").write_text("{}")
+
+
+def test_a_folder_of_images_is_read_in_a_bucket_in_the_order_of_the_disk_and_nothing_is_copied(
+    s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAIRWRIGHT_CACHE", str(tmp_path / "cache"))
+    write_folder(tmp_path / "cups")
+    url = upload(s3, tmp_path / "cups", "in/cups")
+    (near,), (far,) = (
+        list(read_pairs(ReadOptions(where, on_error="skip"))) for where in (str(tmp_path / "cups"), f"{url}/")
+    )
+    assert [pair.caption for pair in far.pairs] == [f"a {COLORS[number]} cup" for number in (1, 0, 4, 3, 2)]
+    assert [replace(pair, image="") for pair in far.pairs] == [replace(pair, image="") for pair in near.pairs]
+    assert [open_image(pair.image) for pair in far.pairs] == [open_image(pair.image) for pair in near.pairs]
+    assert [pair.image for pair in far.pairs] == [
+        pair.image.replace(str(tmp_path / "cups"), url) for pair in near.pairs
+    ]
+    reasons = [(reject.reason, reject.detail) for reject in near.rejects]
+    assert [(reject.reason, reject.detail) for reject in far.rejects] == reasons
+    assert {reason for reason, _ in reasons} == {"missing_image", "download_failed"}
+    assert not (tmp_path / "cache").exists()
+    before = file_state([to_path(url)])
+    s3.pipe_file(f"{BUCKET}/in/cups/deep/er/c.txt", b"a changed caption")
+    assert file_state([to_path(url)]) != before
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["a.jpg", "data.parquet"], ["metadata/a.parquet", "img_emb/a.npy", "a.jpg"], ["in/a.tar", "a.tar", "b.jpg"]],
+)
+def test_a_folder_of_something_else_with_images_in_it_is_copied(names: list[str]) -> None:
+    store, top = open_store(f"memory://other/{len(names[0])}")
+    for name in names:
+        store.files.pipe_file(f"{top}/{name}", b"x")
+    assert list_in_place(f"memory://{top}") == ()
