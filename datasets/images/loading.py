@@ -102,6 +102,11 @@ def is_table_cell(locator: str) -> bool:
     return bool(member) and name.endswith(PARQUET_SUFFIX)
 
 
+def is_stored_file(locator: str) -> bool:
+    """Return whether a locator names an image that is a file of an object store, which is read by one request."""
+    return is_stored(locator) and not split_locator(locator)[1]
+
+
 @dataclass(frozen=True)
 class ImageRoot:
     """The folder of an input's relative image paths.
@@ -220,7 +225,7 @@ def _open_stream(locator: str) -> BinaryIO:
         raise UnusableImageError("missing_image", "not a file name", repr(locator))
     path = to_path(name)
     try:
-        if is_stored(locator) and not member:
+        if is_stored_file(locator):
             return io.BytesIO(_read_stored(name))
         if member:
             return io.BytesIO((_read_row if is_table_cell(locator) else _read_member)(path, member, locator))

@@ -6,6 +6,7 @@ do not depend on the number of workers. An image that cannot be read is a reject
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
@@ -15,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import MEMBER_SEPARATOR, UnusableImageError, is_url, read_stored_size
+from pairwright.datasets.images.loading import (
+    MEMBER_SEPARATOR,
+    UnusableImageError,
+    is_stored_file,
+    is_url,
+    read_stored_size,
+)
 from pairwright.datasets.images.recoding import Recoding
 from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import EXAMPLES, REJECTS
@@ -60,6 +67,7 @@ class Slice:
     stop: int
 
 
+_READ_AHEAD = 32  # images of a store at a time
 TEXT_BYTES = 4_096  # of a sample without its image, about: texts as JSON, headers, padding
 
 
@@ -244,15 +252,30 @@ def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: lis
         rationales: dict[str, list[Example]] = {}
         for example in EXAMPLES.read(rationales_path(root, piece.part)) if packing.rationales else ():
             rationales.setdefault(example.key, []).append(example)
-        for pair in track(pairs, "packing", unit="samples"):
-            sample = Sample(pair, tuple(texts.get(pair.key, ())), tuple(rationales.get(pair.key, ())))
-            if packing.section.images:
-                try:
-                    sample = load_image(sample, recoding)
-                except InputError as error:
-                    rejects.append(_reject_image(pair, error))
-                    continue
-            yield sample
+        plain = [Sample(pair, tuple(texts.get(pair.key, ())), tuple(rationales.get(pair.key, ()))) for pair in pairs]
+        loaded = _with_images(plain, recoding) if packing.section.images else iter(plain)
+        for pair, sample in zip(pairs, track(loaded, "packing", len(pairs), "samples"), strict=True):
+            if isinstance(sample, InputError):
+                rejects.append(_reject_image(pair, sample))
+            else:
+                yield sample
+
+
+def _with_images(samples: Sequence[Sample], recoding: Recoding) -> Iterator[Sample | InputError]:
+    """Yield the samples with their images, or why there is none; images that are files of a store are read ahead."""
+
+    def load(sample: Sample) -> Sample | InputError:
+        try:
+            return load_image(sample, recoding)
+        except InputError as error:
+            return error
+
+    if not any(is_stored_file(sample.pair.image) for sample in samples):
+        yield from map(load, samples)
+        return
+    with ThreadPoolExecutor(_READ_AHEAD) as pool:
+        for start in range(0, len(samples), _READ_AHEAD):
+            yield from pool.map(load, samples[start : start + _READ_AHEAD])
 
 
 def _reject_image(pair: Pair, error: InputError) -> Reject:
