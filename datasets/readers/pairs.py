@@ -285,7 +285,7 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
     fixed = READERS.get(one.format).fixed_columns
     name = options.source or one.name
-    for row in rows:
+    for row in normaliser.check_ahead(rows):
         for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
             watch.look(candidate, fixed=fixed)
             if isinstance(candidate, Reject):

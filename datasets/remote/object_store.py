@@ -27,6 +27,7 @@ _INSTALLED_AS = {"s3": "'pairwright[remote]'"}
 _URL = re.compile(rf"(?P<scheme>{'|'.join(FSSPEC_PACKAGES)}):/{{1,3}}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
 _PERMANENT = (FileNotFoundError, PermissionError, IsADirectoryError)
+_PATIENCE_S = 60.0  # after which nothing is tried again
 _SHORT = 6  # shorter values are too common to be redacted
 
 
@@ -55,14 +56,17 @@ class RemoteStore:
         """Return the URL of a path of this store."""
         return f"{self.scheme}://{path}"
 
-    def find(self, path: str) -> list[StoredFile]:
+    def find(self, path: str, pauses: Sequence[float] = ()) -> list[StoredFile]:
         """Return the file ``path``, or all files below the folder of that name, by path; empty if there are none.
+
+        Args:
+            path: in the store.
+            pauses: as in `attempt`.
 
         Raises:
             StorageError: with bucket and key, and the fix.
         """
-        with self.translate_errors(path):
-            found = self.files.find(path, detail=True)
+        found = self.attempt(path, lambda: self.files.find(path, detail=True), pauses)
         found = [
             StoredFile(name, int(info["size"]), _seconds(info))
             for name, info in found.items()
@@ -81,7 +85,7 @@ class RemoteStore:
         Args:
             local: the file.
             path: in the store.
-            pauses: seconds to wait before each further attempt, if the store cannot be reached.
+            pauses: as in `attempt`.
         """
         self.attempt(path, lambda: self._put(local, path), pauses)
 
@@ -97,20 +101,23 @@ class RemoteStore:
 
         Args:
             path: what it is about, for messages.
-            call: raises an exception of fsspec or the service.
+            call: raises an exception of fsspec or the service, whose own attempts may take minutes.
             pauses: in seconds.
         """
+        started = time.monotonic()
         with self.translate_errors(path):
             for pause in pauses:
                 try:
                     return call()
                 except _PERMANENT:
                     raise
-                except Exception as error:  # noqa: BLE001 - each service has its own exceptions
+                except Exception as error:
                     if type(error).__name__ == "FileExpired":  # of s3fs: the object was replaced
                         raise StorageError(
                             f"{self.url(path)}: replaced while it was read. Start again when it no longer changes."
                         ) from None
+                    if time.monotonic() - started > _PATIENCE_S:
+                        raise
                 time.sleep(pause)
             return call()
 

@@ -123,13 +123,13 @@ class StoredFolder:
         """Return the size of each file below the folder by its name there."""
         store, top = self._place
         # An empty file of the folder's own name is how consoles of S3 create a folder.
-        files = [each for each in store.find(top) if each.path != top or each.size]
+        files = [each for each in store.find(top, _PAUSES) if each.path != top or each.size]
         return {each.path.removeprefix(top).lstrip("/"): each.size for each in files}
 
     def _stat(self, names: Iterable[str]) -> dict[str, int]:
         """Return the sizes of those of the files that are there."""
         store, top = self._place
-        found = {name: store.find(f"{top}/{name}") for name in names}
+        found = {name: store.find(f"{top}/{name}", _PAUSES) for name in names}
         return {name: each[0].size for name, each in found.items() if each and each[0].path == f"{top}/{name}"}
 
     def _sizes(self, found: Mapping[str, int]) -> dict[str, int]:
