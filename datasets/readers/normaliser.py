@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, Literal, cast
 
 from pairwright.datasets.errors import InputError
@@ -100,14 +99,19 @@ class Normaliser:
         if self.rules.verify == "off" or not is_remote(self.root.folder):
             yield from rows
             return
-        source = iter(rows)
+        waiting: list[InputRow | Reject] = []
         with ThreadPoolExecutor(_CHECKED_AHEAD) as pool:
-            while some := list(islice(source, _CHECKED_AHEAD)):
-                for row in some:
-                    if isinstance(row, InputRow) and is_stored_file(image := self._locate(row)):
-                        self._checks[image] = pool.submit(check_image_at, image, self.rules.verify)
-                yield from some
-                self._checks.clear()
+            for row in rows:
+                waiting.append(row)
+                in_open_tar = isinstance(row, InputRow) and row.load is not None  # read before the next row
+                if isinstance(row, InputRow) and not in_open_tar and is_stored_file(image := self._locate(row)):
+                    self._checks[image] = pool.submit(check_image_at, image, self.rules.verify)
+                if in_open_tar or len(waiting) == _CHECKED_AHEAD:
+                    yield from waiting
+                    waiting.clear()
+                    self._checks.clear()
+            yield from waiting
+            self._checks.clear()
 
     def _locate(self, row: InputRow) -> str:
         """Return the locator of the image of a row; empty if there is none, or the row is invalid."""
