@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
-from pairwright.datasets.errors import ConfigError, PairwrightError, StorageError
+from pairwright.datasets.errors import ConfigError, InputError, PairwrightError, StorageError
 from pairwright.datasets.remote.object_store import RemoteStore, open_store
 from pairwright.datasets.shards.stored_folder import OWNER_FILE
 from pairwright.datasets.shards.webdataset import find_shards, read_shard
@@ -173,6 +173,9 @@ def test_a_finished_build_sends_nothing_again_and_what_somebody_removed_comes_ba
     run(tmp_path / "build", config)
     assert tars_sent == ["00002.tar"]
     assert stored() == on_disk(local)
+    with pytest.raises(InputError, match=r"no \.tar in it\. Give its shards: memory:///bucket/birds"):
+        index_shards(tmp_path / "build")
+    assert f"{MEMORY}/{{00000..00003}}.tar" in (tmp_path / "build" / "README.md").read_text()
 
 
 def test_a_changed_build_replaces_what_differs_and_removes_the_shards_that_are_too_many(
@@ -230,6 +233,28 @@ def test_an_increment_adds_its_shards_and_sends_no_old_one(corpus: Path, tmp_pat
         manifest = run(tmp_path / name, config)
         assert manifest["shards"]["samples"] == COUNT
     assert tars_sent == ["00003.tar", "00004.tar"]
+    assert stored() == on_disk(tmp_path / "near" / "shards")
+    assert verify(tmp_path / "far") == []
+
+
+def test_the_shards_of_an_increment_that_was_never_finished_are_replaced_or_removed(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (corpus / "text" / "captions.jsonl").read_text().splitlines(keepends=True)
+    texts = tmp_path / "in.jsonl"
+    for name, to in (("near", ""), ("far", MEMORY)):
+        config = settings(corpus, to, incremental=True, input={"path": str(texts), "source": "scenes"})
+        texts.write_text("".join(lines[:40]))
+        run(tmp_path / name, config)
+        if to:
+            texts.write_text("".join(lines[60:120]))
+            with monkeypatch.context() as patched:
+                patched.setattr("pairwright.flows.build.finish_increment", lambda *_: 1 / 0)
+                with pytest.raises(ZeroDivisionError):
+                    run(tmp_path / name, config)
+            assert len(json.loads(stored()["sizes.json"])) == 7
+        texts.write_text("".join(lines[:50]))
+        run(tmp_path / name, config)
     assert stored() == on_disk(tmp_path / "near" / "shards")
     assert verify(tmp_path / "far") == []
 
