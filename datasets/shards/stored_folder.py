@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 import orjson
 
+from pairwright.datasets.build_manifest import BUILD_MARKER
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.remote.object_store import RemoteStore, open_store
 from pairwright.datasets.remote.reading import read_ranges
@@ -60,12 +61,14 @@ class StoredFolder:
             raise StorageError(
                 f"{self.url}: not empty, and not a folder of a build's shards. Choose an empty folder for `to` under shards."
             )
-        marker = orjson.dumps({"build": name, "id": owner}, option=orjson.OPT_APPEND_NEWLINE)
-        if found and (there := self._read([OWNER_FILE], found)[OWNER_FILE]) != marker:
+        before = _decode_marker(self._read([OWNER_FILE], found)[OWNER_FILE]) if found else {}
+        if found and before.get("id") != owner:
             raise StorageError(
-                f"{self.url}: has the shards of another build directory ({_build_name(there)}). Choose another folder for "
-                f"`to` under shards; if that build is gone, delete {self.url}/{OWNER_FILE} and start again."
+                f"{self.url}: has the shards of another build directory ({before.get('build')}). Choose another folder for "
+                f"`to` under shards. Only if that directory is lost and this one takes its place, write its id "
+                f"{before.get('id')} into the file {BUILD_MARKER} of this one."
             )
+        marker = orjson.dumps({"build": name, "id": owner}, option=orjson.OPT_APPEND_NEWLINE)
         with TemporaryDirectory() as folder:
             (path := Path(folder) / OWNER_FILE).write_bytes(marker)
             self._put(path)
@@ -155,8 +158,9 @@ class StoredFolder:
             store.remove(f"{top}/{name}")
 
 
-def _build_name(marker: bytes) -> str:
+def _decode_marker(content: bytes) -> dict[str, str]:
     try:
-        return str(orjson.loads(marker)["build"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return "unknown"
+        marker = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {}
+    return marker if isinstance(marker, dict) else {}

@@ -269,12 +269,18 @@ def test_parts_send_each_shard_once(corpus: Path, local: Path, tmp_path: Path, t
     assert stored() == on_disk(local)
 
 
-def test_two_builds_do_not_share_a_folder(corpus: Path, tmp_path: Path) -> None:
+def test_two_builds_do_not_share_a_folder_unless_one_takes_the_place_of_the_other(
+    corpus: Path, tmp_path: Path, tars_sent: list[str]
+) -> None:
     run(tmp_path / "one", settings(corpus, MEMORY))
     before = stored()
     with pytest.raises(StorageError, match="another build directory"):
         run(tmp_path / "other", settings(corpus, f"{MEMORY}/", samples=3))
     assert stored() == before
+    tars_sent.clear()
+    (tmp_path / "other" / ".pairwright").write_text((tmp_path / "one" / ".pairwright").read_text())
+    run(tmp_path / "other", settings(corpus, MEMORY))
+    assert (stored(), tars_sent) == (before, [])
 
 
 def test_a_place_that_is_missing_is_told_before_the_work_begins(

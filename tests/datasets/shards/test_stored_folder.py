@@ -113,7 +113,9 @@ def test_a_shard_that_is_removed_during_the_build_is_an_error(tmp_path: Path) ->
 def test_a_folder_belongs_to_the_build_that_claimed_it_first() -> None:
     StoredFolder(URL).claim("birds", "1234")
     StoredFolder(URL).claim("birds", "1234")
-    with pytest.raises(StorageError, match=r"shards of another build directory \(birds\).*delete .*pairwright-shards"):
+    with pytest.raises(
+        StorageError, match=r"shards of another build directory \(birds\).* its id 1234 into the file \.pairwright"
+    ):
         StoredFolder(URL).claim("fish", "5678")
     assert json.loads(stored()[OWNER_FILE]) == {"build": "birds", "id": "1234"}
 
