@@ -124,7 +124,9 @@ def _read_samples(path: Path) -> ReviewRows:
                 yield f"{path}: {row['id']}", row
 
     build = is_build(path)
-    tars = open_sample_source(path).shards if build else find_shards(path)
+    shards = path / "shards" if build else path
+    packed = any(shards.glob("*.tar")) or not build
+    tars = find_shards(shards) if packed else open_sample_source(path).shards  # those in a store, if any
     frame = candidate_frame(rows())
     folder = path if path.is_dir() else path.parent
     return ReviewRows(frame, others, ShardImages(tars, images=build), folder / "review" / "decisions.jsonl")
