@@ -1,7 +1,7 @@
 """Manifest of a build directory: reading it, and the state of unfinished builds.
 
 ``manifest.json`` commits a build and is written last. Its ``files`` lists every output, relative to the build directory,
-with ``bytes`` and ``sha256``. A directory with the build marker or with receipts (of finished jobs) but no manifest is
+with ``bytes`` and ``sha256``, and ``url`` if it is in an object store instead. A directory with the build marker or with receipts (of finished jobs) but no manifest is
 an interrupted or running build; its outputs are incomplete. A folder with neither is not a build directory.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import StorageError
+from pairwright.datasets.remote.store_path import StorePath
 from pairwright.datasets.version_switch import LOCK_FILE, MANIFEST_FILE, complete_pending_switch
 
 PAIRS_FOLDER = "pairs"
@@ -107,6 +108,26 @@ def _is_running(folder: Path) -> bool:
     return False
 
 
+def shard_paths(folder: Path, files: Mapping[str, Any]) -> list[Path]:
+    """Return the shards of a build in order, on disk or in the store that it wrote them to.
+
+    Args:
+        folder: the build directory.
+        files: of its manifest.
+    """
+    shards = sorted(name for name in files if name.startswith("shards/") and name.endswith(".tar"))
+    return [StorePath(url) if (url := files[name].get("url")) else folder / name for name in shards]
+
+
+def stored_shards(folder: Path) -> str:
+    """Return the URL of the folder that a build wrote its shards to; empty if they are on disk or it is unfinished."""
+    try:
+        shards = read_manifest(folder).get("shards")
+    except StorageError:
+        return ""
+    return str(shards.get("url", "")) if isinstance(shards, dict) else ""
+
+
 def require_manifest_files(folder: Path, manifest: Mapping[str, Any], parts: Sequence[str]) -> None:
     """Require the files of a build that its manifest lists; without them, the rest would look complete.
 
@@ -119,7 +140,8 @@ def require_manifest_files(folder: Path, manifest: Mapping[str, Any], parts: Seq
         StorageError: naming the first missing file.
     """
     files = manifest.get("files")
-    named = [name for name in files if name.startswith(tuple(parts))] if isinstance(files, dict) else []
+    stated = files.items() if isinstance(files, dict) else ()
+    named = [name for name, entry in stated if name.startswith(tuple(parts)) and not entry.get("url")]
     gone = [name for name in named if not (folder / name).is_file()]
     if gone:
         count = f"{len(gone)} files are" if len(gone) > 1 else "a file is"

@@ -54,6 +54,7 @@ from pairwright.flows.state.layout import COPIES
 from pairwright.flows.state.locks import build_lock, part_lock, remove_lock_files, setup_lock
 from pairwright.flows.state.publishing import PublishResult, publish
 from pairwright.flows.state.receipts import json_hash
+from pairwright.flows.state.shard_store import claim_shard_store
 from pairwright.flows.state.versions import (
     IncrementBase,
     finished_manifest,
@@ -190,6 +191,7 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
         return await _build_share(checked, root, settings, settings.selection.share)
     with build_lock(root, wait=settings.wait):
         finish_switch(root)
+        claim_shard_store(checked, root)
         base = _increment_base(checked, root, settings) if checked.incremental else None
         manifest = await (_build_increment(checked, base, settings) if base else _build_full(checked, root, settings))
         if checked.publish and not settings.selection.only:
@@ -233,6 +235,7 @@ async def _build_share(config: BuildConfig, root: Path, settings: _RunSettings, 
                 raise StorageError(f"{root}: a new version is being put in place. Complete it with --finish.")
             if config.incremental and finished_manifest(root):
                 raise UsageError("--part requires a full build. Add --full, or build the increment without --part.")
+            claim_shard_store(config, root)
             local = with_local_inputs(config, root / COPIES)
             folder = full_build_folder(root)
             write_text(folder / "build.yaml", dump_config(config))
@@ -252,8 +255,7 @@ async def _build_full(config: BuildConfig, root: Path, settings: _RunSettings) -
     state = json_hash([input_state(local.input)])
     folder = full_build_folder(root)
     if folder != root:
-        number = finished_manifest(root).get("build", {}).get("number", "")
-        settings.progress.note(f"Version {number} stays in place until this build is complete.")
+        settings.progress.note(_old_version_note(finished_manifest(root), config.shards.to))
     write_text(folder / "build.yaml", dump_config(config))
     async with _engine(folder, config, stages, artifacts, settings) as engine:
         if settings.retry_failed and not any(has_failed_rows(folder, stage.name) for stage in stages):
@@ -267,6 +269,15 @@ async def _build_full(config: BuildConfig, root: Path, settings: _RunSettings) -
     manifest = finish_build(config, root, folder, engine.done, settings.truth, state)
     await artifacts.end(manifest, root)
     return manifest
+
+
+def _old_version_note(manifest: dict[str, Any], to: str) -> str:
+    """Return what happens to the finished version while a new one is built."""
+    line = f"Version {manifest.get('build', {}).get('number', '')} stays in place until this build is complete"
+    url = manifest.get("shards", {}).get("url", "")
+    if url == to:
+        return f"{line}, except its shards in {url}: changed ones are replaced one by one." if url else f"{line}."
+    return f"{line}. Its shards in {url} stay: remove them when they are no longer needed." if url else f"{line}."
 
 
 def _increment_base(config: BuildConfig, root: Path, settings: _RunSettings) -> IncrementBase | None:

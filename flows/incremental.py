@@ -98,11 +98,11 @@ def finish_increment(config: BuildConfig, base: IncrementBase, engine: Engine, s
     number = base.manifest["build"]["number"] + 1
     moves = sorted(_destinations(done, number))
     new = build_manifest(config, done)
-    destinations = dict(moves)
-    new["files"] = {destinations.get(name, name): entry for name, entry in new["files"].items()}
+    destinations, files = dict(moves), new["files"]
+    new["files"] = {destinations.get(name, name): entry for name, entry in files.items()}
     new["contents"] = add_counts(base.manifest["contents"], shard_contents(done["shards"]))
     manifest = merge_manifests(base.manifest, new, number, state)
-    write_pages(config, manifest, [root, base.root], root)
+    write_pages(config, manifest, {root: files, base.root: base.manifest["files"]}, root)
     write_text(root / "build.yaml", dump_config(config))
     write_version(root, manifest)
     switch_version(base.root, [*moves, *page_moves(manifest)])
@@ -146,7 +146,7 @@ def _destinations(done: Mapping[str, Sequence[Receipt]], number: int) -> list[tu
     """Return the destination of each file of increment ``number``: with the other parts and shards, or in its folder."""
     in_base = {stage.name for stage in STAGES if stage.in_base}
     receipts = [receipt for stage, each in done.items() if stage not in in_base for receipt in each]
-    names = {output.path for receipt in receipts for output in receipt.outputs}
+    names = {output.path for receipt in receipts for output in receipt.outputs if not output.url}
     return [(name, _destination(name, number)) for name in names if not name.startswith(f"{DOWNLOADS}/")]
 
 

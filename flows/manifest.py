@@ -6,7 +6,7 @@ and those of each increment are in ``increments``. The audit measures all versio
 """
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from itertools import islice
@@ -18,13 +18,13 @@ import polars as pl
 
 from pairwright import __version__
 from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.build_manifest import shard_paths
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.redaction import redact
 from pairwright.datasets.reports.build_report import ScorerGaps, write_report
 from pairwright.datasets.reports.dataset_card import render_card
 from pairwright.datasets.reports.sample_gallery import choose_samples
-from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import read_shard
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.stages.shards import shard_contents
@@ -50,7 +50,8 @@ def remove_leftovers(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns
         done: receipts by stage.
         patterns: of the files to check; by default all folders that a build owns.
     """
-    accounted = {output.path for receipts in done.values() for receipt in receipts for output in receipt.outputs}
+    outputs = [output for receipts in done.values() for receipt in receipts for output in receipt.outputs]
+    accounted = {output.path for output in outputs if not output.url}
     for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*", "failed/*/.*"]:
         for path in sorted(out.glob(pattern)):
             if path.is_file() and path.relative_to(out).as_posix() not in accounted:
@@ -98,17 +99,28 @@ def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
     if truth:
         manifest["oracle"] = truth(place)
     manifest["contents"] = shard_contents(done["shards"])
-    write_pages(config, manifest, [place], place)
+    write_pages(config, manifest, {place: manifest["files"]}, place)
     write_version(place, manifest)
     if place != root:
         replace_full(root, done, manifest)
     return manifest
 
 
-def write_pages(config: BuildConfig, manifest: Mapping[str, Any], roots: Sequence[Path], out: Path) -> None:
-    """Write card and report into ``out``, about the samples and the scorers' gaps of all ``roots``."""
+def write_pages(
+    config: BuildConfig, manifest: Mapping[str, Any], roots: Mapping[Path, Mapping[str, Any]], out: Path
+) -> None:
+    """Write card and report.
+
+    Args:
+        config: of the build.
+        manifest: of the new version.
+        roots: folders whose samples and scorers' gaps the report shows, each with its files as a manifest lists them.
+        out: the folder to write into.
+    """
     write_text(out / "README.md", render_card(manifest))
-    samples = (sample for root in roots for sample in samples_in(root))
+    samples = (
+        sample for root, files in roots.items() for tar in shard_paths(root, files) for sample in read_shard(tar)
+    )
     shown = choose_samples(islice(samples, _GALLERY_POOL), _GALLERY_SIZE, config.seed)
     with open_step("writing the report", unit=""):
         write_report(out / "report.html", manifest, shown, _gaps(roots) if config.refine else ())
@@ -132,7 +144,11 @@ def build_manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -
         "shards": dict(done["sizes"][0].facts),
         "cost": cost_facts(stages),
         "files": {
-            output.path: {"bytes": output.bytes, "sha256": output.sha256}
+            output.path: {
+                "bytes": output.bytes,
+                "sha256": output.sha256,
+                **({"url": output.url} if output.url else {}),
+            }
             for receipts in done.values()
             for receipt in receipts
             for output in receipt.outputs
@@ -157,13 +173,7 @@ def cost_facts(stages: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def samples_in(out: Path) -> Iterator[Sample]:
-    """Yield the samples of the shards of a build."""
-    for shard in sorted((out / "shards").glob("*.tar")):
-        yield from read_shard(shard)
-
-
-def _gaps(roots: Sequence[Path]) -> list[ScorerGaps]:
+def _gaps(roots: Collection[Path]) -> list[ScorerGaps]:
     """Return the scorers' gaps of the refined negatives: before of all candidates, after of the kept ones."""
     kept = _gap_scores([path for root in roots for path in sorted((root / "annotations").glob("*.parquet"))])
     rejected = _gap_scores([path for root in roots for path in sorted((root / "rejected").glob("refine-*.parquet"))])

@@ -13,6 +13,7 @@ from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.images.recoding import NO_RECODING
+from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.output import FinishFile, keep_file
 from pairwright.datasets.shards.index import index_path
 from pairwright.datasets.shards.sample_source import SampleSource, drop_duplicates, load_image
@@ -49,7 +50,7 @@ def write_shard_folder(
         StorageError: if it has shards that no export wrote; nothing is written then.
         InputError: a repeated key, or mixed image formats.
     """
-    if out.is_dir() and any(tar.parent.samefile(out) for tar in source.shards):
+    if out.is_dir() and any(tar.parent.samefile(out) for tar in source.shards if not is_remote(tar)):
         raise UsageError(f"{out}: has the shards to export. Write to another folder.")
     earlier = _earlier_export(out)
     if source.shards and options.recoding == NO_RECODING and not (options.max_samples or options.max_bytes):
@@ -58,8 +59,12 @@ def write_shard_folder(
         for number, tar in enumerate(source.shards):
             found, index = scan_shard(tar, seen)
             copies.append(replace(found, name=shard_name(number)))
-            with replace_atomically(out / copies[-1].name) as temporary:
-                shutil.copyfile(tar, temporary)
+            with (
+                replace_atomically(out / copies[-1].name) as temporary,
+                tar.open("rb") as original,
+                temporary.open("wb") as copy,
+            ):
+                shutil.copyfileobj(original, copy)
             write_bytes(index_path(out / copies[-1].name), index.encode())
             finish(out / copies[-1].name, _describing(copies[-1]))
         _remove_stale_shards(out, earlier, len(copies))

@@ -32,7 +32,8 @@ from pairwright.datasets.images.parquet_cells import PARQUET_SUFFIX, estimate_ce
 from pairwright.datasets.redaction import is_file_url, redact_url
 from pairwright.datasets.rejects import REASONS, RejectError
 from pairwright.datasets.remote.object_store import is_remote
-from pairwright.datasets.remote.store_path import to_path
+from pairwright.datasets.remote.reading import read_file
+from pairwright.datasets.remote.store_path import StoreListings, StorePath, to_path
 from pairwright.datasets.tar_index import find_member, read_member
 
 UNSUPPORTED_SUFFIXES = frozenset({".heic", ".heif", ".avif", ".jxl"})  # photo formats; other files are no samples
@@ -54,8 +55,8 @@ ImageCheckDepth = Literal["header", "full"]
 
 MAX_PIXELS = 89_478_485  # Pillow's own limit: 256 MiB at three bytes per pixel
 MAX_IMAGE_BYTES = 256 * 2**20
-END_MARKER_WINDOW = 65_536  # cameras append previews after the end marker
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+END_MARKER_WINDOW = 65_536  # cameras append previews after the end marker
 PILLOW_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
 MEMBER_SEPARATOR = rf"(\.tar|{re.escape(PARQUET_SUFFIX)})::"  # pattern between a container file and its image
@@ -81,13 +82,13 @@ class UnusableImageError(InputError):
 
 
 def is_url(locator: str) -> bool:
-    """Return whether a locator is a URL (``https://``, ...) of one image, not of a file in a store that contains it."""
-    return _URL.match(locator) is not None and not is_stored_member(locator)
+    """Return whether a locator is a URL (``https://``, ...) of an image that has to be fetched, not one in an object store."""
+    return _URL.match(locator) is not None and not is_stored(locator)
 
 
-def is_stored_member(locator: str) -> bool:
-    """Return whether a locator names an image inside a tar or table of an object store, which is read by ranges."""
-    return is_remote(locator) and bool(split_locator(locator)[1])
+def is_stored(locator: str) -> bool:
+    """Return whether a locator names an image in an object store, a file or inside a tar or table, which is read there."""
+    return is_remote(locator) and (not is_file_url(locator) or bool(split_locator(locator)[1]))
 
 
 def split_locator(locator: str) -> tuple[str, str]:
@@ -100,6 +101,11 @@ def is_table_cell(locator: str) -> bool:
     """Return whether a locator names an image inside a table."""
     name, member = split_locator(locator)
     return bool(member) and name.endswith(PARQUET_SUFFIX)
+
+
+def is_stored_file(locator: str) -> bool:
+    """Return whether a locator names an image that is a file of an object store, which is read by one request."""
+    return is_stored(locator) and not split_locator(locator)[1]
 
 
 @dataclass(frozen=True)
@@ -120,9 +126,14 @@ class ImageRoot:
         Raises:
             RejectError: image_outside_root, by ``..`` or an absolute path.
         """
-        if not written or _URL.match(written):
+        if not written or is_url(written):
             return written
-        located = os.path.normpath(os.path.join(self.folder, written))  # noqa: PTH118 - a hot path
+        if is_stored(written):
+            located = written
+        elif is_remote(self.folder):
+            located = str(StorePath(os.path.normpath(self.folder / written)))
+        else:
+            located = os.path.normpath(os.path.join(self.folder, written))  # noqa: PTH118 - a hot path
         file = split_locator(located)[0]
         if self.confined and "\0" not in file and not self._holds(file):
             raise RejectError("image_outside_root", f"{file} lies outside the image root {self.folder}")
@@ -130,6 +141,8 @@ class ImageRoot:
 
     def _holds(self, file: str) -> bool:
         """Return whether a normalised path is below the folder. Links below it are followed."""
+        if is_remote(file):
+            return StorePath(os.path.normpath(file)).is_relative_to(self.folder)
         if Path(file).is_relative_to(self.folder):
             return True
         return Path(file).is_relative_to(os.path.realpath(self.folder))  # an absolute path past a link to the folder
@@ -185,10 +198,15 @@ def check_image_at(locator: str, how: ImageCheckDepth = "header") -> tuple[int, 
         return _check_stream(stream, size, how, locator)
 
 
-def read_stored_size(locator: str) -> int:
-    """Return the stored bytes of an image, approximate for table cells; 0 if unknown."""
+def read_stored_size(locator: str, listings: StoreListings | None = None) -> int:
+    """Return the stored bytes of an image, approximate for table cells; 0 if unknown.
+
+    Args:
+        locator: of the image.
+        listings: for many images of a store.
+    """
     name, member = split_locator(locator)
-    path = to_path(name)
+    path = listings.path(name) if listings and not member else to_path(name)
     try:
         if not member:
             return path.stat().st_size
@@ -203,11 +221,13 @@ def read_stored_size(locator: str) -> int:
 def _open_stream(locator: str) -> BinaryIO:
     if is_url(locator):
         raise InputError("a URL, not a file", where=locator, fix="Fetch the images first and read the local copy.")
+    name, member = split_locator(locator)
     if "\0" in locator:  # the operating system would raise a ValueError
         raise UnusableImageError("missing_image", "not a file name", repr(locator))
-    name, member = split_locator(locator)
     path = to_path(name)
     try:
+        if is_stored_file(locator):
+            return io.BytesIO(_read_stored(name))
         if member:
             return io.BytesIO((_read_row if is_table_cell(locator) else _read_member)(path, member, locator))
         if path.stat().st_size > MAX_IMAGE_BYTES:
@@ -215,6 +235,13 @@ def _open_stream(locator: str) -> BinaryIO:
         return path.open("rb")
     except OSError as error:
         raise UnusableImageError("missing_image", f"cannot be read ({error.strerror or error})", locator) from None
+
+
+def _read_stored(name: str) -> bytes:
+    data = read_file(name, MAX_IMAGE_BYTES + 1)
+    if len(data) > MAX_IMAGE_BYTES:
+        raise UnusableImageError("image_too_large", f"more than {MAX_IMAGE_BYTES} bytes", name)
+    return data
 
 
 def _read_member(path: Path, name: str, locator: str) -> bytes:
@@ -339,7 +366,7 @@ def detect_unsupported_format(head: bytes) -> str:
 
 def publishable_image_name(locator: str) -> str:
     """Return a locator for publication: file name (and ``::member``), or a URL by `redact_url`."""
-    if is_stored_member(locator):
+    if is_stored(locator):
         locator = locator.rpartition("://")[2]
     if is_file_url(locator):
         locator = re.split(r"[?#]", locator, maxsplit=1)[0]

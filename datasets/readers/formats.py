@@ -31,12 +31,13 @@ from pairwright.datasets.readers.input_rows import InputRow, Reader
 from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.parquet import read_parquet
+from pairwright.datasets.readers.stored_inputs import list_in_place
 from pairwright.datasets.readers.text_files import iter_lines, parse_json, read_text_bytes
 from pairwright.datasets.readers.webdataset import read_webdataset
 from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.datasets.remote.local_copies import fetch_local_copy
 from pairwright.datasets.remote.object_store import is_remote
-from pairwright.datasets.remote.store_path import list_in_place, to_path
+from pairwright.datasets.remote.store_path import to_path
 from pairwright.datasets.suggestions import require_known
 
 
@@ -152,7 +153,7 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
     Raises:
         InputError: if there is no such file, or its format cannot be detected.
     """
-    path = Path(path)
+    path = to_path(path)
     if path.is_dir():
         return _guess_folder(path, option_names)
     if not path.exists():
@@ -320,7 +321,7 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
     if format_ and format_ not in NON_PAIR_FORMATS:
         require_known(f"{option_names.option('format')}: no such format:", [format_], READERS.names())
     if is_remote(written) and (stored := list_in_place(written)):
-        return _locate_stored(written, stored, format_ or match_suffix(stored[0].name.lower()))
+        return _locate_stored(written, stored, format_, option_names)
     written = fetch_local_copy(written)
     if is_url(written) or written.startswith("pipe:"):
         raise InputError("not a local path", where=written, fix="Download it first.")
@@ -335,16 +336,24 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
         files, name = (Path(written),), _stem(Path(written).absolute())
     _reject_placeholder_file(files[0])
     format_ = format_ or guess_format(files[0], option_names)
-    if format_ in NON_PAIR_FORMATS:
-        other = NON_PAIR_FORMATS[format_]
-        raise InputError(f"not a source of pairs: {other.about}", where=written, fix=other.fix)
+    _refuse_other_kind(written, format_)
     root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
     return LocatedInput(format_, tuple(_expand_folders(files, READERS.get(format_))), root, name)
 
 
-def _locate_stored(written: str, files: tuple[Path, ...], format_: str) -> LocatedInput:
-    """Return the input of files in a store."""
+def _refuse_other_kind(written: str, format_: str) -> None:
+    if format_ in NON_PAIR_FORMATS:
+        other = NON_PAIR_FORMATS[format_]
+        raise InputError(f"not a source of pairs: {other.about}", where=written, fix=other.fix)
+
+
+def _locate_stored(written: str, files: tuple[Path, ...], format_: str, option_names: OptionNames) -> LocatedInput:
+    """Return the input of files in a store, or of a folder of images there."""
+    if not files[0].is_file():
+        return LocatedInput("images", files, files[0], files[0].name)
     _reject_placeholder_file(files[0])
+    format_ = format_ or guess_format(files[0], option_names)
+    _refuse_other_kind(written, format_)
     single = len(files) == 1 and to_path(written).name == files[0].name
     name = files[0].name.removesuffix(".gz").rpartition(".")[0] if single else files[0].parent.name
     return LocatedInput(format_, files, files[0].parent, name)

@@ -9,9 +9,10 @@ Limits: the names of one folder (and of its parents) are held in memory, about 1
 unsorted.
 """
 
-from dataclasses import replace
-from functools import partial
-from itertools import groupby
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import groupby, takewhile
 from pathlib import Path
 
 from pairwright.datasets.directories import FolderIdentity, identify_folder, list_entries
@@ -19,47 +20,93 @@ from pairwright.datasets.images.loading import IMAGE_SUFFIXES
 from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row, iter_failed_downloads
+from pairwright.datasets.readers.stored_inputs import list_below
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
+from pairwright.datasets.remote.store_path import StorePath
 
 SIDECAR_SUFFIXES = frozenset({".txt", ".json"})
 
 
+@dataclass(frozen=True)
+class _Folder:
+    """Files and subfolders of a folder, each sorted by name, without hidden ones."""
+
+    files: list[Path]
+    folders: list[Path]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the files."""
+        return frozenset(file.name for file in self.files)
+
+
+class _DiskFolders:
+    """Folders of a disk, links followed."""
+
+    def content(self, folder: Path) -> _Folder:
+        """Return the content of a folder."""
+        entries = [entry for entry in list_entries(folder) if not entry.name.startswith(".")]
+        files = [Path(entry.path) for entry in entries if not entry.is_dir()]
+        return _Folder(files, [Path(entry.path) for entry in entries if entry.is_dir()])
+
+    def identify(self, folder: Path) -> FolderIdentity:
+        """Return what all links that lead to a folder have in common."""
+        return identify_folder(folder)
+
+
+class _StoreFolders:
+    """Folders of a store, listed once."""
+
+    def __init__(self, root: Path) -> None:
+        self._files: defaultdict[Path, list[Path]] = defaultdict(list)
+        self._folders: defaultdict[Path, set[Path]] = defaultdict(set)
+        for file in list_below(root):
+            self._files[file.parent].append(file)
+            for folder in takewhile(lambda each: each != root, file.parents):
+                self._folders[folder.parent].add(folder)
+
+    def content(self, folder: Path) -> _Folder:
+        """Return the content of a folder."""
+        return _Folder(sorted(self._files[folder]), sorted(self._folders[folder]))
+
+    def identify(self, folder: Path) -> str:
+        """Return the URL of a folder: a store has no links."""
+        return str(folder)
+
+
 def read_image_folder(path: Path) -> InputRowIterator:
     """Yield a row per image; places are the image's path."""
-    return _read(path.absolute(), path.absolute())
+    root = path.absolute()
+    yield from _read(root, root, _StoreFolders(root) if isinstance(root, StorePath) else _DiskFolders())
 
 
-def _read(root: Path, folder: Path, above: frozenset[FolderIdentity] = frozenset()) -> InputRowIterator:
-    within = above | {identify_folder(folder)}
-    names, folders = _list_sample_files(folder)
-    for stem, group in groupby(names, key=lambda name: Path(name).stem):
-        yield _row(root, folder / stem, [_file(folder / name) for name in group])
-    for inner in folders:
-        if identify_folder(inner) in within:
+def _read(
+    root: Path, folder: Path, tree: _DiskFolders | _StoreFolders, above: frozenset[object] = frozenset()
+) -> InputRowIterator:
+    within = above | {tree.identify(folder)}
+    found = tree.content(folder)
+    for stem, group in groupby(_sample_files(found), key=lambda file: file.stem):
+        yield _row(root, folder / stem, [_file(file) for file in group])
+    for inner in found.folders:
+        if tree.identify(inner) in within:
             continue
-        yield from _read(root, inner, within)
+        yield from _read(root, inner, tree, within)
         table = inner.with_name(f"{inner.name}.parquet")
-        if table.is_file():
-            keys = {name.stem for name in inner.iterdir() if name.suffix.lower() in IMAGE_SUFFIXES}
-            yield from iter_failed_downloads(table, keys)
+        if table.name in found.names:
+            images = (file for file in tree.content(inner).files if file.suffix.lower() in IMAGE_SUFFIXES)
+            yield from iter_failed_downloads(table, {file.stem for file in images})
 
 
-def _list_sample_files(folder: Path) -> tuple[list[str], list[Path]]:
-    """Return the names of a folder's sample files, those of one sample adjacent, and its subfolders."""
-    names, folders = list[str](), list[Path]()
-    for entry in list_entries(folder):
-        if entry.name.startswith(".") or _is_statistics(folder, entry.name):
-            continue
-        if entry.is_dir():
-            folders.append(Path(entry.path))
-        elif Path(entry.name).suffix.lower() in IMAGE_SUFFIXES | SIDECAR_SUFFIXES | UNREAD:
-            names.append(entry.name)
-    return sorted(names, key=lambda name: (Path(name).stem, name)), sorted(folders)
+def _sample_files(found: _Folder) -> list[Path]:
+    """Return a folder's sample files, those of one sample adjacent."""
+    known = IMAGE_SUFFIXES | SIDECAR_SUFFIXES | UNREAD
+    files = [file for file in found.files if file.suffix.lower() in known and not _is_statistics(found, file.name)]
+    return sorted(files, key=lambda file: (file.stem, file.name))
 
 
-def _is_statistics(folder: Path, name: str) -> bool:
+def _is_statistics(found: _Folder, name: str) -> bool:
     stem = name.removesuffix("_stats.json")
-    return stem != name and (folder / f"{stem}.parquet").is_file()
+    return stem != name and f"{stem}.parquet" in found.names
 
 
 def _file(path: Path) -> SampleFile:
@@ -78,7 +125,7 @@ def _read_sidecar(path: Path) -> bytes:
 
 
 def _row(root: Path, base: Path, files: list[SampleFile]) -> InputRow | Reject:
-    key = base.relative_to(root).as_posix()
+    key = str(base).removeprefix(f"{root}/")
     read = {file.suffix for file in files} & IMAGE_SUFFIXES
     files = [file for file in files if not read or file.suffix not in UNREAD]
     image = next((file.name for file in files if file.suffix in IMAGE_SUFFIXES | UNREAD), "")

@@ -18,6 +18,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
@@ -28,6 +29,7 @@ from pairwright.datasets.images.loading import (
     UnusableImageError,
     check_image,
     check_image_at,
+    is_stored_file,
     is_table_cell,
     is_url,
 )
@@ -40,15 +42,17 @@ from pairwright.datasets.readers.columns import (
     resolve_columns,
 )
 from pairwright.datasets.readers.field_values import parse_identifier, parse_pixel_size, parse_text_field, to_json_value
-from pairwright.datasets.readers.input_rows import InputRow, TableImage
+from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator, TableImage
 from pairwright.datasets.readers.text_files import json_type_name, parse_json
 from pairwright.datasets.records import IMAGE_TOKEN, Pair, compact_json, pair_key
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
+from pairwright.datasets.remote.object_store import is_remote
 
 VerifyImages = Literal["off", "header", "full"]
 
 MAX_CAPTION_LENGTH = 131_072
 CACHED_PLANS = 1024
+_CHECKED_AHEAD = 32  # images of a store at a time
 
 _HEX128 = re.compile(r"[0-9a-f]{32}")
 
@@ -84,10 +88,38 @@ class Normaliser:
     source: str
     formats: Counter[str] = field(default_factory=Counter)
     unmatched_columns: set[str] = field(init=False)
+    _checks: dict[str, Future[tuple[int, int, str]]] = field(init=False, default_factory=dict)  # by image
     _plans: dict[tuple[str, ...], ColumnPlan] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.unmatched_columns = set(self.rules.columns.values())
+
+    def check_ahead(self, rows: InputRowIterator) -> InputRowIterator:
+        """Yield the rows; if their images are files of a store, check those of the next rows meanwhile."""
+        if self.rules.verify == "off" or not is_remote(self.root.folder):
+            yield from rows
+            return
+        waiting: list[InputRow | Reject] = []
+        with ThreadPoolExecutor(_CHECKED_AHEAD) as pool:
+            for row in rows:
+                waiting.append(row)
+                in_open_tar = isinstance(row, InputRow) and row.load is not None  # read before the next row
+                if isinstance(row, InputRow) and not in_open_tar and is_stored_file(image := self._locate(row)):
+                    self._checks[image] = pool.submit(check_image_at, image, self.rules.verify)
+                if in_open_tar or len(waiting) == _CHECKED_AHEAD:
+                    yield from waiting
+                    waiting.clear()
+                    self._checks.clear()
+            yield from waiting
+            self._checks.clear()
+
+    def _locate(self, row: InputRow) -> str:
+        """Return the locator of the image of a row; empty if there is none, or the row is invalid."""
+        try:
+            plan, get = self._plan(row), _getter(row.fields)
+            return self._image(get(plan.image), get(plan.picture), found=False)[1]
+        except (RejectError, InputError):
+            return ""
 
     def candidates(self, row: InputRow) -> list[Pair | Reject]:
         """Return the pairs and rejects of a row; never empty.
@@ -167,7 +199,8 @@ class Normaliser:
         written, image = self._image(value, picture, found=row.load is not None)
         if self.rules.verify == "off" or not image or is_url(image):
             return written, image, (0, 0)
-        width, height, image_format = _verify_image(row, image, self.rules.verify)
+        check = self._checks.get(image)
+        width, height, image_format = check.result() if check else _verify_image(row, image, self.rules.verify)
         self.formats[image_format] += is_table_cell(image)
         return written, image, (width, height)
 

@@ -32,6 +32,7 @@ from pairwright.datasets.readers.key_set import KeySet
 from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH, Normaliser, NormaliserOptions, VerifyImages
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import NEVER_FATAL_REASONS, Reject, fix_for, make_reject
+from pairwright.datasets.remote.store_path import to_path
 
 ErrorPolicy = Literal["stop", "skip"]
 MISSING_CAPTION_REASONS = frozenset({"missing_column", "missing_caption"})
@@ -269,7 +270,7 @@ def make_normaliser(options: ReadOptions, one: LocatedInput, formats: Counter[st
         options.max_caption,
         options.without_caption,
     )
-    root = Path(options.image_root).absolute() if options.image_root else one.root
+    root = to_path(options.image_root).absolute() if options.image_root else one.root
     return Normaliser(rules, ImageRoot(root, bool(options.image_root)), one.name, formats)
 
 
@@ -284,7 +285,7 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
     fixed = READERS.get(one.format).fixed_columns
     name = options.source or one.name
-    for row in rows:
+    for row in normaliser.check_ahead(rows):
         for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
             watch.look(candidate, fixed=fixed)
             if isinstance(candidate, Reject):

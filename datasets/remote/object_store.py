@@ -8,20 +8,26 @@ of a URL: one with a user or a query is refused. Error messages of services are 
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import InputError, MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.datasets.redaction import REDACTED, redact
 
+T = TypeVar("T")
+
 FSSPEC_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "file": "", "memory": ""}
+_INSTALLED_AS = {"s3": "'pairwright[remote]'"}
 _URL = re.compile(rf"(?P<scheme>{'|'.join(FSSPEC_PACKAGES)}):/{{1,3}}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
+_PERMANENT = (FileNotFoundError, PermissionError, IsADirectoryError)
+_PATIENCE_S = 60.0  # after which nothing is tried again
 _SHORT = 6  # shorter values are too common to be redacted
 
 
@@ -50,14 +56,17 @@ class RemoteStore:
         """Return the URL of a path of this store."""
         return f"{self.scheme}://{path}"
 
-    def find(self, path: str) -> list[StoredFile]:
+    def find(self, path: str, pauses: Sequence[float] = ()) -> list[StoredFile]:
         """Return the file ``path``, or all files below the folder of that name, by path; empty if there are none.
+
+        Args:
+            path: in the store.
+            pauses: as in `attempt`.
 
         Raises:
             StorageError: with bucket and key, and the fix.
         """
-        with self.translate_errors(path):
-            found = self.files.find(path, detail=True)
+        found = self.attempt(path, lambda: self.files.find(path, detail=True), pauses)
         found = [
             StoredFile(name, int(info["size"]), _seconds(info))
             for name, info in found.items()
@@ -70,14 +79,47 @@ class RemoteStore:
         with self.translate_errors(path):
             self.files.get_file(path, str(local))
 
-    def put(self, local: Path, path: str) -> None:
-        """Copy a file into the store, where it appears when complete; errors as in `find`."""
+    def put(self, local: Path, path: str, pauses: Sequence[float] = ()) -> None:
+        """Copy a file into the store, where it appears when complete; errors as in `find`.
+
+        Args:
+            local: the file.
+            path: in the store.
+            pauses: as in `attempt`.
+        """
+        self.attempt(path, lambda: self._put(local, path), pauses)
+
+    def _put(self, local: Path, path: str) -> None:
+        if self.scheme == "file":
+            with replace_atomically(Path(path)) as temporary:
+                shutil.copyfile(local, temporary)
+        else:
+            self.files.put_file(str(local), path)
+
+    def attempt(self, path: str, call: Callable[[], T], pauses: Sequence[float]) -> T:
+        """Return what ``call`` returns, which is tried again after each pause; errors as in `find`.
+
+        Args:
+            path: what it is about, for messages.
+            call: raises an exception of fsspec or the service, whose own attempts may take minutes.
+            pauses: in seconds.
+        """
+        started = time.monotonic()
         with self.translate_errors(path):
-            if self.scheme == "file":
-                with replace_atomically(Path(path)) as temporary:
-                    shutil.copyfile(local, temporary)
-            else:
-                self.files.put_file(str(local), path)
+            for pause in pauses:
+                try:
+                    return call()
+                except _PERMANENT:
+                    raise
+                except Exception as error:
+                    if type(error).__name__ == "FileExpired":  # of s3fs: the object was replaced
+                        raise StorageError(
+                            f"{self.url(path)}: replaced while it was read. Start again when it no longer changes."
+                        ) from None
+                    if time.monotonic() - started > _PATIENCE_S:
+                        raise
+                time.sleep(pause)
+            return call()
 
     def copy(self, path: str, to: str) -> None:
         """Copy a file inside the store, where it appears when complete; errors as in `find`."""
@@ -133,6 +175,18 @@ def split_url(written: str | Path) -> tuple[str, str]:
     return scheme, "/" + rest.lstrip("/") if scheme in {"file", "memory"} else rest
 
 
+def folder_url(written: str) -> str:
+    """Return the URL of a folder of a store in one way of writing it: without trailing, double and ``.`` segments.
+
+    Raises:
+        UsageError: as in `split_url`, and for a brace pattern.
+    """
+    scheme, path = split_url(written)
+    if "{" in path or "}" in path:
+        raise UsageError(f"{written}: braces name several files. Give the URL of one folder.")
+    return f"{scheme}://{PurePosixPath(path)}"
+
+
 def open_store(written: str | Path) -> tuple[RemoteStore, str]:
     """Return the store of a URL, and the path there, without a trailing slash.
 
@@ -148,7 +202,7 @@ def open_store(written: str | Path) -> tuple[RemoteStore, str]:
         files = fsspec.filesystem(scheme, use_listings_cache=False)
     except (ImportError, ValueError):
         raise MissingResourceError(
-            f"{scheme}:// needs {FSSPEC_PACKAGES[scheme]}. Run: pip install {FSSPEC_PACKAGES[scheme]}"
+            f"{scheme}:// needs {FSSPEC_PACKAGES[scheme]}. Run: pip install {_INSTALLED_AS.get(scheme, FSSPEC_PACKAGES[scheme])}"
         ) from None
     except Exception as error:  # noqa: BLE001 - as in `translate_errors`
         raise StorageError(f"{scheme}://{path}: {_describe_error(error)}. {_suggest_fix(error, scheme)}") from None

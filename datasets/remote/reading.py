@@ -6,26 +6,24 @@ while it is open is an error (S3: ``If-Match``). All failures of a store are `St
 the end of a file.
 """
 
+import errno
 import io
 import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, cast
 
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.remote.object_store import RemoteStore, is_remote, open_store
 
-T = TypeVar("T")
-
 Range = tuple[str, int, int]
 """Path or URL, first byte, and the byte after the last one."""
 
-_ATTEMPTS = 4
+_AT_ONCE = (0.0, 0.0, 0.0)  # seconds before each further attempt
 _BUFFER = 4 * 2**20
 _TABLE_BUFFER = 2**18  # of a Parquet file, of which footer and column chunks are read
-_PERMANENT = (FileNotFoundError, PermissionError, IsADirectoryError)
 _OPEN_FILES = 64
 
 
@@ -54,7 +52,7 @@ class _StoredFileReader(io.RawIOBase):
 
     def __init__(self, store: RemoteStore, path: str) -> None:
         self._store, self._path, self._at = store, path, 0
-        self._file = _attempt(store, path, lambda: store.files.open(path, "rb", cache_type="none"))
+        self._file = store.attempt(path, lambda: store.files.open(path, "rb", cache_type="none"), _AT_ONCE)
         self._size = int(self._file.size)
 
     def readable(self) -> bool:
@@ -73,7 +71,7 @@ class _StoredFileReader(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         wanted = max(0, min(len(buffer), self._size - self._at))
         if wanted:
-            buffer[:wanted] = _attempt(self._store, self._path, lambda: self._read(wanted))
+            buffer[:wanted] = self._store.attempt(self._path, lambda: self._read(wanted), _AT_ONCE)
         self._at += wanted
         return wanted
 
@@ -85,6 +83,31 @@ class _StoredFileReader(io.RawIOBase):
         if not self.closed:
             self._file.close()
         super().close()
+
+
+def read_file(name: str, limit: int) -> bytes:
+    """Return the first ``limit`` bytes of a file of a store, by one request.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StorageError: the store fails.
+    """
+    store, path = open_store(name)
+
+    def read() -> bytes | None:
+        try:
+            return bytes(store.files.cat_file(path, start=0, end=limit))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # S3: an empty file has no range
+                return b""
+            raise
+
+    data = store.attempt(path, read, _AT_ONCE)
+    if data is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return data
 
 
 def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
@@ -113,7 +136,7 @@ def _read_remote(ranges: Sequence[Range]) -> list[bytes]:
     made = []
     for (path, start, end), answer in zip(places, answers, strict=True):
         if isinstance(answer, Exception) or len(answer) != end - start:
-            answer = _attempt(store, path, lambda: _read_range(store, path, start, end))  # noqa: B023, PLW2901 - called at once
+            answer = store.attempt(path, lambda: _read_range(store, path, start, end), _AT_ONCE)  # noqa: B023, PLW2901 - called at once
         made.append(bytes(answer))
     return made
 
@@ -126,21 +149,6 @@ def _require_length(data: bytes, wanted: int) -> bytes:
     if len(data) != wanted:
         raise EOFError(f"{len(data):,} of {wanted:,} bytes received")
     return data
-
-
-def _attempt(store: RemoteStore, path: str, read: Callable[[], T]) -> T:
-    with store.translate_errors(path):
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return read()
-            except _PERMANENT:
-                raise
-            except Exception as error:  # noqa: BLE001 - each service has its own exceptions
-                if type(error).__name__ == "FileExpired":  # of s3fs: the object was replaced
-                    raise StorageError(
-                        f"{store.url(path)}: replaced while it was read. Start again when it no longer changes."
-                    ) from None
-        return read()
 
 
 def _read_local(name: str, start: int, end: int) -> bytes:

@@ -2,15 +2,11 @@
 
 import os
 import stat
-from pathlib import Path, PosixPath
+from pathlib import Path, PosixPath, PurePosixPath
 from typing import Any
 
-from pairwright.datasets.remote.listing import find_input_files
 from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, is_remote, open_store
 from pairwright.datasets.remote.reading import open_file
-
-READ_IN_PLACE = frozenset({".tar", ".parquet", ".jsonl", ".ndjson", ".csv", ".tsv"})
-"""Endings of files that are read by ranges; gzipped ones too. Inputs with other files are copied (`local_copies.py`)."""
 
 
 class StorePath(PosixPath):
@@ -73,36 +69,28 @@ class StorePath(PosixPath):
         return self
 
 
+class StoreListings:
+    """Sizes and times of files in stores from listings of their folders: one request for a thousand files."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, dict[str, StoredFile]] = {}
+
+    def path(self, name: str) -> Path:
+        """Return the path of a file, with what its folder's listing says of it if it is in a store.
+
+        Raises:
+            StorageError: the store fails.
+        """
+        if not is_remote(name):
+            return Path(name)
+        store, path = open_store(name)
+        folder = str(PurePosixPath(path).parent)
+        if folder not in self._folders:
+            self._folders[folder] = {each.path: each for each in store.find(folder)}
+        found = self._folders[folder].get(path)
+        return StorePath(name) if found is None else StorePath.of(store, found)
+
+
 def to_path(name: str | Path) -> Path:
     """Return a path: a `StorePath` for a URL of a store."""
     return StorePath(name) if is_remote(name) else Path(name)
-
-
-def list_in_place(written: str) -> tuple[Path, ...]:
-    """Return the files of an input in a store that are read in place, without tables of tars; empty if it must be copied.
-
-    Raises:
-        InputError: nothing is there, or a file of a pattern is missing.
-        StorageError: the store fails.
-        UsageError: a URL with a user or a query.
-    """
-    store, path = open_store(written)
-    if store.scheme == "file":
-        return ()
-    path, files = find_input_files(store, path)
-    if any(_kind(file.path) not in READ_IN_PLACE for file in files):
-        return ()
-    names = {file.path for file in files}
-    tables = {name.removesuffix(".tar") + ".parquet" for name in names if name.endswith(".tar")}
-    found = [StorePath.of(store, file) for file in files if file.path not in tables]
-    nested = "{" not in path and any(
-        str(file.parent) != store.url(path) for file in found if str(file) != store.url(path)
-    )
-    mixed = len({_kind(file.name) for file in found}) != 1
-    return (
-        () if nested or mixed else tuple(found)
-    )  # folders in folders and mixed kinds are read as on disk, from a copy
-
-
-def _kind(name: str) -> str:
-    return os.path.splitext(name.removesuffix(".gz"))[1].lower()  # noqa: PTH122 - text, not a path

@@ -225,11 +225,17 @@ def _loading(manifest: Mapping[str, Any]) -> str:
         return f"## Loading\n\n{tables['rows']:,} rows in Parquet files.\n\n```python\n{code}\n```"
     if not shards.get("files"):
         return ""
-    place = f"{shards.get('folder', 'shards')}/{shards.get('pattern', '*.tar')}"
+    place = f"{_shard_folder(shards)}/{shards.get('pattern', '*.tar')}"
+    if place.startswith("s3://"):  # which webdataset does not open by itself
+        place = f"pipe:aws s3 cp '{place}' -"
     size = f"{shards['samples']:,} samples in {shards['files']:,} shard{'s' * (shards['files'] > 1)}, {shards['bytes'] / 1e6:,.1f} MB"
     code = f'import webdataset as wds\n\ndataset = wds.WebDataset("{place}", shardshuffle=False).decode()'
     members = ", ".join(f"`{ext}`" for ext in (shards.get("image_ext"), "txt", "json") if ext)
     return f"## Loading\n\n{size}; each sample holds {members}.\n\n```python\n{code}\n```"
+
+
+def _shard_folder(shards: Mapping[str, Any]) -> str:
+    return str(shards.get("url") or shards.get("folder", "shards"))
 
 
 def _limits(manifest: Mapping[str, Any]) -> str:
@@ -279,7 +285,7 @@ def front_matter(manifest: Mapping[str, Any]) -> dict[str, Any]:
         ],
     }
     if shards.get("files"):
-        path = f"{shards.get('folder', 'shards')}/*.tar"
+        path = f"{_shard_folder(shards)}/*.tar"
         front["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": path}]}]
         front["dataset_info"] = {"features": hub_features(str(shards.get("image_ext", "")))}
     elif manifest.get("tables"):  # whose Parquet schema declares the features

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.build_manifest import is_build, read_manifest, require_manifest_files
+from pairwright.datasets.build_manifest import is_build, read_manifest, require_manifest_files, shard_paths
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images.loading import check_image, open_image
 from pairwright.datasets.images.recoding import NO_RECODING, Recoding, recode_image
@@ -150,11 +150,15 @@ def _from_build(folder: Path) -> SampleSource:
     parts = sorted((folder / "pairs").glob("*.parquet"))
     if not parts:
         raise InputError("no Parquet parts in pairs/", where=str(folder), fix="Finish the build first.")
-    packed = (folder / "shards" / SIZES_FILE).is_file()  # shards are optional after a build and may be deleted
+    stored = bool(manifest.get("shards", {}).get("url"))
+    # Shards on disk are optional after a build and may be deleted.
+    packed = not stored and (folder / "shards" / SIZES_FILE).is_file()
     require_manifest_files(
         folder, manifest, ("pairs/", "annotations/", "rationales/", "retrieval/keys", *["shards/"] * packed)
     )
-    shards = tuple(find_shards(folder / "shards")) if packed else ()
+    shards = tuple(
+        find_shards(folder / "shards") if packed else shard_paths(folder, manifest["files"]) if stored else ()
+    )
 
     def samples() -> Iterator[Sample]:
         kept, chosen = _kept_annotations(folder), _retrieved_keys(folder / "retrieval" / "keys.parquet")

@@ -17,6 +17,7 @@ from pathlib import Path
 import orjson
 
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes, write_text
+from pairwright.datasets.build_manifest import stored_shards
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.shards.index import IndexBuilder, SampleContents, ShardIndex, describe_contents, index_path
@@ -134,8 +135,16 @@ def list_numbered_shards(folder: Path) -> list[str]:
 def read_sizes(path: Path) -> dict[str, int] | None:
     """Return the contents of a ``sizes.json``: samples by shard; None if it cannot be read."""
     try:
-        sizes = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
+        return decode_sizes(path.read_bytes())
+    except (OSError, StorageError):  # StorageError: of a store
+        return None
+
+
+def decode_sizes(content: bytes) -> dict[str, int] | None:
+    """Return the contents of a ``sizes.json``, as `read_sizes`."""
+    try:
+        sizes = orjson.loads(content)
+    except orjson.JSONDecodeError:
         return None
     return sizes if isinstance(sizes, dict) else None
 
@@ -242,33 +251,24 @@ def _write_side_files(folder: Path, written: Sequence[ShardInfo], found: list[st
     return shards
 
 
-def append_shards(folder: Path, before: Path, image_ext: str, new: Sequence[ShardInfo]) -> ShardSet:
+def append_shards(
+    folder: Path, before: Sequence[ShardInfo], new: Sequence[ShardInfo], *, kept: bool = True
+) -> ShardSet:
     """Write ``sizes.json`` and ``SHA256SUMS`` for finished shards and new ones that follow them.
 
     Args:
         folder: with the new shards, numbered after the others; both files are written here.
-        before: the finished folder; its shards are not read again.
-        image_ext: of its images.
+        before: the finished shards, which are not read again.
         new: results of `write_shard` for the new shards.
-
-    Returns:
-        All shards, as of ``before``.
+        kept: as in `finish_shards`, of the new shards.
 
     Raises:
-        StorageError: a gap in the numbers, or missing or damaged metadata of ``before``.
+        StorageError: a gap in the numbers, or a shard in the folder that ``new`` does not list.
         InputError: new shards with another image extension.
     """
-    try:
-        sizes = orjson.loads((before / SIZES_FILE).read_bytes())
-        lines = (before / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
-        sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-        old = [ShardInfo(n, sizes[n], (before / n).stat().st_size, sums[n], image_ext) for n in sorted(sums)]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(
-            f"{before}: {SIZES_FILE} or {CHECKSUMS_FILE} does not list its shards ({error}). Build it again."
-        ) from None
-    shards = _write_side_files(folder, [*old, *new], sorted([*sums, *list_numbered_shards(folder)]))
-    return ShardSet(before, shards, format_brace_pattern(before, len(shards)))
+    found = list_numbered_shards(folder) if kept else [shard.name for shard in new]
+    shards = _write_side_files(folder, [*before, *new], sorted([*(shard.name for shard in before), *found]))
+    return ShardSet(folder, shards, format_brace_pattern(folder, len(shards)))
 
 
 def _check_names(folder: Path, found: list[str], named: list[str]) -> None:
@@ -346,8 +346,9 @@ def find_shards(source: Path, *, whole: bool = True) -> list[Path]:
     else:
         tars = sorted(source.glob("*.tar")) if source.is_dir() else [source]
     missing = [tar for tar in tars if not tar.is_file()]
-    if not tars and (source / "shards").is_dir():
-        raise InputError("no .tar in it", where=str(source), fix=f"Give its shards: {source / 'shards'}.")
+    own = stored_shards(source) if not tars else ""
+    if own or (not tars and (source / "shards").is_dir()):
+        raise InputError("no .tar in it", where=str(source), fix=f"Give its shards: {own or source / 'shards'}.")
     if not tars:
         raise _no_shards_error(source, "no .tar in it")
     if whole and source.is_dir():

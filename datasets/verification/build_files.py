@@ -6,6 +6,8 @@ from typing import Any
 
 from pairwright.datasets.build_manifest import read_manifest
 from pairwright.datasets.progress import track
+from pairwright.datasets.remote.object_store import is_remote
+from pairwright.datasets.remote.store_path import StorePath
 from pairwright.datasets.version_switch import MANIFEST_FILE
 
 
@@ -33,12 +35,11 @@ def find_changed_files(folder: Path, digest: Callable[[Path], str]) -> Iterator[
 
 
 def _file_problem(folder: Path, name: str, entry: Any, digest: Callable[[Path], str]) -> str:
-    place = PurePosixPath(name)
-    if place.is_absolute() or ".." in place.parts:  # a foreign manifest must not make us read other files
-        return f"lies outside the build directory, says {MANIFEST_FILE}"
     if not isinstance(entry, dict) or not {"bytes", "sha256"} <= entry.keys():
         return f"has no bytes and sha256 in {MANIFEST_FILE}"
-    path = folder / name
+    path = _locate(folder, name, str(entry.get("url", "")))
+    if path is None:
+        return f"lies outside the build directory, says {MANIFEST_FILE}"
     try:
         if not path.is_file():
             return f"is missing, {MANIFEST_FILE} names it"
@@ -47,3 +48,12 @@ def _file_problem(folder: Path, name: str, entry: Any, digest: Callable[[Path], 
         return "" if digest(path) == entry["sha256"] else f"does not match the checksum in {MANIFEST_FILE}"
     except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
         return f"cannot be read ({error})"
+
+
+def _locate(folder: Path, name: str, url: str) -> Path | None:
+    """Return the path of a file, in a store if it has a URL; None for another place."""
+    if url:
+        return StorePath(url) if is_remote(url) else None
+    place = PurePosixPath(name)
+    # A foreign manifest must not make us read other files.
+    return None if place.is_absolute() or ".." in place.parts else folder / name

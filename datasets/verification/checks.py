@@ -16,12 +16,13 @@ from pathlib import Path
 
 import orjson
 
-from pairwright.datasets.build_manifest import is_build
+from pairwright.datasets.build_manifest import is_build, read_manifest, shard_paths, stored_shards
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError
 from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.images.recoding import decode_oriented_image, detect_extension
 from pairwright.datasets.progress import track
 from pairwright.datasets.records import IMAGE_TOKEN
+from pairwright.datasets.remote.store_path import StorePath
 from pairwright.datasets.shards.index import decode_index, index_path, scan_samples
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, find_schema_mismatch
 from pairwright.datasets.shards.samples import describe_bad_key
@@ -62,7 +63,7 @@ def verify(path: Path, images: Path | None = None) -> list[str]:
     if images is not None:
         raise UsageError(f"{path}: --images requires a .json in LLaVA's layout. Omit it.")
     digest = lru_cache(maxsize=None)(hash_file)  # the manifest and SHA256SUMS both list the tars
-    folder = path / "shards" if (path / "shards").is_dir() else path
+    folder = _folder_of_shards(path)
     if not is_build(path):
         return list(islice(_check_shards(folder, find_shards(folder, whole=False), digest), MAX_PROBLEMS))
     before = _file_stamp(path)
@@ -86,13 +87,31 @@ def check_shard_count(path: Path, readers: int) -> str:
         path: a build directory, a folder of shards, a tar or a brace pattern.
         readers: workers x ranks.
     """
-    folder = path / "shards" if (path / "shards").is_dir() else path
+    folder = _folder_of_shards(path)
     try:
-        tars = find_shards(folder, whole=False)
+        tars = _tars(path, folder)
     except InputError:
         return ""  # `verify` reports it
-    sizes = read_sizes((folder if folder.is_dir() else folder.parent) / SIZES_FILE) or {}
+    sizes = read_sizes((folder if _is_folder(folder) else folder.parent) / SIZES_FILE) or {}
     return describe_shard_shortage(len(tars), sum(sizes.get(tar.name, 0) for tar in tars), readers)
+
+
+def _folder_of_shards(path: Path) -> Path:
+    """Return the folder of the shards of a build or a published version, on disk or in a store; else the path itself."""
+    if is_build(path) and (url := stored_shards(path)):
+        return StorePath(url)
+    return path / "shards" if (path / "shards").is_dir() else path
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() or isinstance(path, StorePath)
+
+
+def _tars(path: Path, folder: Path) -> list[Path]:
+    """Return the tars that are there; in a store those of the manifest of the build ``path``."""
+    if isinstance(folder, StorePath):
+        return shard_paths(path, read_manifest(path)["files"])
+    return find_shards(folder, whole=False)
 
 
 def _check_build(path: Path, folder: Path, digest: HashFunction) -> Iterator[str]:
@@ -102,7 +121,7 @@ def _check_build(path: Path, folder: Path, digest: HashFunction) -> Iterator[str
         yield str(error)
         return
     try:
-        tars = find_shards(folder, whole=False)
+        tars = _tars(path, folder)
     except InputError as error:
         yield str(error)
     else:
@@ -113,7 +132,7 @@ def _check_shards(folder: Path, tars: list[Path], digest: HashFunction) -> Itera
     seen: dict[str, str] = {}
     counts: dict[str, int] = {}
     kinds: dict[frozenset[str], str] = {}
-    sizes = (read_sizes(folder / SIZES_FILE) if folder.is_dir() else None) or {}
+    sizes = (read_sizes(folder / SIZES_FILE) if _is_folder(folder) else None) or {}
     for tar in track(tars, "verifying", unit="shards"):
         try:
             for key, members in track(read_members(tar), tar.name, sizes.get(tar.name), "samples"):
@@ -130,7 +149,7 @@ def _check_shards(folder: Path, tars: list[Path], digest: HashFunction) -> Itera
     if len(kinds) > 1:
         found = [f"{'+'.join(sorted(members))} (first in {place})" for members, place in kinds.items()]
         yield "samples differ in their members: " + "; ".join(found)
-    if folder.is_dir():
+    if _is_folder(folder):
         yield from _check_side_files(folder, tars, counts, digest)
 
 
@@ -196,7 +215,7 @@ def _check_side_files(folder: Path, tars: list[Path], counts: dict[str, int], di
 
 def _read_sums(path: Path) -> dict[str, str] | None:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        lines = path.read_bytes().decode().splitlines()
+    except (OSError, StorageError, UnicodeDecodeError):
         return None
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}

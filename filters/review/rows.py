@@ -125,7 +125,8 @@ def _read_samples(path: Path) -> ReviewRows:
 
     build = is_build(path)
     shards = path / "shards" if build else path
-    tars: Sequence[Path] = find_shards(shards) if any(shards.glob("*.tar")) or not build else ()
+    packed = any(shards.glob("*.tar")) or not build
+    tars = find_shards(shards) if packed else open_sample_source(path).shards  # those in a store, if any
     frame = candidate_frame(rows())
     folder = path if path.is_dir() else path.parent
     return ReviewRows(frame, others, ShardImages(tars, images=build), folder / "review" / "decisions.jsonl")

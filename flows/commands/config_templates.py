@@ -8,6 +8,7 @@ from string import Template
 
 import yaml
 
+from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.suggestions import require_known
 from pairwright.flows.commands.input_survey import InputSettings
 from pairwright.flows.config.build import parse_config
@@ -102,6 +103,8 @@ def _scalar(value: str) -> str:
 
 
 def _relative(path: str, config: Path) -> str:
+    if is_remote(path):
+        return path
     return os.path.relpath(Path(path).expanduser().absolute(), config.absolute().parent)
 
 

@@ -26,6 +26,7 @@ from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.stages.scan import image_format_of
 
 ROWS, PAIRS = 200, 20_000
@@ -249,7 +250,7 @@ def _instances(located: LocatedInput) -> str:
 def _image_root(located: LocatedInput, images: Sequence[str]) -> tuple[str, int, int]:
     """Return the folder of most images (empty for that of the input), and the numbers of existing and checked images."""
     checked = images[:: -(-len(images) // _CHECKED_IMAGES)]
-    missing = [Path(image) for image in checked if not (_INSIDE.search(image) or Path(image).exists())]
+    missing = [path for image in checked if not (_INSIDE.search(image) or (path := to_path(image)).exists())]
     best, most = "", len(checked) - len(missing)
     names = [image.relative_to(located.root) for image in missing if image.is_relative_to(located.root)]
     for folder, least in _candidate_folders(located.root) if names else ():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.readers.pairs import read_pairs
+from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.graph import stage_names
 from pairwright.flows.stages.scan import default_part_size
@@ -51,13 +52,13 @@ def estimate_build(config: BuildConfig, out: Path) -> BuildPlan:
     """
     near = with_local_inputs(config, out / COPIES)
     sizes: list[int] = []
-    refused = 0
+    refused, listings = 0, StoreListings()
     section = config.captions
     options = read_options(near.input, without_caption=section is not None)
     captions = len(section.forms) * section.per_image if section is not None else 1  # of an image that has none
     for batch in read_pairs(replace(options, verify_images="off")):
         for pair in batch.pairs:
-            sizes += [sample_bytes(pair.image, config.shards)] * (1 if pair.caption else captions)
+            sizes += [sample_bytes(pair.image, config.shards, listings)] * (1 if pair.caption else captions)
         refused += len(batch.rejects)
     shards = plan_shards([("all", sizes)], config.shards.samples, config.shards.megabytes * 2**20)
     part_size = config.part_size or default_part_size(len(sizes))

@@ -150,6 +150,10 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
         raise ConfigError(
             f"{where}: publish is {config.publish!r}. Give a URL such as s3://BUCKET/NAME, hf://OWNER/NAME or file:///PATH."
         )
+    if config.publish and config.shards.to:
+        raise ConfigError(
+            f"{where}: publish uploads the shards of the build directory, and `to` under shards keeps none there. Set one of them."
+        )
     if config.refine and not (config.negatives or config.generators):
         raise ConfigError(f"{where}: refine requires hard negatives. Add a `negatives:` section.")
     if config.rationales and not (config.negatives or config.generators):

@@ -6,7 +6,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
+from pairwright.datasets.remote.object_store import folder_url
 from pairwright.datasets.suggestions import find_duplicates, suggest_alternatives
 from pairwright.flows.config.llm_options import SERVER_ONLY_KEYS, LLMOptions, ModelName, Parameters
 from pairwright.generators.conversations.question_templates import (
@@ -443,6 +445,21 @@ class ShardsSection(Section):
     images: bool = Field(default=True, description="false: pack texts only")
     image_format: Literal["", "jpg", "png", "webp"] = Field("", description="empty: keep the bytes")
     longest_side: int = Field(0, ge=0, description="pixels; larger images are scaled down (0 = keep sizes)")
+    to: str = Field(
+        "",
+        description="URL of a folder for the shards, such as s3://bucket/birds, to which each is sent when it is complete; "
+        "empty: `shards/` of the build",
+    )
+
+    @field_validator("to")
+    @classmethod
+    def _is_a_folder_of_a_store(cls, value: str) -> str:
+        if not value:
+            return value
+        try:
+            return folder_url(value)
+        except UsageError as error:
+            raise ValueError(str(error).rstrip(".")) from None
 
 
 class LLMSection(Section, LLMOptions):

@@ -210,9 +210,8 @@ async def _run_build(config: BuildConfig, folder: Path, lines: LineProgress) -> 
         lines.note(f"Building {config.name} in {folder} ...")
         manifest = await build_in_flow(config, folder, lines)
     shards = manifest["shards"]
-    lines.note(
-        f"Built {config.name}: {manifest['stages']['sizes']['kept']:,} samples in {folder}/shards/{shards['pattern']}"
-    )
+    place = shards.get("url") or f"{folder}/shards"
+    lines.note(f"Built {config.name}: {manifest['stages']['sizes']['kept']:,} samples in {place}/{shards['pattern']}")
     return {
         name: {"candidates": stage["candidates"], "kept": stage["kept"]} for name, stage in manifest["stages"].items()
     }

@@ -18,6 +18,7 @@ import polars as pl
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.records import Annotation
+from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config.sections import ShardsSection
 from pairwright.flows.llm.answer_checks import CHECKED_AT_ONCE, completed
@@ -108,7 +109,8 @@ def asks_by_part(config: "BuildConfig", options: object) -> bool:
 def _images(run: "StageRun", stage: GeneratingStage) -> list[str]:
     """Return the states of the images of each part that the model sees."""
     packing = Packing((), ShardsSection(images=bool(stage.options.get("see_image"))), stage.selection)
-    return [part_state(run.root, part, packing) for part in run.parts]
+    listings = StoreListings()
+    return [part_state(run.root, part, packing, listings) for part in run.parts]
 
 
 def build_model_access(run: "StageRun") -> ModelAccess:

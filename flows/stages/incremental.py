@@ -14,7 +14,9 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.atomic_files import write_bytes
-from pairwright.datasets.shards.webdataset import CHECKSUMS_FILE, SIZES_FILE, ShardInfo, append_shards, summarize_shards
+from pairwright.datasets.build_manifest import shard_paths
+from pairwright.datasets.errors import StorageError
+from pairwright.datasets.shards.webdataset import SIZES_FILE, ShardInfo, append_shards, read_sizes
 from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.audit.hackability import run_audit
 from pairwright.filters.refinement.appended_rows import (
@@ -36,10 +38,11 @@ from pairwright.flows.stages.refine import (
     rows_of,
     scorers_state,
 )
-from pairwright.flows.stages.shards import written_shards
+from pairwright.flows.stages.shards import sizes_result, written_shards
 from pairwright.flows.state.layout import annotations_path, candidates_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, json_hash
-from pairwright.flows.state.versions import AUDIT, version_path
+from pairwright.flows.state.shard_store import forget_lost_outputs
+from pairwright.flows.state.versions import AUDIT, finished_manifest, version_path
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig
@@ -73,8 +76,10 @@ def refine_new_jobs(run: "StageRun") -> Sequence[Job]:
 def new_sizes_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of stage ``sizes`` in an incremental build."""
     base = run.increment_base
-    written = written_shards(run.receipts("shards"))
-    return [run.job(write_sizes, base.root, base.manifest["shards"]["image_ext"], written, state=base.state)]
+    written, to = written_shards(run.receipts("shards")), run.config.shards.to
+    forget_lost_outputs(run.root, run.name, to)
+    image_ext = base.manifest["shards"]["image_ext"]
+    return [run.job(write_sizes, base.root, image_ext, written, to, state=base.state)]
 
 
 def audit_jobs(run: "StageRun") -> Sequence[Job]:
@@ -170,10 +175,28 @@ def audit_all(  # noqa: PLR0913, PLR0917 - a job's arguments
     return JobResult([root / AUDIT], counts, {"audit": {name: report[name] for name in shown if name in report}})
 
 
-def write_sizes(root: Path, home: Path, image_ext: str, new: Sequence[ShardInfo]) -> JobResult:
-    """Write ``sizes.json`` and the checksums of all shards, old and new; the unit is a new sample."""
-    folder = root / "shards"
-    written = append_shards(folder, home / "shards", image_ext, new)
+def write_sizes(root: Path, home: Path, image_ext: str, new: Sequence[ShardInfo], to: str) -> JobResult:
+    """Write ``sizes.json`` and the checksums of all shards, old and new; the unit is a new sample.
+
+    Args:
+        root: the folder of the new shards.
+        home: the build directory.
+        image_ext: of the old shards.
+        new: the new shards.
+        to: URL of the folder of a store that has the shards; empty if they are here.
+    """
+    written = append_shards(root / "shards", _finished_shards(home, image_ext), new, kept=not to)
     samples = sum(shard.count for shard in new)
-    outputs = [folder / CHECKSUMS_FILE, folder / SIZES_FILE]
-    return JobResult(outputs, Counts("sample", samples, samples), summarize_shards(written))
+    return sizes_result(written, to, Counts("sample", samples, samples))
+
+
+def _finished_shards(home: Path, image_ext: str) -> list[ShardInfo]:
+    """Return the shards of the finished version in ``home``, by its manifest and sizes."""
+    manifest = finished_manifest(home)
+    files, stored = manifest["files"], manifest["shards"].get("sizes")
+    names = [tar.name for tar in shard_paths(home, files)]
+    sizes = read_sizes(home / "shards" / SIZES_FILE) if stored is None else stored
+    if sizes is None or not sizes.keys() >= set(names):
+        raise StorageError(f"{home / 'shards' / SIZES_FILE}: does not list the shards. Build with --full.")
+    entries = [(name, files[f"shards/{name}"]) for name in names]
+    return [ShardInfo(name, sizes[name], each["bytes"], each["sha256"], image_ext) for name, each in entries]

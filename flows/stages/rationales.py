@@ -14,6 +14,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Self
 
 from pairwright.datasets.record_tables import EXAMPLES
+from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.datasets.shards.sample_source import source_from_records
 from pairwright.flows.config.sections import ShardsSection
 from pairwright.flows.llm.answer_client import AnswerSource, ServiceModel
@@ -70,7 +71,8 @@ def rationales_part_jobs(run: "StageRun") -> "StageJobs":
 
 def _images(run: "StageRun", questions: "_Questions") -> list[str]:
     packing = Packing((), ShardsSection(images=questions.settings.see_image), questions.selection)
-    return [part_state(run.root, part, packing) for part in run.parts]
+    listings = StoreListings()
+    return [part_state(run.root, part, packing, listings) for part in run.parts]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ do not depend on the number of workers. An image that cannot be read is a reject
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -14,23 +16,32 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import MEMBER_SEPARATOR, UnusableImageError, is_url, read_stored_size
+from pairwright.datasets.images.loading import (
+    MEMBER_SEPARATOR,
+    UnusableImageError,
+    is_stored_file,
+    is_url,
+    read_stored_size,
+)
 from pairwright.datasets.images.recoding import Recoding
 from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import EXAMPLES, REJECTS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.rejects import Reject, make_reject
-from pairwright.datasets.remote.store_path import to_path
+from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.datasets.shards.content_counts import ContentCounts, add_counts
 from pairwright.datasets.shards.index import index_path
 from pairwright.datasets.shards.sample_source import load_image
 from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.stored_folder import StoredFolder
 from pairwright.datasets.shards.webdataset import (
     CHECKSUMS_FILE,
     MAX_SHARD_BYTES,
     SIZES_FILE,
     ShardInfo,
+    ShardSet,
     finish_shards,
+    hash_file,
     shard_name,
     summarize_shards,
     write_shard,
@@ -38,8 +49,9 @@ from pairwright.datasets.shards.webdataset import (
 from pairwright.flows.stages.generating import generating_stages, selection_of
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt, json_hash
+from pairwright.flows.state.receipts import Counts, Job, JobResult, Output, Receipt, json_hash
 from pairwright.flows.state.selection import PairSelection, selected_frame, selected_pairs
+from pairwright.flows.state.shard_store import forget_lost_outputs, stored_output
 
 if TYPE_CHECKING:
     from pairwright.flows.config.sections import ShardsSection
@@ -55,16 +67,19 @@ class Slice:
     stop: int
 
 
+_READ_AHEAD = 32  # images of a store at a time
 TEXT_BYTES = 4_096  # of a sample without its image, about: texts as JSON, headers, padding
 
 
 def shards_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the jobs of stage ``shards``, one per shard; an increment numbers them after the existing shards."""
     config = run.config
+    forget_lost_outputs(run.root, run.name, config.shards.to)
     stages = tuple(stage.name for stage in generating_stages(config))
     packing = Packing(stages, config.shards, selection_of(config), config.rationales is not None)
-    states = {part: part_state(run.root, part, packing) for part in run.parts}
-    sizes = ((part, part_sizes(run.root, part, packing)) for part in run.parts)
+    listings = StoreListings()
+    states = {part: part_state(run.root, part, packing, listings) for part in run.parts}
+    sizes = ((part, part_sizes(run.root, part, packing, listings)) for part in run.parts)
     plan = plan_shards(sizes, config.shards.samples, config.shards.megabytes * 2**20)
     return [
         run.job(
@@ -78,7 +93,9 @@ def shards_jobs(run: "StageRun") -> Sequence[Job]:
 
 def sizes_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of stage ``sizes`` in a full build; it reads what the jobs of the shards hand over, not the shards."""
-    return [run.job(write_shard_sizes, written_shards(run.receipts("shards")))]
+    to = run.config.shards.to
+    forget_lost_outputs(run.root, run.name, to)
+    return [run.job(write_shard_sizes, written_shards(run.receipts("shards")), to)]
 
 
 def written_shards(receipts: Sequence[Receipt]) -> tuple[ShardInfo, ...]:
@@ -123,7 +140,7 @@ class Packing:
 
 
 def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: Packing) -> JobResult:
-    """Write one shard; the unit is a pair."""
+    """Write one shard, and send it to the store if there is one; the unit is a pair."""
     path = root / "shards" / shard_name(number)
     rejects: list[Reject] = []
     contents = ContentCounts()
@@ -132,9 +149,26 @@ def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: P
     REJECTS.write(rejects, rejected)
     reasons = dict(sorted(Counter(row.reason for row in rejects).items()))
     counts = Counts("pair", info.count + len(rejects), info.count, reasons)
-    return JobResult(
-        [path, index_path(path), rejected], counts, handoff={"shard": asdict(info), "contents": contents.as_dict()}
-    )
+    handoff = {"shard": asdict(info), "contents": contents.as_dict()}
+    if not packing.section.to:
+        return JobResult([path, index_path(path), rejected], counts, handoff=handoff)
+    stored = _send(packing.section.to, info, path)
+    return JobResult([rejected], counts, handoff=handoff, stored=stored)
+
+
+def _send(url: str, info: ShardInfo, path: Path) -> list[Output]:
+    """Send a shard and its index to a store, remove them here, and return them as outputs."""
+    index = index_path(path)
+    outputs = [
+        stored_output(f"shards/{path.name}", info.bytes, info.sha256, url),
+        stored_output(f"shards/{index.name}", index.stat().st_size, hash_file(index), url),
+    ]
+    try:
+        StoredFolder(url).send(path)
+    finally:
+        path.unlink()
+        index.unlink()
+    return outputs
 
 
 def _counted(samples: Iterable[Sample], contents: ContentCounts) -> Iterator[Sample]:
@@ -149,7 +183,7 @@ def shard_contents(receipts: Sequence[Receipt]) -> dict[str, Any]:
     return reduce(add_counts, (receipt.handoff["contents"] for receipt in receipts), ContentCounts().as_dict())
 
 
-def part_state(root: Path, part: str, packing: Packing) -> str:
+def part_state(root: Path, part: str, packing: Packing, listings: StoreListings) -> str:
     """Return the state of the image files of the selected pairs of a part: size and time of change."""
     if not packing.section.images:
         return ""
@@ -157,33 +191,55 @@ def part_state(root: Path, part: str, packing: Packing) -> str:
     files = frame.select(pl.col("image").str.replace(f"(?s){MEMBER_SEPARATOR}.*$", "${1}").unique(maintain_order=True))[
         "image"
     ]
-    return json_hash(file_state([path for file in files if file and (path := to_path(file)).is_file()]))
+    return json_hash(file_state([path for file in files if file and (path := listings.path(file)).is_file()]))
 
 
-def part_sizes(root: Path, part: str, packing: Packing) -> list[int]:
+def part_sizes(root: Path, part: str, packing: Packing, listings: StoreListings) -> list[int]:
     """Return the approximate bytes of each sample of a part; a missing image, which packing reports, counts nothing."""
-    return [sample_bytes(image, packing.section) for image in selected_frame(root, part, packing.selection)["image"]]
+    images = selected_frame(root, part, packing.selection)["image"]
+    return [sample_bytes(image, packing.section, listings) for image in images]
 
 
-def sample_bytes(image: str, section: "ShardsSection") -> int:
+def sample_bytes(image: str, section: "ShardsSection", listings: StoreListings | None = None) -> int:
     """Return the approximate bytes of a sample with this image."""
     if not (image and section.images) or is_url(image):
         return TEXT_BYTES
-    return TEXT_BYTES + read_stored_size(image)
+    return TEXT_BYTES + read_stored_size(image, listings)
 
 
-def write_shard_sizes(root: Path, shards: Sequence[ShardInfo]) -> JobResult:
-    """Write ``sizes.json`` and the checksums of all shards; the unit is a sample."""
+def write_shard_sizes(root: Path, shards: Sequence[ShardInfo], to: str) -> JobResult:
+    """Write ``sizes.json`` and the checksums of all shards; the unit is a sample.
+
+    Args:
+        root: the build directory.
+        shards: all of them.
+        to: URL of the folder of a store that has the shards; empty if they are here.
+    """
     folder = root / "shards"
-    written = finish_shards(folder, shards)
+    written = finish_shards(folder, shards, kept=not to)
     if not written.count:
         raise InputError(
             "no image could be read",
             where=str(folder),
             fix="See rejected/shards-*.parquet for the reasons, or set `images: false` under shards to pack texts only",
         )
+    return sizes_result(written, to, Counts("sample", written.count, written.count))
+
+
+def sizes_result(written: ShardSet, to: str, counts: Counts) -> JobResult:
+    """Return the result of stage ``sizes`` after its files are written; send them to the store if there is one."""
+    folder = written.folder
     outputs = [folder / CHECKSUMS_FILE, folder / SIZES_FILE]
-    return JobResult(outputs, Counts("sample", written.count, written.count), summarize_shards(written))
+    if not to:
+        return JobResult(outputs, counts, summarize_shards(written))
+    stored = [stored_output(f"shards/{each.name}", each.stat().st_size, hash_file(each), to) for each in outputs]
+    StoredFolder(to).finish(folder, written.shards)
+    for each in outputs:
+        each.unlink()
+    with suppress(OSError):  # files that no job of this build wrote, which are removed at its end
+        folder.rmdir()
+    sizes = {shard.name: shard.count for shard in written.shards}
+    return JobResult([], counts, {**summarize_shards(written), "url": to, "sizes": sizes}, stored=stored)
 
 
 def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: list[Reject]) -> Iterator[Sample]:
@@ -196,15 +252,30 @@ def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: lis
         rationales: dict[str, list[Example]] = {}
         for example in EXAMPLES.read(rationales_path(root, piece.part)) if packing.rationales else ():
             rationales.setdefault(example.key, []).append(example)
-        for pair in track(pairs, "packing", unit="samples"):
-            sample = Sample(pair, tuple(texts.get(pair.key, ())), tuple(rationales.get(pair.key, ())))
-            if packing.section.images:
-                try:
-                    sample = load_image(sample, recoding)
-                except InputError as error:
-                    rejects.append(_reject_image(pair, error))
-                    continue
-            yield sample
+        plain = [Sample(pair, tuple(texts.get(pair.key, ())), tuple(rationales.get(pair.key, ()))) for pair in pairs]
+        loaded = _with_images(plain, recoding) if packing.section.images else iter(plain)
+        for pair, sample in zip(pairs, track(loaded, "packing", len(pairs), "samples"), strict=True):
+            if isinstance(sample, InputError):
+                rejects.append(_reject_image(pair, sample))
+            else:
+                yield sample
+
+
+def _with_images(samples: Sequence[Sample], recoding: Recoding) -> Iterator[Sample | InputError]:
+    """Yield the samples with their images, or why there is none; images that are files of a store are read ahead."""
+
+    def load(sample: Sample) -> Sample | InputError:
+        try:
+            return load_image(sample, recoding)
+        except InputError as error:
+            return error
+
+    if not any(is_stored_file(sample.pair.image) for sample in samples):
+        yield from map(load, samples)
+        return
+    with ThreadPoolExecutor(_READ_AHEAD) as pool:
+        for start in range(0, len(samples), _READ_AHEAD):
+            yield from pool.map(load, samples[start : start + _READ_AHEAD])
 
 
 def _reject_image(pair: Pair, error: InputError) -> Reject:

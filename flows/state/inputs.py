@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.directories import walk_files
+from pairwright.datasets.images.loading import is_stored
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.readers.formats import locate_input
 from pairwright.datasets.readers.pairs import ReadOptions
+from pairwright.datasets.readers.stored_inputs import list_below, list_in_place
 from pairwright.datasets.remote.local_copies import GIB, LocalCopies
 from pairwright.datasets.remote.object_store import is_remote
-from pairwright.datasets.remote.store_path import list_in_place
+from pairwright.datasets.remote.store_path import StorePath
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig
@@ -60,7 +62,7 @@ def with_local_inputs(config: "BuildConfig", folder: Path) -> "BuildConfig":
         "input": given.model_copy(
             update={
                 "path": given.path if is_remote(given.path) and list_in_place(given.path) else near(given.path),
-                "image_root": near(given.image_root),
+                "image_root": given.image_root if is_stored(given.image_root) else near(given.image_root),
                 "instances": near(given.instances),
             }
         )
@@ -90,6 +92,8 @@ def file_state(paths: Iterable[Path]) -> str:
     for path in paths:
         if path.is_dir():
             states += [_state(file, file.relative_to(path).as_posix()) for file in walk_files(path)]
+        elif isinstance(path, StorePath) and not path.is_file():
+            states += [_state(file, str(file).removeprefix(f"{path}/")) for file in list_below(path)]
         else:
             states.append(_state(path, path.name))
     return "\n".join(states)

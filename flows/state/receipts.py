@@ -4,8 +4,9 @@ A *job* is one unit of work: a stage, a part, a plain function and its arguments
 shapes its output: the settings, the code that its stage uses (`code_versions.py`), the versions of packages, the state
 of what it reads from outside the build (`inputs.py`), and the outputs of the stages that it reads. After a job its
 *receipt* is written: fingerprint, outputs (each with bytes and sha256) and counts. A job whose receipt has the same
-fingerprint, and whose outputs exist with the recorded sizes, does not run again. Fingerprints cover content: a stage
-that writes the same bytes as before does not make later stages run again.
+fingerprint, and whose outputs exist with the recorded sizes, does not run again. Outputs in an object store are checked
+once, before their stage (`shard_store.py`). Fingerprints cover content: a stage that writes the same bytes as before does
+not make later stages run again.
 
 Not detected: an output that was changed by hand without changing its size (`pairwright verify` finds it).
 """
@@ -53,12 +54,16 @@ class Counts:
 
 @dataclass(frozen=True)
 class JobResult:
-    """Result of a job: the files that it wrote, its counts, facts for the manifest, and a handoff to later stages."""
+    """Result of a job: the files that it wrote, its counts, facts for the manifest, and a handoff to later stages.
+
+    ``stored`` are outputs in an object store, of which this machine has no copy.
+    """
 
     outputs: Sequence[Path]
     counts: Counts
     facts: Mapping[str, Any] = field(default_factory=dict)
     handoff: Mapping[str, Any] = field(default_factory=dict)
+    stored: Sequence["Output"] = ()
 
 
 @dataclass(frozen=True)
@@ -88,11 +93,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Output:
-    """A file of a build, by its path in the build directory."""
+    """A file of a build, by its path in the build directory; with a URL, it is in an object store instead."""
 
     path: str
     bytes: int
     sha256: str
+    url: str = ""
 
 
 @dataclass(frozen=True)
@@ -204,7 +210,7 @@ def valid_receipt(root: Path, job: Job) -> Receipt | None:
     receipt = read_receipt(root, job.stage, job.part)
     if receipt is None or receipt.fingerprint != job.fingerprint:
         return None
-    complete = all(_size(root / output.path) == output.bytes for output in receipt.outputs)
+    complete = all(output.url or _size(root / output.path) == output.bytes for output in receipt.outputs)
     return receipt if complete else None
 
 
@@ -222,7 +228,7 @@ def run_job(root: Path, job: Job) -> Receipt:
         stage=job.stage,
         part=job.part,
         fingerprint=job.fingerprint,
-        outputs=tuple(_describe(root, path) for path in result.outputs),
+        outputs=(*(_describe(root, path) for path in result.outputs), *result.stored),
         counts=result.counts,
         facts=result.facts,
         handoff=result.handoff,

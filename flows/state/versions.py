@@ -168,7 +168,8 @@ def _link_reusable(root: Path, before: Mapping[str, Any]) -> None:
     for receipt in read_receipts(root):
         sums = {output.path: output.sha256 for output in receipt.outputs}
         if all(files.get(name, {}).get("sha256") == digest for name, digest in sums.items()):
-            for name in (*sums, receipt_path(staged, receipt.stage, receipt.part).relative_to(staged).as_posix()):
+            local = [output.path for output in receipt.outputs if not output.url]
+            for name in (*local, receipt_path(staged, receipt.stage, receipt.part).relative_to(staged).as_posix()):
                 if not name.startswith(f"{DOWNLOADS}/"):
                     _link(root, name)
     for name in _failed_files(root):
@@ -201,7 +202,9 @@ def replace_full(root: Path, done: Mapping[str, Sequence[Receipt]], manifest: Ma
         for each in done.values()
         for receipt in each
     }
-    outputs = {output.path for each in done.values() for receipt in each for output in receipt.outputs}
+    outputs = {
+        output.path for each in done.values() for receipt in each for output in receipt.outputs if not output.url
+    }
     failed = _failed_files(staged)
     new = {name for name in (*outputs, *receipts, *failed) if not name.startswith(f"{DOWNLOADS}/")}
     steps: list[SwitchStep] = [(name, name) for name in sorted(new) if not (staged / name).is_symlink()]

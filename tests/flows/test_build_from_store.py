@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from pairwright.datasets.remote.object_store import open_store
 from pairwright.flows.build import build
-from tests.datasets.remote.test_reading_in_place import COUNT, write_tar
+from tests.datasets.remote.test_reading_in_place import COUNT, write_coco, write_tar
+from tests.datasets.sample_builders import picture
 from tests.flows.conftest import checked
 from tests.servers.s3 import BUCKET, s3_server
 
@@ -43,3 +45,31 @@ def test_a_tar_in_a_bucket_is_built_as_from_disk_without_a_copy(
         s3fs.S3FileSystem.clear_instance_cache()
     assert manifest["shards"]["samples"] == COUNT
     assert b"a tall cup1" in b"".join(files(tmp_path / "far" / "shards").values())
+
+
+def test_coco_and_its_images_in_a_store_are_built_as_from_disk_without_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAIRWRIGHT_CACHE", str(tmp_path / "cache"))
+    write_coco(tmp_path / "coco")
+    store, top = open_store("memory://pool/coco")
+    for path in (tmp_path / "coco").rglob("*.*"):
+        store.files.pipe_file(f"{top}/{path.relative_to(tmp_path / 'coco').as_posix()}", path.read_bytes())
+
+    def config(where: str) -> Any:
+        given = {"path": f"{where}/annotations/captions.json", "image_root": f"{where}/val", "source": "cups"}
+        return checked({"name": "cups", "input": given, "shards": {"samples": 3}, "workers": 1})
+
+    build(config(str(tmp_path / "coco")), tmp_path / "near", prefect=False)
+    build(config("memory://pool/coco"), tmp_path / "far", prefect=False)
+    assert files(tmp_path / "far" / "shards") == files(tmp_path / "near" / "shards")
+    assert not (tmp_path / "far" / "remote").exists()
+    store.files.pipe_file(f"{top}/val/0001.jpg", picture("yellow"))
+    build(config("memory://pool/coco"), tmp_path / "far", prefect=False)
+    changed = [
+        name
+        for name, data in files(tmp_path / "far" / "shards").items()
+        if data != files(tmp_path / "near" / "shards")[name]
+    ]
+    store.files.store.clear()
+    assert set(changed) == {"00000.tar", "00000.tar.index", "SHA256SUMS"}

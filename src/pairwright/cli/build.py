@@ -24,6 +24,7 @@ from pairwright.cli.output.summary import (
     wrapped_table,
 )
 from pairwright.cli.plan import BuildOutOption, ConfigArgument, plan
+from pairwright.datasets.build_manifest import shard_paths
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def build_result(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     return {
         "out": str(folder),
         "stages": _stages(manifest),
-        "shards": [str(path) for path in sorted((folder / "shards").glob("*.tar"))],
+        "shards": [str(path) for path in shard_paths(folder, manifest["files"])],
         "card": str(folder / "README.md"),
         "report": str(folder / "report.html"),
         "manifest": str(folder / "manifest.json"),
@@ -270,7 +271,8 @@ def _refine_lines(manifest: dict[str, Any]) -> list[str]:
 def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False) -> list[str]:
     """Return the summary of a finished build: contents, types, shortfalls, cost, files."""
     contents, shards = manifest["contents"], manifest["shards"]
-    samples = contents["samples"]
+    samples, pages = contents["samples"], "report.html, README.md (dataset card), manifest.json"
+    tars = f"{shards.get('url') or 'shards'}/{shards['pattern']}"
     return [
         "",
         headline(f"{count_phrase(samples, 'sample')}{'' if contents['with_image'] else ', text only'}"),
@@ -280,7 +282,8 @@ def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False
         *map(warning, _refine_lines(manifest)),
         *_model_lines(folder, manifest),
         "",
-        f"Written to {folder}: shards/{shards['pattern']}, report.html, README.md (dataset card), manifest.json",
+        *([f"Shards: {tars}"] if shards.get("url") else []),
+        f"Written to {folder}: {pages if shards.get('url') else f'{tars}, {pages}'}",
         *([] if nothing_kept_in_build(manifest["stages"]) else next_step(f"pairwright inspect {folder}")),
     ]
 

@@ -37,11 +37,13 @@ def verify(
     """
     from pairwright.datasets.build_manifest import CONFIG_FILE
     from pairwright.datasets.remote.local_copies import fetch_local_copy
+    from pairwright.datasets.remote.store_path import to_path
     from pairwright.datasets.verification.checks import check_shard_count
     from pairwright.datasets.verification.checks import verify as problems_of
     from pairwright.datasets.verification.dataset_kinds import identify_dataset
 
-    given, path = str(path), Path(fetch_local_copy(str(path)))
+    given = str(to_path(path))
+    path = Path(fetch_local_copy(given))
     place = identify_dataset(path)
     if place.kind != "unfinished build":  # its one problem says everything
         note(f"{given}: {place.description}.")

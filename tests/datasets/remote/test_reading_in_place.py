@@ -4,6 +4,7 @@ import gzip
 import json
 import tarfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,23 @@ import pytest
 from pyarrow import parquet
 
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.images.loading import open_image, publishable_image_name
+from pairwright.datasets.images.loading import (
+    ImageRoot,
+    UnusableImageError,
+    check_image_at,
+    open_image,
+    publishable_image_name,
+    read_stored_size,
+)
 from pairwright.datasets.readers.formats import locate_input
-from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.readers.stored_inputs import list_in_place
 from pairwright.datasets.records import Pair
-from pairwright.datasets.remote.object_store import RemoteStore, open_store
+from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, open_store
 from pairwright.datasets.remote.reading import open_file, read_ranges
-from pairwright.datasets.remote.store_path import StorePath
+from pairwright.datasets.remote.store_path import StoreListings, StorePath, to_path
+from pairwright.flows.state.inputs import file_state
 from tests.datasets.sample_builders import picture
 from tests.servers.s3 import BUCKET, s3_server
 
@@ -180,3 +191,134 @@ def test_a_store_path_keeps_its_url_and_knows_size_and_time(s3: Any) -> None:
     store, key = open_store(str(path))
     assert isinstance(store, RemoteStore)
     assert path.stat().st_mtime_ns == round(store.find(key)[0].time * 1000) * 1_000_000
+
+
+def write_coco(folder: Path, *, missing: bool = False) -> None:
+    """Write a COCO captions file, and its images in a folder of their own."""
+    (folder / "annotations").mkdir(parents=True)
+    (folder / "val").mkdir()
+    images = [{"id": number, "file_name": f"{number:04d}.jpg"} for number in range(COUNT)]
+    captions = [{"id": number, "image_id": number, "caption": row["caption"]} for number, row in enumerate(rows())]
+    content = {"images": images, "annotations": captions}
+    (folder / "annotations" / "captions.json").write_text(json.dumps(content), encoding="utf-8")
+    for number in range(missing, COUNT):
+        (folder / "val" / f"{number:04d}.jpg").write_bytes(picture(COLORS[number]))
+
+
+def upload(s3: Any, folder: Path, name: str) -> str:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            s3.put_file(str(path), f"{BUCKET}/{name}/{path.relative_to(folder).as_posix()}")
+    return f"s3://{BUCKET}/{name}"
+
+
+def read_coco_of(top: str, **changes: Any) -> list[ReadBatch]:
+    options = ReadOptions(f"{top}/annotations/captions.json", image_root=f"{top}/val", source="cups", **changes)
+    return list(read_pairs(options))
+
+
+def test_coco_and_its_images_are_read_in_a_bucket_and_nothing_is_copied(
+    s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAIRWRIGHT_CACHE", str(tmp_path / "cache"))
+    write_coco(tmp_path / "coco")
+    url = upload(s3, tmp_path / "coco", "our coco+1")
+    (near,), (far,) = read_coco_of(str(tmp_path / "coco")), read_coco_of(url)
+    assert [replace(pair, image="") for pair in far.pairs] == [replace(pair, image="") for pair in near.pairs]
+    assert [pair.image for pair in far.pairs] == [f"{url}/val/{number:04d}.jpg" for number in range(COUNT)]
+    assert [open_image(pair.image) for pair in far.pairs] == [open_image(pair.image) for pair in near.pairs]
+    names = [[publishable_image_name(pair.image) for pair in each.pairs] for each in (near, far)]
+    assert names[0] == names[1]
+    assert not (tmp_path / "cache").exists()
+
+
+def test_an_image_that_a_bucket_does_not_have_is_rejected_as_on_disk(s3: Any, tmp_path: Path) -> None:
+    write_coco(tmp_path / "coco", missing=True)
+    url = upload(s3, tmp_path / "coco", "gaps")
+    (near,), (far,) = (read_coco_of(top, on_error="skip") for top in (str(tmp_path / "coco"), url))
+    assert [reject.reason for reject in far.rejects] == [reject.reason for reject in near.rejects] == ["missing_image"]
+    assert [pair.key for pair in far.pairs] == [pair.key for pair in near.pairs]
+
+
+@pytest.mark.parametrize("written", ["../secret/0.jpg", f"s3://{BUCKET}/secret/0.jpg", "/etc/passwd", "a/../../0.jpg"])
+def test_an_image_outside_of_an_image_root_in_a_bucket_is_rejected(written: str) -> None:
+    root = ImageRoot(to_path(f"s3://{BUCKET}/coco/val"), confined=True)
+    with pytest.raises(RejectError, match=r"lies outside the image root s3://pool/coco/val"):
+        root.locate(written)
+    assert root.locate("a/b.jpg") == f"s3://{BUCKET}/coco/val/a/b.jpg"
+    assert root.locate(f"s3://{BUCKET}/coco/val/b.jpg") == f"s3://{BUCKET}/coco/val/b.jpg"
+
+
+def test_an_empty_image_in_a_bucket_is_no_image(s3: Any) -> None:
+    s3.pipe_file(f"{BUCKET}/empty.jpg", b"")
+    with pytest.raises(UnusableImageError, match="not an image"):
+        check_image_at(f"s3://{BUCKET}/empty.jpg")
+
+
+def test_many_images_of_a_folder_are_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, _ = open_store("memory://listed/a")
+    for name in ("a.jpg", "b.jpg"):
+        store.files.pipe_file(f"/listed/{name}", name.encode() * 3)
+    listed, find = list[str](), RemoteStore.find
+
+    def noted(self: RemoteStore, path: str) -> list[StoredFile]:
+        listed.append(path)
+        return find(self, path)
+
+    monkeypatch.setattr(RemoteStore, "find", noted)
+    listings = StoreListings()
+    assert [read_stored_size(f"memory://listed/{name}.jpg", listings) for name in "ab"] == [15, 15]
+    assert listed == ["/listed"]
+    assert read_stored_size("memory://listed/c.jpg", listings) == 0
+
+
+def write_folder(folder: Path) -> None:
+    """Write a folder of images with captions beside them, some in folders, one without an image, one of img2dataset."""
+    folder.mkdir()
+    for number, name in enumerate(("b", "a", "deep/er/c", "deep/d", "00000/e")):
+        path = folder / f"{name}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(picture(COLORS[number]))
+        path.with_suffix(".txt").write_text(f"a {COLORS[number]} cup", encoding="utf-8")
+    (folder / "a.json").write_text(json.dumps({"license": "CC0"}))
+    (folder / "deep" / "lost.txt").write_text("a caption without an image")
+    (folder / ".hidden.txt").write_text("hidden")
+    (folder / "notes.md").write_text("no sample")
+    rows = [{"key": "e", "status": "success"}, {"key": "f", "status": "failed", "error_message": "404"}]
+    parquet.write_table(pa.Table.from_pylist(rows), folder / "00000.parquet")
+    (folder / "00000_stats.json").write_text("{}")
+
+
+def test_a_folder_of_images_is_read_in_a_bucket_in_the_order_of_the_disk_and_nothing_is_copied(
+    s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAIRWRIGHT_CACHE", str(tmp_path / "cache"))
+    write_folder(tmp_path / "cups")
+    url = upload(s3, tmp_path / "cups", "in/cups")
+    (near,), (far,) = (
+        list(read_pairs(ReadOptions(where, on_error="skip"))) for where in (str(tmp_path / "cups"), f"{url}/")
+    )
+    assert [pair.caption for pair in far.pairs] == [f"a {COLORS[number]} cup" for number in (1, 0, 4, 3, 2)]
+    assert [replace(pair, image="") for pair in far.pairs] == [replace(pair, image="") for pair in near.pairs]
+    assert [open_image(pair.image) for pair in far.pairs] == [open_image(pair.image) for pair in near.pairs]
+    assert [pair.image for pair in far.pairs] == [
+        pair.image.replace(str(tmp_path / "cups"), url) for pair in near.pairs
+    ]
+    reasons = [(reject.reason, reject.detail) for reject in near.rejects]
+    assert [(reject.reason, reject.detail) for reject in far.rejects] == reasons
+    assert {reason for reason, _ in reasons} == {"missing_image", "download_failed"}
+    assert not (tmp_path / "cache").exists()
+    before = file_state([to_path(url)])
+    s3.pipe_file(f"{BUCKET}/in/cups/deep/er/c.txt", b"a changed caption")
+    assert file_state([to_path(url)]) != before
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["a.jpg", "data.parquet"], ["metadata/a.parquet", "img_emb/a.npy", "a.jpg"], ["in/a.tar", "a.tar", "b.jpg"]],
+)
+def test_a_folder_of_something_else_with_images_in_it_is_copied(names: list[str]) -> None:
+    store, top = open_store(f"memory://other/{len(names[0])}")
+    for name in names:
+        store.files.pipe_file(f"{top}/{name}", b"x")
+    assert list_in_place(f"memory://{top}") == ()

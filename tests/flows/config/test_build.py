@@ -139,6 +139,11 @@ def test_a_template_becomes_a_config_for_any_input(tmp_path: Path, name: str) ->
     assert "#" in text
 
 
+def test_the_url_of_an_input_is_written_as_it_is(tmp_path: Path) -> None:
+    text = render_template("negatives", input_path="s3://pool/captions.json", config=tmp_path / "b.yaml")
+    assert "path: s3://pool/captions.json\n" in text
+
+
 def test_an_unknown_template_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There are: all"):
         render_template("al", input_path="", config=tmp_path / "b.yaml")

@@ -11,8 +11,8 @@ import pytest
 from pairwright.cli.build import build_lines
 from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
+from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build
-from pairwright.flows.manifest import samples_in
 from tests.flows.conftest import checked, settings
 
 TYPES = ["replace-attribute", "replace-object", "swap-object", "shuffle"]
@@ -89,7 +89,7 @@ def test_a_build_says_how_many_samples_have_at_least_one_text_of_each_kind(
 ) -> None:
     out, _ = by_reference
     manifest = json.loads((out / "manifest.json").read_text())
-    samples = list(samples_in(out))
+    samples = [sample for tar in find_shards(out / "shards") for sample in read_shard(tar)]
     kinds = {"hard_negatives": "hard_negative", "hard_positives": "hard_positive"}
     counts = {
         name: sum(any(each.kind == kind for each in sample.annotations) for sample in samples)

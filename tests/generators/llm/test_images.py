@@ -16,6 +16,7 @@ from PIL import Image as Picture
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.records import Pair
+from pairwright.datasets.remote.object_store import open_store
 from pairwright.generators.llm.client.chat_completions import build_payload
 from pairwright.generators.llm.client.messages import Image, Message, Request
 from pairwright.generators.llm.client.request_errors import RequestError
@@ -200,8 +201,16 @@ def test_a_web_address_is_sent_only_when_the_user_allows() -> None:
     assert image.data_url() == address
     assert image.form == "url"
     assert image.sha256 != MessageImages(urls=True).read(f"{address}?2").sha256
-    with pytest.raises(InputError):
-        MessageImages(urls=True).read("s3://bucket/a.jpg")
+
+
+def test_an_image_in_a_store_is_read_there_and_sent_as_data() -> None:
+    store, path = open_store("memory://bucket/one.png")
+    store.files.pipe_file(path, drawn())
+    for images in (MessageImages(), MessageImages(urls=True)):
+        image = images.read("memory://bucket/one.png")
+        assert image.data_url() == images.of(drawn()).data_url()
+    with pytest.raises(InputError, match="cannot be read"):
+        MessageImages(urls=True).read("memory://bucket/none.png")
 
 
 def test_a_pair_without_a_usable_image_has_none(tmp_path: Path) -> None:
