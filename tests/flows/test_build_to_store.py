@@ -247,12 +247,12 @@ def test_the_shards_of_an_increment_that_was_never_finished_are_replaced_or_remo
         texts.write_text("".join(lines[:40]))
         run(tmp_path / name, config)
         if to:
-            texts.write_text("".join(lines[60:120]))
+            texts.write_text("".join(lines[50:]))
             with monkeypatch.context() as patched:
                 patched.setattr("pairwright.flows.build.finish_increment", lambda *_: 1 / 0)
                 with pytest.raises(ZeroDivisionError):
                     run(tmp_path / name, config)
-            assert len(json.loads(stored()["sizes.json"])) == 7
+            assert len(json.loads(stored()["sizes.json"])) == 5
         texts.write_text("".join(lines[:50]))
         run(tmp_path / name, config)
     assert stored() == on_disk(tmp_path / "near" / "shards")
