@@ -207,6 +207,15 @@ def test_init_build_inspect_verify_export_work_one_after_the_other(run: Run, few
     assert (few.returncode, few.stdout[:20]) == (1, "3 shards for 4 reade")
 
 
+def test_a_build_says_which_rows_of_the_input_it_rejected(run: Run, tmp_path: Path) -> None:
+    rows = [{"key": "1", "caption": "A dog on a mat."}, {"key": "2", "caption": ""}, {"key": "3", "caption": None}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {"name": "x", "input": {"path": "in.jsonl", "on_error": "skip"}, "shards": {"images": False}}
+    (tmp_path / "build.yaml").write_text(json.dumps(config))
+    shown = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1).stdout
+    assert "2 of 3 rows of the input rejected: empty_caption 2. They are in rejected/pairs-*.parquet." in shown
+
+
 def test_verify_finds_a_shard_that_was_cut_off(run: Run, few_scenes: Path, tmp_path: Path) -> None:
     run("init", "--template", "react", "--input", few_scenes, "--out", "build.yaml")
     (tmp_path / "queries.txt").write_text("a red circle\n")

@@ -250,6 +250,15 @@ def _limit_lines(manifest: dict[str, Any]) -> list[str]:
     ]
 
 
+def _input_lines(manifest: dict[str, Any]) -> list[str]:
+    """Return how many rows of the input were rejected, and why; empty if none was."""
+    pairs = manifest["stages"].get("pairs", {"rejected": {}})
+    if not pairs["rejected"]:
+        return []
+    lost = f"{sum(pairs['rejected'].values()):,} of {pairs['candidates']:,} rows of the input rejected"
+    return [f"{lost}: {all_reasons(pairs['rejected'])}. They are in rejected/pairs-*.parquet."]
+
+
 def _refine_lines(manifest: dict[str, Any]) -> list[str]:
     """Return why refinement kept few negatives or missed its target, and what keeps more."""
     facts = manifest["stages"].get("refine", {}).get("facts", {})
@@ -278,6 +287,7 @@ def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False
         headline(f"{count_phrase(samples, 'sample')}{'' if contents['with_image'] else ', text only'}"),
         *_sample_share_lines(contents.get("samples_with", {}), manifest["stages"], samples),
         *_type_lines(manifest, samples, details=details),
+        *map(warning, _input_lines(manifest)),
         *map(warning, _limit_lines(manifest)),
         *map(warning, _refine_lines(manifest)),
         *_model_lines(folder, manifest),
