@@ -246,8 +246,8 @@ class Validation:
             note: takes a message about kept rows that are not written (`write_candidates`).
 
         Returns:
-            ``in``, ``kept``, ``rejected`` (by reason; ``rejected_before`` was rejected in the input), ``by`` (counts by
-            validator), ``by_type``, ``broken`` and ``broken_captions`` (see `SkipCounts`), ``seconds``, ``out``.
+            ``in``, ``kept``, ``rejected`` (by reason; ``rejected_before``: in the input, without a reason there),
+            ``rejected_in_input`` (how many of these rows were), ``by`` (counts by validator), ``by_type``, ``broken`` and ``broken_captions`` (see `SkipCounts`), ``seconds``, ``out``.
         """
         rows = [self._row(at, row) for at, row in enumerate(self._given())]
         write_candidates(
@@ -262,7 +262,8 @@ class Validation:
             kind: _counted([r for r in rows if edit_type_name(r["form"], r["target"]) == kind]) for kind in types
         }
         seconds = round(time.perf_counter() - self.started, 2)
-        facts = {"by": self.facts, "by_type": by_type, **self._screening.skipped.as_json()}
+        before = {"rejected_in_input": len(rows) - len(self._rows)}
+        facts = {**before, "by": self.facts, "by_type": by_type, **self._screening.skipped.as_json()}
         return {**_counted(rows), **facts, "seconds": seconds, "out": str(self.request.out)}
 
     def _given(self) -> Iterator[dict[str, Any]]:

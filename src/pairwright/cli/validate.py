@@ -172,8 +172,10 @@ def validation_lines(
     validators += [[name, one["rows"], one["kept"], reasons(one["rejected"])] for name, one in result["by"].items()]
     bill = [line for one in result["by"].values() if "requests" in one for line in bill_lines({"llm": one})]
     kept = f"{result['kept']:,} of {result['in']:,} rows kept ({share(result['kept'], result['in'])})"
+    before = result["rejected_in_input"]
     return [
         headline(f"{kept}, {result['seconds']} s"),
+        *([f"{before:,} of them were rejected in INPUT before."] if before else []),
         *table(types),
         *(["", *table(validators)] if details else []),
         *facts,

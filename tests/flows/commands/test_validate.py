@@ -62,6 +62,7 @@ def test_other_captions_of_the_image_speak_against_what_they_say(tmp_path: Path)
     assert found["c"]["mine"] == 7
     assert (told["in"], told["kept"]) == (4, 1)
     assert told["kept"] + sum(told["rejected"].values()) == told["in"]
+    assert (told["in"], told["rejected_in_input"]) == (4, 1)
     assert told["by"]["context"] == {
         "rows": 3, "kept": 1, "rejected": {"same_meaning": 1, "true_of_image": 1}, "images_with_context": 1
     }  # fmt: skip
