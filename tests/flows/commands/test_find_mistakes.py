@@ -31,9 +31,9 @@ Errs = Callable[[str], str]  # the text that a model chooses between -> how it i
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """Captioned images, and the scene of each image by its bytes."""
     folder = tmp_path_factory.mktemp("corpus")
-    write_corpus(folder, CorpusSpec(pairs=24, shard_size=24, seed=5))
+    write_corpus(folder, CorpusSpec(pairs=36, shard_size=36, seed=5))
     lines, scenes = [], {}
-    for one in (make_sample(5, index) for index in range(24)):
+    for one in (make_sample(5, index) for index in range(36)):
         image = f"00000.tar::{one.key}.jpg"
         scenes[open_image(f"{folder}/{image}")] = one.scene
         lines.append({"image": image, "caption": one.captions[0], "captions": list(one.captions[1:])})
@@ -121,7 +121,7 @@ def test_kept_are_the_negatives_that_the_model_chooses_in_both_orders_and_the_ju
     wrong = mistakes["kept"] + mistakes["rejected"]["order_dependent"]
     assert mistakes["requests"] == mistakes["answered"] + wrong
     assert mistakes["accuracy"] == round(mistakes["rejected"]["model_correct"] / mistakes["answered"], 4)
-    assert 0.2 < mistakes["chose_first"] < 0.8  # of a few dozen rows
+    assert 0.3 < mistakes["chose_first"] < 0.7
     assert summary["by"]["judge"]["rows"] == mistakes["kept"]
     assert summary["kept"] + sum(summary["rejected"].values()) == summary["in"]
 
