@@ -87,7 +87,7 @@ def default_workers(processes: int) -> int:
 
 
 def _join_process_group(started: int) -> bool:
-    """Join the launched processes and return whether accelerate must be told to use the CPU: it joins no others there."""
+    """Join the launched processes and return whether accelerate needs `cpu=True`, without which it joins no others on a CPU."""
     launched = not torch.accelerator.is_available() and get_int_from_env(_RANKS, -1) >= 0
     cpu: bool = launched or parse_flag_from_env("ACCELERATE_USE_CPU")
     try:
