@@ -202,16 +202,16 @@ def _draw_order(hashes: Hashes, seed: int) -> Hashes:
 
 def _balance_cells(bands: Bands, drawn: Hashes) -> npt.NDArray[np.bool_]:
     # Mirrored cells have codes c and -c, as the bands are signed.
-    width = 2 * int(np.abs(bands).max(initial=0)) + 1
-    code = bands[:, 0].astype(np.int32) * width + bands[:, 1]
+    code = bands[:, 0].astype(np.int64) * (2 * int(np.abs(bands).max(initial=0)) + 1) + bands[:, 1]
     cell = 2 * np.abs(code) + (code > 0)
     order = np.lexsort((drawn, cell))
-    size = np.bincount(cell, minlength=2)
-    size = np.append(size, 0) if len(size) % 2 else size
-    kept = np.minimum(size, size.reshape(-1, 2)[:, ::-1].ravel())
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(size) - size, size)
+    distinct, start, size = np.unique(cell[order], return_index=True, return_counts=True)
+    mirror = np.searchsorted(distinct, distinct ^ 1)
+    mirror = np.minimum(mirror, max(len(distinct) - 1, 0))
+    opposite = np.where(distinct[mirror] == distinct ^ 1, size[mirror], 0)
+    rank = np.arange(len(order)) - np.repeat(start, size)
     keep = np.zeros(len(order), np.bool_)
-    keep[order] = rank < np.repeat(kept, size)
+    keep[order] = rank < np.repeat(np.minimum(size, opposite), size)
     keep[code == 0] = True
     return keep
 

@@ -204,3 +204,8 @@ def test_invalid_gaps_ids_and_cells_are_errors(
 ) -> None:
     with pytest.raises(UsageError, match=complaint):
         balance_grid(np.array(gaps), ids, cells=cells)
+
+
+def test_a_grid_of_far_more_cells_than_rows_balances_too() -> None:
+    points = np.array([[0.3, 0.2], [-0.3, -0.2], [0.3, -0.2], [0.1, 0.2]])
+    assert balance_grid(points, list("abcd"), cells=1_000_000).kept.tolist() == [True, True, False, False]
