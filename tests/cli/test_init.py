@@ -194,7 +194,7 @@ def test_a_few_urls_do_not_cost_the_other_images(run: Run, tmp_path: Path) -> No
     assert "1 of 5 pairs have no image: they are rejected." in done.stderr
 
 
-def test_rejected_rows_are_told(run: Run, tmp_path: Path) -> None:
+def test_rejected_rows_are_counted(run: Run, tmp_path: Path) -> None:
     """A common name may be that of a column without captions."""
     rows = [{"text": text if n == 0 else None, "name": text} for n, text in enumerate(CAPTIONS)]
     write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))

@@ -158,7 +158,7 @@ def test_ended_at_any_file_the_store_has_whole_shards_and_the_next_run_sends_the
     assert not (tmp_path / "build" / "shards").exists()
 
 
-def test_a_finished_build_sends_nothing_again_and_what_somebody_removed_comes_back(
+def test_a_finished_build_sends_nothing_again_and_what_was_removed_comes_back(
     corpus: Path, local: Path, tmp_path: Path, tars_sent: list[str]
 ) -> None:
     config = settings(corpus, MEMORY)
@@ -283,7 +283,7 @@ def test_two_builds_do_not_share_a_folder_unless_one_takes_the_place_of_the_othe
     assert (stored(), tars_sent) == (before, [])
 
 
-def test_a_place_that_is_missing_is_told_before_the_work_begins(
+def test_a_store_that_cannot_be_opened_is_reported_before_the_work_begins(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fsspec.filesystem", lambda *_, **__: (_ for _ in ()).throw(ImportError("no s3fs")))
