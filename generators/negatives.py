@@ -33,7 +33,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
 NAME = "rules-negatives"
-VERSION = 24
+VERSION = 25
 
 TYPES: Final = (
     "replace-object",

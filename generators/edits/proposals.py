@@ -2,7 +2,8 @@
 
 The vocabulary is what the cloze model predicts, the words that captions of the pool use. A lexicon says which of them
 exclude the word in the slot; the model gives the *ratio* p(new | context) / p(old | context). Proposals below a floor of
-this ratio are dropped: captions would not say so.
+this ratio are dropped, and those below a floor of p(new | context), since a ratio says little where the word in the slot
+is unlikely, too: captions would not say so.
 
 Exclusion is symmetric, and a word that the model does not know is not replaced, since it could not be inserted either.
 """
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.screens import Replaced, Screen, Screened
+from pairwright.generators.edits.floors import LEAST_PROBABILITY
 from pairwright.generators.edits.scored_captions import FloatArray, ScoredCaption
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, lexicon_key
 from pairwright.generators.language.cloze.model import ClozeModel
@@ -98,8 +100,9 @@ class Proposer:
         old = np.array([index[slot.key] for slot in slots], np.int64)
         at = np.repeat(np.arange(len(slots)), [len(row) for row in rows])
         new = np.concatenate([np.zeros(0, np.int64), *rows])
-        ratios = log_probs[at, new] - log_probs[np.arange(len(slots)), old][at]
-        fits = np.flatnonzero(ratios >= np.log(self.floor))
+        likely = log_probs[at, new]
+        ratios = likely - log_probs[np.arange(len(slots)), old][at]
+        fits = np.flatnonzero((ratios >= np.log(self.floor)) & (likely >= np.log(LEAST_PROBABILITY)))
         at, new = at[fits], new[fits]
         ratios = np.minimum(ratios[fits], _MAX_LOG_RATIO)
         sizes = [len(found) for found in by_caption]
