@@ -58,8 +58,8 @@ class NegativeOptions:
     Attributes:
         types: of `TYPES`.
         per_type: negatives of each type a caption.
-        floor: least probability of a replacement in its context, relative to the word that it replaces, above 0 and at
-            most 1. A higher floor gives fewer negatives that read better.
+        floor: least probability of a replacement in its context, above 0 and at most 1. A higher floor gives fewer
+            negatives that read better.
         seed: recorded in the origin of each row; the random generator is an argument of the call.
         both_sides: pair each negative (except SHUFFLE) with a hard positive, referenced by ``positive_id``; a negative
             without one is rejected as `no_positive`. ADD gets a true addition in the same place. The positives follow

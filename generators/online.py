@@ -47,7 +47,7 @@ class OnlineNegatives:
         per_type: negatives of each type.
         seed: of the training run.
         tagger: a spaCy pipeline; empty for the default (`language.tagger`). Not used if tokens are given.
-        floor: least probability of a replacement, relative to the word that it replaces; see `NegativeOptions`.
+        floor: least probability of a replacement in its context; see `NegativeOptions`.
         max_caption: characters of a caption; longer ones have no negatives.
     """
 

@@ -220,8 +220,7 @@ class NegativesSection(GeneratorMethodSection):
         DEFAULT_FLOOR,
         gt=0,
         le=1,
-        description="rules: least probability of a replacement in its context, relative to the replaced word; higher "
-        "reads better, lower gives more",
+        description="rules: least probability of a replacement in its context; higher reads better, lower gives more",
     )
     vocabulary: tuple[str, ...] = Field(
         (), description="negation: labels that the source annotates exhaustively; coco: COCO's 80"

@@ -1,9 +1,9 @@
 """Proposals: which words may stand in a slot instead, and how well they fit, for a whole caption at once.
 
 The vocabulary is what the cloze model predicts, the words that captions of the pool use. A lexicon says which of them
-exclude the word in the slot; the model gives the *ratio* p(new | context) / p(old | context). Proposals below a floor of
-this ratio are dropped, and those below a floor of p(new | context), since a ratio says little where the word in the slot
-is unlikely, too: captions would not say so.
+exclude the word in the slot; the model gives p(new | context). Proposals below a floor are dropped: captions would not say
+so. That the word in the slot is as unlikely does not make them natural; the *ratio* p(new | context) / p(old | context)
+is for sampling.
 
 Exclusion is symmetric, and a word that the model does not know is not replaced, since it could not be inserted either.
 """
@@ -19,7 +19,6 @@ import numpy.typing as npt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.screens import Replaced, Screen, Screened
-from pairwright.generators.edits.floors import LEAST_PROBABILITY
 from pairwright.generators.edits.scored_captions import FloatArray, ScoredCaption
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, lexicon_key
 from pairwright.generators.language.cloze.model import ClozeModel
@@ -71,7 +70,7 @@ class Proposer:
         model: the cloze model.
         substitutes: returns the columns of the vocabulary, ascending, that may stand in a slot instead.
         group: what of a slot `substitutes` depends on.
-        floor: the least ratio, above 0.
+        floor: the least probability of a proposal in its context, above 0.
         screen: of the constraints.
     """
 
@@ -100,11 +99,9 @@ class Proposer:
         old = np.array([index[slot.key] for slot in slots], np.int64)
         at = np.repeat(np.arange(len(slots)), [len(row) for row in rows])
         new = np.concatenate([np.zeros(0, np.int64), *rows])
-        likely = log_probs[at, new]
-        ratios = likely - log_probs[np.arange(len(slots)), old][at]
-        fits = np.flatnonzero((ratios >= np.log(self.floor)) & (likely >= np.log(LEAST_PROBABILITY)))
+        fits = np.flatnonzero(log_probs[at, new] >= np.log(self.floor))
         at, new = at[fits], new[fits]
-        ratios = np.minimum(ratios[fits], _MAX_LOG_RATIO)
+        ratios = np.minimum(log_probs[at, new] - log_probs[np.arange(len(slots)), old][at], _MAX_LOG_RATIO)
         sizes = [len(found) for found in by_caption]
         ends = np.cumsum(sizes)
         if screened:

@@ -97,7 +97,7 @@ def build_replacements(
     Args:
         name: of `REPLACEMENT_TYPES`.
         materials: of the pool.
-        floor: least likelihood of the new word relative to the old one, above 0.
+        floor: least probability of the new word in its context, above 0.
         skip: ids of constraints that are not applied.
     """
     chosen, model = REPLACEMENT_TYPES[name], materials.model

@@ -52,8 +52,8 @@ def negatives(
     floor: Annotated[
         float | None,
         typer.Option(
-            help="Rules: least probability of a replacement in its context, relative to the replaced word; higher reads"
-            f" better, lower gives more. [default: {DEFAULT_FLOOR}]"
+            help="Rules: least probability of a replacement in its context; higher reads better, lower"
+            f" gives more. [default: {DEFAULT_FLOOR}]"
         ),
     ] = None,
     vocabulary: Annotated[str, typer.Option(help="Negation: exhaustively annotated labels, or coco.")] = "",
