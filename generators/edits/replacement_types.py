@@ -57,7 +57,7 @@ def _adjectives(materials: EditMaterials, slot: Slot) -> Sequence[int]:
 def _relations(materials: EditMaterials, slot: Slot) -> Any:
     targets = materials.model.cloze.targets(RELATION)
     subject, keys = slot.before or UNKNOWN, _lexicon_keys(targets)
-    excluded = load_relations().exclusion_row(lexicon_key(slot.key), keys, subject, slot.after)
+    excluded = load_relations().refuted_row(lexicon_key(slot.key), keys, subject, slot.after)
     return np.flatnonzero(excluded & _having_form(targets, slot.tag))
 
 

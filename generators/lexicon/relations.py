@@ -2,7 +2,8 @@
 
 A phrase is a preposition, a verb with a preposition, or a verb with an object; its key has the verb as a lemma. Tables
 say for prepositions and verbs which situations they allow (`states`). Two phrases exclude each other if they allow no
-situation in common, which is symmetric by construction. Of some nouns other states are the same ("in a train" is "on a
+situation in common, which is symmetric by construction. A weak phrase is not false where a captioner would say more ("near
+a table" of what is on it), so such a phrase does not refute it. Of some nouns other states are the same ("in a train" is "on a
 train") or do not exist: ``data/relation_nouns.tsv``. Pairs for which that is wrong: ``data/relation_exceptions.tsv``.
 
 Nouns are optional everywhere. Without them, phrases are compared for two solid things of which the first is alive.
@@ -41,12 +42,14 @@ class Preposition:
     Attributes:
         phrase: in lower case.
         states: what it allows.
+        weak: the same with the places in which it says too little, but nothing false.
         synonym: name that prepositions with one meaning share.
         converses: phrases r for which "B r A" may say "A phrase B".
     """
 
     phrase: str
     states: States
+    weak: States
     synonym: str
     converses: tuple[str, ...]
 
@@ -61,6 +64,7 @@ class Relation:
         particle: adverb between verb and preposition, or empty ("up" of "hold up").
         preposition: or empty.
         states: what verb and preposition allow together.
+        weak: the same with what `Preposition.weak` adds.
         features: the same by name, such as "place:top", of the dimensions that the phrase restricts.
         synonym: of the verb and of the preposition.
         subject: "animate" or "thing" if the verb is said of nothing else.
@@ -72,6 +76,7 @@ class Relation:
     particle: str
     preposition: str
     states: States
+    weak: States
     features: frozenset[str]
     synonym: tuple[str, str]
     subject: str
@@ -103,6 +108,7 @@ class RelationLexicon:
             row["phrase"]: Preposition(
                 row["phrase"],
                 self._space.parse(row),
+                self._space.parse(row | {"place": row["weak"] or row["place"]}),
                 row["same"] or row["phrase"],
                 tuple(filter(None, row["converse"].split("|"))),
             )
@@ -148,9 +154,9 @@ class RelationLexicon:
         return None
 
     def _relation(self, key: str, verb: Verb | None, particle: str, preposition: Preposition | None) -> Relation:
-        states = verb.states if verb else self._space.every
+        states = weak = verb.states if verb else self._space.every
         if preposition:
-            states = tuple(own & old or own for own, old in zip(preposition.states, states, strict=True))
+            states, weak = (_restricted(each, states) for each in (preposition.states, preposition.weak))
         chosen = verb.lemma.partition(" ")[2] if verb and verb.frame == "p" else ""
         return Relation(
             key,
@@ -158,6 +164,7 @@ class RelationLexicon:
             particle,
             preposition.phrase if preposition else chosen,
             states,
+            weak,
             self._space.names(states),
             (verb.synonym if verb else "", preposition.synonym if preposition else ""),
             verb.subject if verb else "",
@@ -195,26 +202,35 @@ class RelationLexicon:
         Returns:
             False as well if one of them is not in the tables.
         """
-        return self._excludes(a, b, self._noun_classes(subject, object), by_place)
+        return self._excludes(a, b, self._noun_classes(subject, object), by_place=by_place)
 
-    def _find_excludes(self, a: str, b: str, classes: tuple[NounClass, ...], by_place: bool) -> bool:  # noqa: FBT001 - a key
+    def refutes(self, a: str, b: str, subject: str = "", object: str = "") -> bool:  # noqa: A002
+        """Return whether a phrase makes another false: they exclude each other, and the other is not merely weaker.
+
+        For the arguments see `exclusive`.
+        """
+        return self._excludes(a, b, self._noun_classes(subject, object), weak=True)
+
+    def _find_excludes(
+        self, a: str, b: str, classes: tuple[NounClass, ...], *, by_place: bool = False, weak: bool = False
+    ) -> bool:
         one, other = self.analyse(a), self.analyse(b)
         if one is None or other is None:
             return False
         wrong = self._exceptions.get(frozenset((a, b)))
         if wrong is not None:
             return wrong
-        states = [_applied(classes, each.states) for each in (one, other)]
+        states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
         return exclude(*((each[: -len(DEEDS)] if by_place else each) for each in states))
 
-    def exclusion_row(
+    def refuted_row(
         self,
         key: str,
         keys: tuple[str, ...],
         subject: str = "",
         object: str = "",  # noqa: A002
     ) -> npt.NDArray[np.bool_]:
-        """Return `exclusive` of a phrase and each of others, shape (n,)."""
+        """Return whether a phrase `refutes` each of others, shape (n,)."""
         relation, classes = self.analyse(key), self._noun_classes(subject, object)
         own = _as_words([self._space.every if relation is None else _applied(classes, relation.states)])
         shared = np.any(self._table(keys, classes) & own, axis=2)
@@ -234,10 +250,10 @@ class RelationLexicon:
         return found
 
     def _find_table(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.uint64]:
-        """Return the states of phrases, shape (n, dimensions, words of 64 bits); unknown ones allow all."""
+        """Return the weak states of phrases, shape (n, dimensions, words of 64 bits); unknown ones allow all."""
         relations = [self.analyse(key) for key in keys]
-        applied = {each.states: _applied(classes, each.states) for each in relations if each is not None}
-        return _as_words([self._space.every if each is None else applied[each.states] for each in relations])
+        applied = {each.weak: _applied(classes, each.weak) for each in relations if each is not None}
+        return _as_words([self._space.every if each is None else applied[each.weak] for each in relations])
 
     def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
         """Return whether two phrases may say the same of the same two things ("near" and "next to")."""
@@ -324,6 +340,11 @@ def _columns(keys: tuple[str, ...]) -> dict[str, list[int]]:
 
 def _head(noun: str) -> str:
     return noun.rpartition(" ")[2]
+
+
+def _restricted(states: States, verb: States) -> States:
+    """Return what a preposition and its verb allow together; what they contradict each other in is as the preposition says."""
+    return tuple(own & of_verb or own for own, of_verb in zip(states, verb, strict=True))
 
 
 def _applied(classes: Iterable[NounClass], states: States) -> States:

@@ -115,7 +115,7 @@ def supports(said: str, new: str, old: str, subject: str, thing: str) -> bool:
         return said == new
     lexicon = load_relations()
     known = lexicon.analyse(new)
-    if known is None or lexicon.exclusive(said, new, subject, thing):
+    if known is None or lexicon.refutes(said, new, subject, thing):
         return False
     if said == "with" and not _BEARING.isdisjoint(known.features):
         return True

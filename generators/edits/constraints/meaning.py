@@ -74,7 +74,7 @@ def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     if old == new or reworded(old, new, "relation", edit.after):
         return True
     if known.relations.analyse(old) and known.relations.analyse(new):
-        return not known.relations.exclusive(old, new, edit.before or UNKNOWN, edit.after)
+        return not known.relations.refutes(old, new, edit.before or UNKNOWN, edit.after)
     verbs = split_relation(old)[0], split_relation(new)[0]
     return all(verbs) and (verbs[0] == verbs[1] or known.related(*verbs, "VERB"))
 

@@ -57,6 +57,20 @@ def test_phrases_that_may_hold_together_do_not(one: str, other: str) -> None:
     assert not LEXICON.exclusive(one, other)
 
 
+@pytest.mark.parametrize("weak", ["near", "by", "close to", "stand near"])
+def test_what_is_on_or_in_a_thing_is_near_it_though_a_captioner_would_not_say_so(weak: str) -> None:
+    for strong in ("on", "in", "inside of", "stand on"):
+        assert LEXICON.exclusive(strong, weak)
+        assert LEXICON.refutes(weak, strong)
+        assert not LEXICON.refutes(strong, weak)
+    assert LEXICON.refutes("sit on", "stand near")
+
+
+@given(PHRASES, PHRASES)
+def test_a_phrase_refutes_none_that_it_does_not_exclude(one: str, other: str) -> None:
+    assert LEXICON.exclusive(one, other) or not LEXICON.refutes(one, other)
+
+
 def test_unknown_phrases_exclude_nothing() -> None:
     assert LEXICON.analyse("frobnicate on") is None
     assert not LEXICON.exclusive("frobnicate on", "under")
@@ -81,10 +95,10 @@ def test_paraphrases_never_exclude_each_other(one: str, other: str, noun: str) -
 )
 def test_a_row_holds_what_pairs_say(keys: list[str], subject: str, noun: str) -> None:
     for one in keys:
-        row = LEXICON.exclusion_row(one, tuple(keys), subject, noun)
+        row = LEXICON.refuted_row(one, tuple(keys), subject, noun)
         assert row.shape == (len(keys),)
         assert row.dtype == np.bool_
-        assert row.tolist() == [LEXICON.exclusive(one, other, subject, noun) for other in keys]
+        assert row.tolist() == [LEXICON.refutes(one, other, subject, noun) for other in keys]
 
 
 @pytest.mark.parametrize(
