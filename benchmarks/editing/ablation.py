@@ -1,7 +1,7 @@
 """What each constraint, each table of the lexicon and the floor of the rule edits pay.
 
     python -m benchmarks.editing.ablation CAPTIONS.jsonl [--half even] [--images 1000] [--constraints A,B] [--tables C,D]
-    python -m benchmarks.editing.ablation CAPTIONS.jsonl --floors 0.01,0.03,0.1,0.3
+    python -m benchmarks.editing.ablation CAPTIONS.jsonl --floors 0.001,0.003,0.01,0.03
 
 Captions are tagged, counted and learned from once; then the rules run in process once per constraint, with
 ``skip_constraints={id}``, and once per table of the lexicon in a process of its own, with the rows of the table removed
