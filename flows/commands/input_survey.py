@@ -25,7 +25,7 @@ from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.rejects import BAD_BOX, RejectError
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.stages.scan import image_format_of
 
@@ -122,11 +122,13 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
 
 
 def _rejection_notes(rejected: Counter[str], pairs: int) -> list[str]:
-    """Return a note about the rows that the build will reject, if there are any."""
+    """Return notes about the rows that the build will reject or use without boxes, if there are any."""
+    boxes = rejected.pop(BAD_BOX, 0)
+    notes = [f"Bad boxes: {boxes:,} of the first {pairs:,} pairs are read without their boxes."] if boxes else []
     if not rejected:
-        return []
+        return notes
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.most_common())
-    return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}."]
+    return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}.", *notes]
 
 
 def _shown(path: str) -> str:

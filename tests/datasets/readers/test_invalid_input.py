@@ -167,11 +167,6 @@ def coco(annotation: dict[str, Any], image: dict[str, Any] | None = None) -> Cal
     return make
 
 
-def boxes(*values: Any, **fields: Any) -> Callable[[Path], Path]:
-    box = {"category": "cat", "bbox": list(values)}
-    return jsonl(json.dumps({"caption": "bad", "instances": [box], **fields}).encode())
-
-
 def tsv(folder: Path) -> Path:
     """A table that quotes nothing, in which a caption begins with a quote and a later one ends with one."""
     rows = ["1\tgood", '2\t"Hello to the cat.', "3\ta bird", '4\tA man says goodbye"', "5\talso good"]
@@ -223,13 +218,6 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
         "missing_image",
         "pool.jsonl:2",
     ),
-    "an inverted box": (boxes(0.5, 0, 0.4, 1), "bad_box", "pool.jsonl:2"),
-    "a box outside": (boxes(-0.5, 0, 0.4, 1), "bad_box", "pool.jsonl:2"),
-    "a box of three numbers": (boxes(0, 0, 1), "bad_box", "pool.jsonl:2"),
-    "a box of words": (boxes("0", 0, 1, 1), "wrong_type", "pool.jsonl:2"),
-    "pixels without a size": (boxes(0, 0, 100, 100), "bad_box", "pool.jsonl:2"),
-    "neither fraction nor pixel": (boxes(0, 0, 1.2, 1, width=640, height=480), "bad_box", "pool.jsonl:2"),
-    "a box beyond the image": (boxes(0, 0, 700, 400, width=640, height=480), "bad_box", "pool.jsonl:2"),
     "a ragged CSV row": (csv(b"2,b,c"), "ragged_row", "pool.csv:3"),
     "a CSV quote in the wrong place": (csv(b'2,"b" c'), "broken_csv", "pool.csv:3"),
     "a CSV row that is no UTF-8": (csv(b"2,caf\xe9"), "not_utf8", "pool.csv:3"),
@@ -292,6 +280,41 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
         "c.json:image 1, caption 2",
     ),
 }
+
+
+def box(*corners: Any, **fields: Any) -> dict[str, Any]:
+    good = {"category": "dog", "bbox": [0, 0, 0.5, 0.5]}
+    return {"instances": [good, {"category": "cat", "bbox": list(corners)}], **fields}
+
+
+BAD_BOXES: dict[str, dict[str, Any]] = {
+    "an inverted box": box(0.5, 0, 0.4, 1),
+    "a box outside": box(-0.5, 0, 0.4, 1),
+    "a box of three numbers": box(0, 0, 1),
+    "a box of words": box("0", 0, 1, 1),
+    "a box without a label": {"instances": [{"bbox": [0, 0, 1, 1]}]},
+    "pixels without a size": box(0, 0, 100, 100),
+    "neither fraction nor pixel": box(0, 0, 1.2, 1, width=640, height=480),
+    "a box beyond the image": box(0, 0, 700, 400, width=640, height=480),
+    "a number of boxes": {"instances": 3},
+    "boxes that are no JSON": {"instances": "none"},
+}
+
+
+@pytest.mark.parametrize("flaw", BAD_BOXES)
+def test_a_row_with_a_bad_box_is_read_without_boxes(tmp_path: Path, flaw: str) -> None:
+    """The other boxes would seem to be all there are. Images were rejected with all their captions."""
+    row = {"captions": ["a dog", "a cat"], "crowd": [{"label": "bird"}], "x": 1, **BAD_BOXES[flaw]}
+    (tmp_path / "pool.jsonl").write_text(json.dumps(row))
+    for explode, captions in ((False, ["a dog"]), (True, ["a dog", "a cat"])):
+        pairs, (reject,) = read_all(tmp_path / "pool.jsonl", explode=explode)
+        assert [pair.caption for pair in pairs] == captions
+        assert [(pair.boxes, json.loads(pair.meta)) for pair in pairs] == [((), {"x": 1})] * len(pairs)
+        assert (reject.reason, reject.place, reject.part) == ("bad_box", f"{tmp_path}/pool.jsonl:1, boxes", "boxes")
+    with pytest.raises(
+        InputError, match=r"pool\.jsonl:1, boxes: bad_box: .*To read such rows without boxes: --on-error skip"
+    ):
+        list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
 
 
 def test_the_path_of_a_broken_image_is_printed_once(tmp_path: Path) -> None:
@@ -607,5 +630,5 @@ def test_a_caption_over_the_limit_is_rejected_and_the_others_of_its_row_are_kept
         options = ReadOptions(str(tmp_path / "pool.jsonl"), on_error=policy, max_caption=5)
         batches = list(read_pairs(options))
         assert [pair.caption for batch in batches for pair in batch.pairs] == ["a dog", "a cat"]
-        found = [(flaw.reason, flaw.is_single_caption) for batch in batches for flaw in batch.rejects]
-        assert found == [("caption_too_long", False), ("caption_too_long", True)]
+        found = [(flaw.reason, flaw.part) for batch in batches for flaw in batch.rejects]
+        assert found == [("caption_too_long", "row"), ("caption_too_long", "caption")]
