@@ -601,6 +601,18 @@ def test_an_image_of_an_unsupported_format_is_rejected_as_such(
         read_all(tmp_path / "folder")
 
 
+def test_a_caption_beside_an_image_of_an_unread_format_names_that_file(tmp_path: Path) -> None:
+    """It was reported as a caption without an image of that name."""
+    folder = images(b_jp2=b"1", b_txt=b"bad", c_txt=b"bad")(tmp_path)
+    details = [one.detail for one in read_all(folder)[1]]
+    assert details[0].startswith("b.txt without an image of that name; b.jp2 is not read: convert it")
+    assert details[1] == "c.txt without an image of that name"
+    for name in ("a.jpg", "z.jpg"):
+        (folder / name).unlink()
+    with pytest.raises(InputError, match=r"images in the folder \(\.txt 4, \.jp2 1\).*Images that are read: JPEG, PNG"):
+        read_all(folder)
+
+
 def test_images_are_not_checked_for_texts_only(tmp_path: Path) -> None:
     assert len(read_all(missing_image(tmp_path), verify_images="off")[0]) == 3
 
