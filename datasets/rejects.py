@@ -42,6 +42,7 @@ REASONS = {
     "candidate_row": "Files of negatives are input of refine, audit, validate and generate triples; here, give the captions.",
     "caption_too_long": "Raise the limit (--max-caption; in a config, max_caption under input), or shorten the caption.",
     "common_concepts": "Not an error: other pairs have its concepts already. A higher --concept-cap keeps more.",
+    "control_character": "Remove the character, or drop the row; the text may be of another encoding, or damaged.",
     "download_failed": "Download it again, or continue without it.",
     "duplicate_key": "Remove the repeated row, or give the rows unique ids.",
     "duplicate_member": "Keep one file of each kind per sample.",

@@ -3,7 +3,8 @@
 - A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON or Python text, or one plain text). The first is
   the pair's caption, the rest its `captions`; with `explode` each caption makes a pair, with the others in `captions`.
   Captions are unchanged; a repeated caption counts once. A caption that is empty, not a text, longer than
-  `NormaliserOptions.max_caption`, or contains the image token of trainers is rejected alone, and the row is kept.
+  `NormaliserOptions.max_caption`, or contains the image token of trainers or a control character other than tabs and line
+  breaks (NUL ends a text in C and is refused by databases) is rejected alone, and the row is kept.
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is resolved against the image root, or else the file's folder; URLs are unchanged. With an image
   root, images outside it are rejected. The image is checked (`verify`) and provides a missing width and height. An image
@@ -56,6 +57,7 @@ MAX_CAPTION_LENGTH = 131_072
 CACHED_PLANS = 1024
 _CHECKED_AHEAD = 32  # images of a store at a time
 
+_CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")
 _HEX128 = re.compile(r"[0-9a-f]{32}")
 
 
@@ -316,6 +318,8 @@ def _check_caption(value: Any, most: int) -> str:
         raise RejectError("empty_caption", "the caption is empty")
     if IMAGE_TOKEN in text:
         raise RejectError("image_token", f"the caption holds {IMAGE_TOKEN}")
+    if not text.isprintable() and (control := _CONTROL.search(text)):  # the first is faster
+        raise RejectError("control_character", f"the caption holds the control character U+{ord(control[0]):04X}")
     if len(text) > most and most < MAX_CAPTION_LENGTH:
         raise RejectError("caption_too_long", f"the caption has {len(text):,} characters, more than {most:,}")
     if len(text) > MAX_CAPTION_LENGTH:

@@ -189,6 +189,8 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "no caption in a row": (jsonl(b'{"id": 3}'), "missing_column", "pool.jsonl:2"),
     "an empty caption": (jsonl(b'{"caption": " \\n"}'), "empty_caption", "pool.jsonl:2"),
     "a caption with the mark of an image": (jsonl(b'{"caption": "<image> a dog"}'), "image_token", "pool.jsonl:2"),
+    "a caption with a NUL": (jsonl(rb'{"caption": "a \u0000dog"}'), "control_character", "pool.jsonl:2"),
+    "a caption with a delete": (jsonl(b'{"caption": "a \x7fdog"}'), "control_character", "pool.jsonl:2"),
     "no caption in a list": (jsonl(b'{"captions": []}'), "empty_caption", "pool.jsonl:2"),
     "a null caption": (jsonl(b'{"caption": null}'), "empty_caption", "pool.jsonl:2"),
     "a number as caption": (jsonl(b'{"caption": 5}'), "wrong_type", "pool.jsonl:2"),
@@ -315,6 +317,13 @@ def test_a_row_with_a_bad_box_is_read_without_boxes(tmp_path: Path, flaw: str) -
         InputError, match=r"pool\.jsonl:1, boxes: bad_box: .*To read such rows without boxes: --on-error skip"
     ):
         list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
+
+
+def test_whitespace_and_invisible_characters_stay_in_captions(tmp_path: Path) -> None:
+    captions = ["a\tdog\r\non a\x0bmat", "\u202bכלב\u202c", "a\u200bdog\x85"]
+    rows = "".join(json.dumps({"caption": caption}) + "\n" for caption in captions)
+    (tmp_path / "pool.jsonl").write_text(rows)
+    assert [pair.caption for pair in read_all(tmp_path / "pool.jsonl")[0]] == captions
 
 
 def test_the_path_of_a_broken_image_is_printed_once(tmp_path: Path) -> None:
