@@ -224,7 +224,8 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a CSV quote in the wrong place": (csv(b'2,"b" c'), "broken_csv", "pool.csv:3"),
     "a CSV row that is no UTF-8": (csv(b"2,caf\xe9"), "not_utf8", "pool.csv:3"),
     "a huge CSV field": (csv(b"2," + b"a" * 200_000), "field_too_long", "pool.csv:3"),
-    "rows of a TSV between quotes": (tsv, "broken_csv", "pool.tsv:5"),
+    "rows of a TSV between quotes": (tsv, "broken_csv", "pool.tsv:3"),
+    "an open CSV quote": (csv(b'2,"bad'), "broken_csv", "pool.csv:3"),
     "an empty CSV caption": (csv(b"2,"), "empty_caption", "pool.csv:3"),
     "CSV captions that are no list": (
         csv(b"2,[words", b"id,captions", b'"[""good""]"'),
@@ -317,6 +318,17 @@ def test_a_row_with_a_bad_box_is_read_without_boxes(tmp_path: Path, flaw: str) -
         InputError, match=r"pool\.jsonl:1, boxes: bad_box: .*To read such rows without boxes: --on-error skip"
     ):
         list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
+
+
+def test_an_open_quote_is_reported_at_the_line_that_opens_it(tmp_path: Path) -> None:
+    """The error named the last line of the file."""
+    path = csv(b'2,"bad\n3,bad\n\n4,bad')(tmp_path)
+    _, (flaw,) = read_all(path)
+    assert flaw.place == f"{path}:3"
+    assert flaw.detail.endswith("; a quote is open from this row to line 7")
+    assert flaw.excerpt == '2,"bad\n'
+    path.write_text('id,caption\n1,"two\nlines"\n1,"two\nlines"\n')
+    assert [one.place for one in read_all(path)[1]] == [f"{path}:4"]
 
 
 def test_whitespace_and_invisible_characters_stay_in_captions(tmp_path: Path) -> None:
