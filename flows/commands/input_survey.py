@@ -86,6 +86,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     images = [pair.image for pair in pairs if pair.image]
     notes = _rejection_notes(rejected, len(pairs))
     if not images:
+        notes += _list_unread_images(located)
         return InputSettings(chosen, "", instances, found=(*found, "no images"), notes=tuple(notes))
     local = [image for image in images if not is_url(image)]
     urls = f"{len(images) - len(local):,} of {len(images):,} images are URLs"
@@ -131,6 +132,18 @@ def _rejection_notes(rejected: Counter[str], pairs: int) -> list[str]:
         return notes
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.most_common())
     return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}.", *notes]
+
+
+def _list_unread_images(located: LocatedInput) -> list[str]:
+    """Return a note about columns of bytes that are not an image per row, such as lists of images, if there are any."""
+    if located.format != "parquet":
+        return []
+    row = next((row for row in READERS.get("parquet").read(located.files[0]) if isinstance(row, InputRow)), None)
+    names = [name for name, value in row.fields.items() if isinstance(value, bytes)] if row else []
+    if not names:
+        return []
+    what = "The build packs texts only: lists of images and other nested bytes are not read"
+    return [f"{what} (column {', '.join(names)}). Write one image per row, as bytes or {{bytes, path}}."]
 
 
 def _shown(path: str) -> str:

@@ -206,6 +206,14 @@ def test_a_few_urls_do_not_cost_the_other_images(run: Run, tmp_path: Path) -> No
     assert "1 of 5 pairs have no image: they are rejected." in done.stderr
 
 
+def test_a_column_of_lists_of_images_is_named(run: Run, tmp_path: Path) -> None:
+    """It was called "no images"."""
+    rows = [{"caption": text, "images": [{"bytes": picture(n), "path": "a.jpg"}]} for n, text in enumerate(CAPTIONS)]
+    pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
+    done = run("init", "--input", "rows.parquet", "--out", "build.yaml")
+    assert "lists of images and other nested bytes are not read (column images). Write one image per row" in done.stderr
+
+
 def test_rejected_rows_are_counted(run: Run, tmp_path: Path) -> None:
     """A common name may be that of a column without captions."""
     rows = [{"text": text if n == 0 else None, "name": text} for n, text in enumerate(CAPTIONS)]
