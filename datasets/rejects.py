@@ -14,12 +14,14 @@ a surrogate pair) are escaped.
 
 import reprlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 
 EXCERPT_LENGTH = 400
+BAD_BOX = "bad_box"  # the one reason of rejected boxes, whose row is a pair without boxes
+RejectedPart = Literal["row", "caption", "boxes"]
 
 
 def _name_column_advice(option_names: OptionNames) -> str:
@@ -40,6 +42,7 @@ REASONS = {
     "candidate_row": "Files of negatives are input of refine, audit, validate and generate triples; here, give the captions.",
     "caption_too_long": "Raise the limit (--max-caption; in a config, max_caption under input), or shorten the caption.",
     "common_concepts": "Not an error: other pairs have its concepts already. A higher --concept-cap keeps more.",
+    "control_character": "Remove the character, or drop the row; the text may be of another encoding, or damaged.",
     "download_failed": "Download it again, or continue without it.",
     "duplicate_key": "Remove the repeated row, or give the rows unique ids.",
     "duplicate_member": "Keep one file of each kind per sample.",
@@ -110,7 +113,7 @@ class Reject:
         detail: what is wrong, in a sentence without a final stop.
         excerpt: beginning of the raw row, at most `EXCERPT_LENGTH` code points.
         source: name of the dataset that was read.
-        is_single_caption: whether it is one caption of a row with several, not the row; not stored.
+        part: of the row that is rejected: all of it, one of several captions, or its boxes; not stored.
     """
 
     place: str
@@ -118,7 +121,7 @@ class Reject:
     detail: str
     excerpt: str = ""
     source: str = ""
-    is_single_caption: bool = field(default=False, compare=False)
+    part: RejectedPart = field(default="row", compare=False)
 
     def error(self, option_names: OptionNames = COMMAND_LINE, *, whole_file: bool = False) -> InputError:
         """Return this rejection as the error that stops a run.
@@ -129,7 +132,8 @@ class Reject:
         """
         fix = fix_for(self.reason, option_names)
         if not (option_names.no_options or whole_file):
-            fix += f" To skip such rows: {option_names.setting('on_error', 'skip')}."
+            other = "read such rows without boxes" if self.part == "boxes" else "skip such rows"
+            fix += f" To {other}: {option_names.setting('on_error', 'skip')}."
         return InputError(f"{self.reason}: {self.detail}", where=self.place, fix=fix)
 
 
@@ -152,7 +156,7 @@ _SHORT_REPR.maxlevel, _SHORT_REPR.maxdict, _SHORT_REPR.maxlist, _SHORT_REPR.maxs
 )
 
 
-def make_reject(place: str, reason: str, detail: str, raw: Any = "", *, is_single_caption: bool = False) -> Reject:
+def make_reject(place: str, reason: str, detail: str, raw: Any = "", *, part: RejectedPart = "row") -> Reject:
     """Return a `Reject` whose texts are short, on one line and encodable as UTF-8.
 
     Args:
@@ -160,12 +164,12 @@ def make_reject(place: str, reason: str, detail: str, raw: Any = "", *, is_singl
         reason: a key of `REASONS`.
         detail: what is wrong.
         raw: the raw row: text, bytes, or a mapping of fields.
-        is_single_caption: whether it is one caption of a row with several.
+        part: of the row that is rejected.
     """
     text = raw.decode("utf-8", "backslashreplace") if isinstance(raw, bytes) else raw
     excerpt = text if isinstance(text, str) else _SHORT_REPR.repr(text)
     short = _escape_surrogates(excerpt)[:EXCERPT_LENGTH]
-    return Reject(_escape_surrogates(place), reason, _one_line(detail), short, is_single_caption=is_single_caption)
+    return Reject(_escape_surrogates(place), reason, _one_line(detail), short, part=part)
 
 
 def _one_line(text: str) -> str:

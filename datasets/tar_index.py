@@ -30,7 +30,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import Reject, RejectError, is_utf8_encodable, make_reject
 from pairwright.datasets.remote.cache import cache_folder, cache_key
 from pairwright.datasets.remote.reading import open_file
-from pairwright.datasets.remote.store_path import StorePath, to_path
+from pairwright.datasets.remote.store_path import StorePath
 
 BLOCK_SIZE = 512
 MAX_INDEXED_TARS = 4
@@ -233,7 +233,7 @@ class _StoredTar:
     """A tar in a store: its members, and the open file, which fails if the tar is replaced meanwhile."""
 
     def __init__(self, path: str) -> None:
-        self.members = _stored_members(to_path(path))
+        self.members = _stored_members(StorePath(path))
         self._handle = open_file(path, buffer=_MEMBER_BUFFER)
         self._lock = Lock()  # images are opened in threads
 
@@ -248,7 +248,7 @@ def _open_stored(path: str, _process: int) -> _StoredTar:
     return _StoredTar(path)
 
 
-def _stored_members(path: Path) -> dict[str, TarMember]:
+def _stored_members(path: StorePath) -> dict[str, TarMember]:
     """Return the members of a tar in a store: those that were kept, else by streaming it once."""
     with suppress(OSError, ValueError, TypeError):
         return {name: TarMember(name, *numbers) for name, *numbers in orjson.loads(_place(path).read_bytes())}
@@ -265,9 +265,9 @@ def keep_members(path: Path, members: Iterable[TarMember]) -> None:
             write_bytes(_place(path), orjson.dumps(rows))
 
 
-def _place(path: Path) -> Path:
-    found = path.stat()
-    return cache_folder("tar-index") / f"{cache_key(str(path), found.st_size, found.st_mtime_ns)}.json"
+def _place(path: StorePath) -> Path:
+    found = path.look_up()
+    return cache_folder("tar-index") / f"{cache_key(str(path), found.size, found.time_ns, found.version)}.json"
 
 
 def find_member(path: Path, name: str) -> TarMember | None:

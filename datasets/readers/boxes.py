@@ -16,6 +16,9 @@ from pairwright.datasets.readers.text_files import json_type_name, parse_json
 from pairwright.datasets.records import Box
 from pairwright.datasets.rejects import RejectError
 
+CROWD = "crowd"
+"""The entry of a pair's `meta` with the regions of many things that have one box."""
+
 BoxUnit = Literal["guess", "fraction", "pixel"]
 Corners = tuple[float, float, float, float]
 

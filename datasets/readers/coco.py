@@ -2,8 +2,8 @@
 
 One row per image, in the order of `images`, with all its captions. Boxes (x, y, width, height in pixels) become corners
 as fractions. A crowd region is not one object: it is listed in `meta` under ``crowd``, not in the boxes. Licences are
-given by name. Boxes of images without captions are not used. Ids are compared as text, so that 123 and "123" are equal:
-tools write either, and a pair's source id is a text.
+given by name. Boxes of images without captions are not used, nor those of an image with a bad one (`normaliser.py`).
+Ids are compared as text, so that 123 and "123" are equal: tools write either, and a pair's source id is a text.
 
 Limits: both files are held in memory.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.readers.boxes import read_boxes
+from pairwright.datasets.readers.boxes import CROWD, read_boxes
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.text_files import json_type_name, parse_object, read_text_bytes
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
@@ -95,31 +95,32 @@ def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[str]) 
     if not _has_id(annotation, "image_id"):
         place = f"{path}:annotation number {number}"
         what = "an annotation is an object with an image_id"
-        return make_reject(place, "wrong_type", what, str(annotation), is_single_caption=True)
+        return make_reject(place, "wrong_type", what, str(annotation), part="caption")
     place = f"{path}:annotation {annotation.get('id', f'number {number}')}"
     if str(annotation["image_id"]) not in known:
         what = f"no image has the id {annotation['image_id']}"
-        return make_reject(place, "unknown_image", what, annotation, is_single_caption=True)
+        return make_reject(place, "unknown_image", what, annotation, part="caption")
     if "caption" not in annotation:
-        return make_reject(place, "empty_caption", "the annotation has no caption", annotation, is_single_caption=True)
+        return make_reject(place, "empty_caption", "the annotation has no caption", annotation, part="caption")
     return None
 
 
 def _row(
     place: str, image: Mapping[str, Any], captions: list[Any], boxes: "_InstanceBoxes | None", licenses: dict[str, str]
-) -> InputRow | Reject:
+) -> InputRow:
     fields = {name: value for name, value in image.items() if name != "id"}
     fields |= {"image_id": image["id"], "captions": captions}
     if "file_name" not in fields and "coco_url" in fields:
         fields["url"] = fields["coco_url"]
     if "license" in fields and _is_id(fields["license"]):
         fields["license"] = licenses.get(str(fields["license"]), fields["license"])
+    bad_box = ""
     if boxes:
         try:
             fields |= boxes.box_fields(image)
         except RejectError as flaw:
-            return make_reject(place, flaw.reason, flaw.detail, image)
-    return InputRow(place, fields)
+            bad_box = flaw.detail
+    return InputRow(place, fields, bad_box=bad_box)
 
 
 def _names_by_id(entries: Any) -> dict[str, str]:
@@ -137,7 +138,7 @@ class _InstanceBoxes:
         self.flaws: list[Reject] = []
         self._instances: AnnotationsByImage = defaultdict(list)
         for number, instance in enumerate(data["annotations"], 1):
-            if _has_id(instance, "image_id") and _has_id(instance, "category_id") and "bbox" in instance:
+            if _has_id(instance, "image_id"):
                 self._instances[str(instance["image_id"])].append(instance)
             else:
                 what = "an instance is an object with image_id, category_id and bbox"
@@ -153,20 +154,20 @@ class _InstanceBoxes:
         for instance in self._instances.get(str(image["id"]), []):
             (crowds if instance.get("iscrowd") else single).append(self._box(instance))
         fields = {"boxes": _in_fractions(single, width, height)}
-        return fields | ({"crowd": _in_fractions(crowds, width, height)} if crowds else {})
+        return fields | ({CROWD: _in_fractions(crowds, width, height)} if crowds else {})
 
     def _box(self, instance: Mapping[str, Any]) -> dict[str, Any]:
-        label = self._labels.get(str(instance["category_id"]))
+        label = self._labels.get(str(instance.get("category_id")))
         if label is None:
-            raise RejectError("bad_box", f"no category has the id {instance['category_id']}")
-        box = instance["bbox"]
+            raise RejectError("bad_box", f"no category has the id {instance.get('category_id')}")
+        box = instance.get("bbox")
         if not isinstance(box, list) or len(box) != 4 or not all(isinstance(n, int | float) for n in box):
-            raise RejectError("wrong_type", f"a box is {json_type_name(box)}, not four numbers")
+            raise RejectError("bad_box", f"a box is {json_type_name(box)}, not four numbers")
         x, y, width, height = box
         return {"label": label, "bbox": [x, y, x + width, y + height]}
 
 
 def _in_fractions(boxes: list[Any], width: Any, height: Any) -> list[dict[str, Any]]:
     if not isinstance(width, int) or not isinstance(height, int):
-        raise RejectError("wrong_type", "width and height of the image are not whole numbers")
+        raise RejectError("bad_box", "width and height of the image are not whole numbers")
     return [asdict(box) for box in read_boxes(boxes, width, height, "pixel")]

@@ -20,12 +20,12 @@ from pairwright.datasets.rejects import Reject, is_utf8_encodable, make_reject
 
 
 def read_csv(path: Path) -> InputRowIterator:
-    """Yield the rows of a comma-separated file; places are ``file:line`` of the row's last line."""
+    """Yield the rows of a comma-separated file; places are ``file:line`` of the row's first line."""
     return _read(path, ",")
 
 
 def read_tsv(path: Path) -> InputRowIterator:
-    """Yield the rows of a tab-separated file; places are ``file:line`` of the row's last line."""
+    """Yield the rows of a tab-separated file; places are ``file:line`` of the row's first line."""
     return _read(path, "\t")
 
 
@@ -35,37 +35,36 @@ def _read(path: Path, delimiter: str) -> InputRowIterator:
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     header = _header(path, reader)
     while True:
+        place, lines.first = f"{path}:{reader.line_num + 1}", ""
         try:
             fields = next(reader, None)
         except csv.Error as error:
             reason = "field_too_long" if "larger than field limit" in str(error) else "broken_csv"
-            yield make_reject(f"{path}:{reader.line_num}", reason, str(error), lines.last)
+            end = f"{path}:{reader.line_num}"
+            what = f"{error}; a quote is open from this row to line {reader.line_num}" if end != place else str(error)
+            yield make_reject(place, reason, what, lines.first)
             continue
         if fields is None:
             return
         if fields:
-            yield _row(
-                f"{path}:{reader.line_num}",
-                header,
-                fields,
-                swallowed=delimiter == "\t" and contains_swallowed_rows(fields),
-            )
+            yield _row(place, header, fields, swallowed=delimiter == "\t" and contains_swallowed_rows(fields))
 
 
 class _DecodedLines:
-    """The decoded lines of a file; ``last`` is the most recent one."""
+    """The decoded lines of a file; ``first`` is the first one since it was emptied."""
 
     def __init__(self, path: Path) -> None:
         self._lines = iter_lines(path)
-        self.last = ""
+        self.first = ""
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
         # Undecodable bytes become surrogates, so that only their row is rejected.
-        self.last = next(self._lines)[1].decode("utf-8", "surrogateescape")
-        return self.last
+        line = next(self._lines)[1].decode("utf-8", "surrogateescape")
+        self.first = self.first or line
+        return line
 
 
 def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:

@@ -7,6 +7,7 @@ SugarCrepe, COCO instances) are recognised and refused: they are not sources of 
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +19,7 @@ from typing import Any
 from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.directories import walk_files
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_url
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, PILLOW_FORMATS, is_url
 from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.plugins import PluginRegistry, iterate_plugin
@@ -251,10 +252,15 @@ def _guess_folder(folder: Path, option_names: OptionNames) -> str:
         if found:
             return format_
     raise InputError(
-        "no tars, Parquet or JSON Lines files, embeddings or images in the folder",
+        f"no tars, Parquet or JSON Lines files, embeddings or images in the folder ({_list_endings(entries)})",
         where=str(folder),
-        fix="Give the folder with the data.",
+        fix=f"Give the folder with the data. Images that are read: {', '.join(PILLOW_FORMATS)}.",
     )
+
+
+def _list_endings(entries: list[Path]) -> str:
+    kinds = Counter(entry.suffix.lower() or "others" for entry in entries)
+    return ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common(3)) or "it is empty"
 
 
 def _has_captioned_image(entries: list[Path]) -> bool:

@@ -2,7 +2,8 @@
 
 Subfolders are included, symbolic links followed, names sorted by code point; the source id is the path without its
 suffix. The .txt is one caption, without its final line break. A .txt or .json without an image is a missing sample and
-rejected; images of unsupported formats (HEIC) are rejected as such; other files and hidden ones are skipped. A table
+rejected, naming files of other kinds with its name; images of unsupported formats (HEIC) are rejected as such; other
+files and hidden ones are skipped. A table
 ``00000.parquet`` of a folder ``00000`` (img2dataset) lists failed downloads; its ``00000_stats.json`` is not a sample.
 
 Limits: the names of one folder (and of its parents) are held in memory, about 100 bytes each, as file systems list them
@@ -16,7 +17,7 @@ from itertools import groupby, takewhile
 from pathlib import Path
 
 from pairwright.datasets.directories import FolderIdentity, identify_folder, list_entries
-from pairwright.datasets.images.loading import IMAGE_SUFFIXES
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, PILLOW_FORMATS
 from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row, iter_failed_downloads
@@ -25,6 +26,7 @@ from pairwright.datasets.rejects import Reject, RejectError, make_reject
 from pairwright.datasets.remote.store_path import StorePath
 
 SIDECAR_SUFFIXES = frozenset({".txt", ".json"})
+READ_SUFFIXES = IMAGE_SUFFIXES | SIDECAR_SUFFIXES | UNREAD
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,15 @@ class _Folder:
     def names(self) -> frozenset[str]:
         """The names of the files."""
         return frozenset(file.name for file in self.files)
+
+    @cached_property
+    def other_files(self) -> dict[str, list[str]]:
+        """The names of the files that are not read, by stem."""
+        others = defaultdict[str, list[str]](list)
+        for file in self.files:
+            if file.suffix.lower() not in READ_SUFFIXES:
+                others[file.stem].append(file.name)
+        return others
 
 
 class _DiskFolders:
@@ -86,7 +97,7 @@ def _read(
     within = above | {tree.identify(folder)}
     found = tree.content(folder)
     for stem, group in groupby(_sample_files(found), key=lambda file: file.stem):
-        yield _row(root, folder / stem, [_file(file) for file in group])
+        yield _row(root, folder / stem, [_file(file) for file in group], found)
     for inner in found.folders:
         if tree.identify(inner) in within:
             continue
@@ -99,8 +110,9 @@ def _read(
 
 def _sample_files(found: _Folder) -> list[Path]:
     """Return a folder's sample files, those of one sample adjacent."""
-    known = IMAGE_SUFFIXES | SIDECAR_SUFFIXES | UNREAD
-    files = [file for file in found.files if file.suffix.lower() in known and not _is_statistics(found, file.name)]
+    files = [
+        file for file in found.files if file.suffix.lower() in READ_SUFFIXES and not _is_statistics(found, file.name)
+    ]
     return sorted(files, key=lambda file: (file.stem, file.name))
 
 
@@ -124,14 +136,17 @@ def _read_sidecar(path: Path) -> bytes:
         raise RejectError("missing_caption", f"{path.name} cannot be read ({error.strerror})") from None
 
 
-def _row(root: Path, base: Path, files: list[SampleFile]) -> InputRow | Reject:
+def _row(root: Path, base: Path, files: list[SampleFile], found: _Folder) -> InputRow | Reject:
     key = str(base).removeprefix(f"{root}/")
     read = {file.suffix for file in files} & IMAGE_SUFFIXES
     files = [file for file in files if not read or file.suffix not in UNREAD]
     image = next((file.name for file in files if file.suffix in IMAGE_SUFFIXES | UNREAD), "")
     if not image:
         names = ", ".join(Path(file.name).name for file in files)
-        return make_reject(str(base), "missing_image", f"{names} without an image of that name")
+        what = f"{names} without an image of that name"
+        if others := found.other_files.get(base.name):
+            what += f"; {', '.join(others)} is not read: convert it, if it is an image ({', '.join(PILLOW_FORMATS)} are read)"
+        return make_reject(str(base), "missing_image", what)
     row = build_sample_row(image, key, files)
     # Separate image files are checked by path: reading a header is cheaper than reading the file.
     return row if isinstance(row, Reject) else replace(row, load=None)

@@ -23,6 +23,7 @@ class InputRow:
         load: returns the bytes of the row's image, if the reader has them. Valid until the next row.
         pictures: columns with images, not names of images.
         missing_caption: why the row can have no caption, if the reader knows.
+        bad_box: why the reader omits the boxes of the row; empty if it does not.
     """
 
     place: str
@@ -30,6 +31,7 @@ class InputRow:
     load: Callable[[], bytes] | None = None
     pictures: tuple[str, ...] = ()
     missing_caption: str = ""
+    bad_box: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,14 @@
 - A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON or Python text, or one plain text). The first is
   the pair's caption, the rest its `captions`; with `explode` each caption makes a pair, with the others in `captions`.
   Captions are unchanged; a repeated caption counts once. A caption that is empty, not a text, longer than
-  `NormaliserOptions.max_caption`, or contains the image token of trainers is rejected alone, and the row is kept.
+  `NormaliserOptions.max_caption`, or contains the image token of trainers or a control character other than tabs and line
+  breaks (NUL ends a text in C and is refused by databases) is rejected alone, and the row is kept.
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is resolved against the image root, or else the file's folder; URLs are unchanged. With an image
   root, images outside it are rejected. The image is checked (`verify`) and provides a missing width and height. An image
   inside a table is ``table.parquet::column/row-N``.
+- A row with a bad box is a pair without boxes, and its boxes are rejected: texts about what is absent or how many there
+  are rely on boxes being complete.
 - With `without_caption` a row may have an image and no caption; its pair has an empty one.
 - Columns without a part go into `meta` as JSON, with NaN as null and without bytes.
 
@@ -34,7 +37,7 @@ from pairwright.datasets.images.loading import (
     is_url,
 )
 from pairwright.datasets.option_names import OptionNames
-from pairwright.datasets.readers.boxes import BoxUnit, read_boxes
+from pairwright.datasets.readers.boxes import CROWD, BoxUnit, read_boxes
 from pairwright.datasets.readers.columns import (
     AmbiguousColumnsError,
     ColumnPlan,
@@ -44,8 +47,8 @@ from pairwright.datasets.readers.columns import (
 from pairwright.datasets.readers.field_values import parse_identifier, parse_pixel_size, parse_text_field, to_json_value
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator, TableImage
 from pairwright.datasets.readers.text_files import json_type_name, parse_json
-from pairwright.datasets.records import IMAGE_TOKEN, Pair, compact_json, pair_key
-from pairwright.datasets.rejects import Reject, RejectError, make_reject
+from pairwright.datasets.records import IMAGE_TOKEN, Box, Pair, compact_json, pair_key
+from pairwright.datasets.rejects import BAD_BOX, Reject, RejectError, make_reject
 from pairwright.datasets.remote.object_store import is_remote
 
 VerifyImages = Literal["off", "header", "full"]
@@ -54,6 +57,7 @@ MAX_CAPTION_LENGTH = 131_072
 CACHED_PLANS = 1024
 _CHECKED_AHEAD = 32  # images of a store at a time
 
+_CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")
 _HEX128 = re.compile(r"[0-9a-f]{32}")
 
 
@@ -153,6 +157,7 @@ class Normaliser:
         caption = captions[0] if captions else ""
         width, height = parse_pixel_size(get(plan.width), "width"), parse_pixel_size(get(plan.height), "height")
         width, height = width or size[0], height or size[1]
+        boxes, rejected_boxes = self._boxes(row, get(plan.boxes), (width, height))
         source = self.rules.source or parse_text_field(get(plan.source), "source") or self.source
         first = Pair(
             key=_stored_key(fields, plan, self.rules.option_names) or pair_key(source, source_id or written, caption),
@@ -160,16 +165,26 @@ class Normaliser:
             source_id=source_id,
             image=image,
             captions=tuple(captions[1:]),
-            boxes=read_boxes(get(plan.boxes), width, height, self.rules.box_unit),
+            boxes=boxes,
             width=width,
             height=height,
             source=source,
             license=parse_identifier(get(plan.license), "license"),
-            meta=_meta(plan, fields),
+            meta=_meta(plan, fields, with_crowd=not rejected_boxes),
         )
         if not self.rules.explode or len(captions) <= 1:
-            return [first, *refused]
-        return [*_explode_captions(first, captions, source_id or written), *refused]
+            return [first, *refused, *rejected_boxes]
+        return [*_explode_captions(first, captions, source_id or written), *refused, *rejected_boxes]
+
+    def _boxes(self, row: InputRow, value: Any, size: tuple[int, int]) -> tuple[tuple[Box, ...], list[Reject]]:
+        """Return the boxes of a row; if one is bad, none and a reject for all of them."""
+        flaw = row.bad_box
+        if not flaw:
+            try:
+                return read_boxes(value, *size, self.rules.box_unit), []
+            except RejectError as bad:
+                flaw = bad.detail
+        return (), [make_reject(f"{row.place}, boxes", BAD_BOX, flaw, row.fields, part="boxes")]
 
     def _plan(self, row: InputRow) -> ColumnPlan:
         names = (*row.fields, *row.pictures)
@@ -246,7 +261,9 @@ def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tupl
         except RejectError as flaw:
             several = len(values) > 1
             place = f"{row.place}, caption {number}" if several else row.place
-            refused.append(make_reject(place, flaw.reason, flaw.detail, row.fields, is_single_caption=several))
+            refused.append(
+                make_reject(place, flaw.reason, flaw.detail, row.fields, part="caption" if several else "row")
+            )
     if not values and not rules.without_caption:
         raise RejectError("empty_caption", "there is no caption")
     return list(good), refused
@@ -301,6 +318,8 @@ def _check_caption(value: Any, most: int) -> str:
         raise RejectError("empty_caption", "the caption is empty")
     if IMAGE_TOKEN in text:
         raise RejectError("image_token", f"the caption holds {IMAGE_TOKEN}")
+    if not text.isprintable() and (control := _CONTROL.search(text)):  # the first is faster
+        raise RejectError("control_character", f"the caption holds the control character U+{ord(control[0]):04X}")
     if len(text) > most and most < MAX_CAPTION_LENGTH:
         raise RejectError("caption_too_long", f"the caption has {len(text):,} characters, more than {most:,}")
     if len(text) > MAX_CAPTION_LENGTH:
@@ -343,7 +362,7 @@ def _explode_captions(first: Pair, captions: list[str], locator: str) -> list[Pa
     ]
 
 
-def _meta(plan: ColumnPlan, fields: Mapping[str, Any]) -> str:
+def _meta(plan: ColumnPlan, fields: Mapping[str, Any], *, with_crowd: bool) -> str:
     stored = None if plan.meta is None else fields[plan.meta]
     if not plan.extra and not stored:
         return "{}"
@@ -357,6 +376,8 @@ def _meta(plan: ColumnPlan, fields: Mapping[str, Any]) -> str:
         values["meta"] = stored
     for name in plan.extra:
         values[name] = fields[name]
+    if not with_crowd:
+        values.pop(CROWD, None)
     try:
         text = compact_json({name: to_json_value(value) for name, value in values.items()})
     except RecursionError:

@@ -1,7 +1,7 @@
 """Reading of pairs from any supported input, in batches of pairs and rejects.
 
 A reader yields raw rows, `normaliser.py` makes pairs of them, and this module finds repeated keys and applies the error
-policy. A *candidate* is the unit of acceptance: a row, a single rejected caption of a row, a failed download. Each becomes
+policy. A *candidate* is the unit of acceptance: a row, a single rejected caption of a row, its rejected boxes, a failed download. Each becomes
 a pair or a `Reject`; a batch has both.
 
 Policy: what exceeds a limit (`rejects.NEVER_FATAL_REASONS`) is always a `Reject`. Otherwise ``stop`` ends the reading at

@@ -10,6 +10,6 @@ def cache_folder(name: str) -> Path:
     return Path(os.environ.get("PAIRWRIGHT_CACHE") or "~/.cache/pairwright").expanduser() / name
 
 
-def cache_key(name: str, size: int, time: float) -> str:
+def cache_key(name: str, size: int, time: float, version: str = "") -> str:
     """Return a file name for what is known of one state of a file: 32 hex digits."""
-    return hashlib.sha256(f"{name}\n{size}\n{time!r}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{name}\n{size}\n{time!r}\n{version}".encode()).hexdigest()[:32]

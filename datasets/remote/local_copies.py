@@ -1,7 +1,7 @@
 """Local copies of inputs in an object store.
 
 A copy has the size and modification time of its original, which identify it: unchanged files are not copied again, and a
-build notices changed ones (`flows/state/inputs.py`). Files are copied atomically. The copy of a folder has the same files
+build notices changed ones (`flows/state/inputs.py`), except one of equal size within the second that S3 dates to. Files are copied atomically. The copy of a folder has the same files
 without hidden ones; files removed from the original are removed from the copy. For a published dataset
 (`published_versions.py`) the newest version is copied.
 
@@ -104,7 +104,7 @@ class LocalCopies:
                 copied.result()
         now = time.time_ns()
         for file, each in places.items():
-            os.utime(file, ns=(now, _nanoseconds(each)))
+            os.utime(file, ns=(now, each.time_ns))
         return str(place)
 
     def _hold(self) -> None:
@@ -205,7 +205,7 @@ def _is_current(path: Path, of: StoredFile) -> bool:
         stat = path.stat()
     except OSError:
         return False
-    return path.is_file() and stat.st_size == of.size and stat.st_mtime_ns == _nanoseconds(of)
+    return path.is_file() and stat.st_size == of.size and stat.st_mtime_ns == of.time_ns
 
 
 def _copy_one(store: RemoteStore, file: StoredFile, place: Path) -> None:
@@ -216,10 +216,4 @@ def _copy_one(store: RemoteStore, file: StoredFile, place: Path) -> None:
                 f"{store.url(file.path)}: {temporary.stat().st_size:,} bytes of {file.size:,} received. "
                 "Start again when the file is no longer written to."
             )
-        os.utime(temporary, ns=(_nanoseconds(file), _nanoseconds(file)))
-
-
-def _nanoseconds(file: StoredFile) -> int:
-    return (
-        round(file.time * 1000) * 1_000_000
-    )  # whole milliseconds: finer than stores report, and not rounded by file systems
+        os.utime(temporary, ns=(file.time_ns, file.time_ns))

@@ -33,11 +33,24 @@ _SHORT = 6  # shorter values are too common to be redacted
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of a store: its path, size in bytes, and modification time in seconds since 1970."""
+    """A file of a store.
+
+    Attributes:
+        path: in the store.
+        size: in bytes.
+        time: of the last change, in seconds since 1970; S3 has whole seconds.
+        version: differs between contents (S3's ETag); empty if the store has none.
+    """
 
     path: str
     size: int
     time: float
+    version: str = ""
+
+    @property
+    def time_ns(self) -> int:
+        """The time in nanoseconds, in whole milliseconds: finer than stores report, and not rounded by file systems."""
+        return round(self.time * 1000) * 1_000_000
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ class RemoteStore:
         """
         found = self.attempt(path, lambda: self.files.find(path, detail=True), pauses)
         found = [
-            StoredFile(name, int(info["size"]), _seconds(info))
+            StoredFile(name, int(info["size"]), _seconds(info), _version(info))
             for name, info in found.items()
             if info["type"] == "file"
         ]
@@ -224,6 +237,11 @@ def _seconds(info: dict[str, Any]) -> float:
         if isinstance(value, int | float):
             return float(value)
     return 0.0
+
+
+def _version(info: dict[str, Any]) -> str:
+    named = (info.get(name) for name in ("ETag", "etag"))  # S3, Google Cloud Storage
+    return next((str(value).strip('"') for value in named if value), "")
 
 
 def _describe_error(error: Exception) -> str:

@@ -39,14 +39,24 @@ class StorePath(PosixPath):
             FileNotFoundError: there is no such file.
             StorageError: the store fails.
         """
+        file = self.look_up()
+        time = file.time_ns  # as of local copies
+        seconds = time // 10**9
+        mode = stat.S_IFREG | 0o444
+        return os.stat_result((mode, 0, 0, 1, 0, 0, file.size, seconds, seconds, seconds), {"st_mtime_ns": time})
+
+    def look_up(self) -> StoredFile:
+        """Return what the store says of the file: as listed if known, else as it lists it now; errors as in `stat`."""
         store, path = open_store(str(self))
         file = self.listed or next((each for each in store.find(path) if each.path == path), None)
         if file is None:
             raise FileNotFoundError(2, os.strerror(2), str(self))
-        time = round(file.time * 1000) * 1_000_000  # as of local copies: whole milliseconds
-        seconds = time // 10**9
-        mode = stat.S_IFREG | 0o444
-        return os.stat_result((mode, 0, 0, 1, 0, 0, file.size, seconds, seconds, seconds), {"st_mtime_ns": time})
+        return file
+
+    def identity(self) -> str:
+        """Return size, time of change and version of the file, by which a changed one is noticed; errors as in `stat`."""
+        file = self.look_up()
+        return ":".join(filter(None, (str(file.size), str(file.time_ns), file.version)))
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as of Path
         """Return whether there is such a file; folders of a store do not exist."""

@@ -325,6 +325,13 @@ def summarize_shards(shards: ShardSet) -> dict[str, str | int]:
     }
 
 
+def locate_shards(dataset: Path) -> Path:
+    """Return the folder with the tars of a dataset: ``shards`` of a build, ``data`` of an export, else the path itself."""
+    shards = dataset / "shards"
+    found = (folder for folder in (shards, dataset / "data", dataset) if any(folder.glob("*.tar")))
+    return next(found, shards if shards.is_dir() else dataset)
+
+
 def find_shards(source: Path, *, whole: bool = True) -> list[Path]:
     """Return the tars that a folder, a tar or a brace pattern names, in order.
 

@@ -32,6 +32,7 @@ from pairwright.datasets.shards.webdataset import (
     describe_shard_shortage,
     find_shards,
     hash_file,
+    locate_shards,
     read_members,
     read_sizes,
     shard_name,
@@ -50,7 +51,7 @@ def verify(path: Path, images: Path | None = None) -> list[str]:
 
     Args:
         path: a build directory, a folder of shards, one tar, or a brace pattern; or a folder with such a folder named
-            ``shards``; or a ``.json`` in LLaVA's layout.
+            ``shards`` or ``data``, as exports are; or a ``.json`` in LLaVA's layout.
         images: folder of a LLaVA file's images; None skips them.
 
     Raises:
@@ -100,7 +101,7 @@ def _folder_of_shards(path: Path) -> Path:
     """Return the folder of the shards of a build or a published version, on disk or in a store; else the path itself."""
     if is_build(path) and (url := stored_shards(path)):
         return StorePath(url)
-    return path / "shards" if (path / "shards").is_dir() else path
+    return locate_shards(path)
 
 
 def _is_folder(path: Path) -> bool:

@@ -164,7 +164,7 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
         "in": len(pairs) + skipped.rows.total(),
         "kept": len(kept),
         "rejected": dict(sorted(reasons.items())),
-        "broken_captions": skipped.as_json()["broken_captions"],
+        **{name: skipped.as_json()[name] for name in ("broken_captions", "broken_boxes")},
         **facts,
         "seconds": round(time.perf_counter() - started, 2),
         "out": str(request.out),

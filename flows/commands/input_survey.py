@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -25,7 +25,7 @@ from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.rejects import BAD_BOX, RejectError
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.stages.scan import image_format_of
 
@@ -36,6 +36,7 @@ _COLUMN_FORMATS = frozenset({"json", "jsonl", "csv", "tsv", "parquet"})  # forma
 _INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MIN_SHARE = 0.6  # of the values of a column of a kind
+_MIN_BESIDE = 0.9  # share of the images that a folder next to the input has, which may be unrelated
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     images = [pair.image for pair in pairs if pair.image]
     notes = _rejection_notes(rejected, len(pairs))
     if not images:
+        notes += _list_unread_images(located)
         return InputSettings(chosen, "", instances, found=(*found, "no images"), notes=tuple(notes))
     local = [image for image in images if not is_url(image)]
     urls = f"{len(images) - len(local):,} of {len(images):,} images are URLs"
@@ -92,13 +94,14 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     if 2 * len(local) < len(images):
         note = f"{urls}: the build packs texts only. {how}"
         return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, note))
-    root, existing, checked = _image_root(located, local)
+    search = _ImageSearch.of(located, local)
+    root, existing, checked = search.root, search.existing, search.checked
     if not existing:
-        note = (
-            f"No image file found ({local[0]}): the build packs texts only. Set image_root to the folder of the images."
-        )
+        note = f"No image file found ({local[0]}): the build packs texts only. {search.advice()}"
         return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, note))
-    notes += [f"{checked - existing:,} of {checked:,} checked images are missing."] if existing < checked else []
+    notes += [f"{checked - existing:,} of {checked:,} checked images are missing: they are rejected."] * (
+        existing < checked
+    )
     without = len(pairs) - len(images)
     notes += [f"{without:,} of {len(pairs):,} pairs have no image: they are rejected."] if without else []
     notes += [f"{urls}: their rows are rejected. {how}"] if len(local) < len(images) else []
@@ -122,11 +125,25 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
 
 
 def _rejection_notes(rejected: Counter[str], pairs: int) -> list[str]:
-    """Return a note about the rows that the build will reject, if there are any."""
+    """Return notes about the rows that the build will reject or use without boxes, if there are any."""
+    boxes = rejected.pop(BAD_BOX, 0)
+    notes = [f"Bad boxes: {boxes:,} of the first {pairs:,} pairs are read without their boxes."] if boxes else []
     if not rejected:
-        return []
+        return notes
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.most_common())
-    return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}."]
+    return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}.", *notes]
+
+
+def _list_unread_images(located: LocatedInput) -> list[str]:
+    """Return a note about columns of bytes that are not an image per row, such as lists of images, if there are any."""
+    if located.format != "parquet":
+        return []
+    row = next((row for row in READERS.get("parquet").read(located.files[0]) if isinstance(row, InputRow)), None)
+    names = [name for name, value in row.fields.items() if isinstance(value, bytes)] if row else []
+    if not names:
+        return []
+    what = "The build packs texts only: lists of images and other nested bytes are not read"
+    return [f"{what} (column {', '.join(names)}). Write one image per row, as bytes or {{bytes, path}}."]
 
 
 def _shown(path: str) -> str:
@@ -247,25 +264,52 @@ def _instances(located: LocatedInput) -> str:
     return ""
 
 
-def _image_root(located: LocatedInput, images: Sequence[str]) -> tuple[str, int, int]:
-    """Return the folder of most images (empty for that of the input), and the numbers of existing and checked images."""
-    checked = images[:: -(-len(images) // _CHECKED_IMAGES)]
-    missing = [path for image in checked if not (_INSIDE.search(image) or (path := to_path(image)).exists())]
-    best, most = "", len(checked) - len(missing)
-    names = [image.relative_to(located.root) for image in missing if image.is_relative_to(located.root)]
-    for folder, least in _candidate_folders(located.root) if names else ():
-        count = sum((folder / name).exists() for name in names)
-        if count > most and count >= least * len(checked):
-            best, most = str(folder), count
-    return best, most, len(checked)
+@dataclass(frozen=True)
+class _ImageSearch:
+    """Where the images of an input are.
+
+    Attributes:
+        root: folder of most images; empty for that of the input.
+        existing: number of images found there.
+        checked: number of images looked for.
+        beside: folder next to the input with too few of the images to be theirs for certain; empty for none.
+        in_beside: number of images found there.
+    """
+
+    root: str
+    existing: int
+    checked: int
+    beside: str = ""
+    in_beside: int = 0
+
+    @classmethod
+    def of(cls, located: LocatedInput, images: Sequence[str]) -> "_ImageSearch":
+        """Look for a sample of the images in the folders of the input, below it, and next to it (COCO's layout)."""
+        checked = images[:: -(-len(images) // _CHECKED_IMAGES)]
+        missing = [path for image in checked if not (_INSIDE.search(image) or (path := to_path(image)).exists())]
+        found = cls("", len(checked) - len(missing), len(checked))
+        names = [image.relative_to(located.root) for image in missing if image.is_relative_to(located.root)]
+        for folder, least in _candidate_folders(located.root) if names else ():
+            count = sum((folder / name).exists() for name in names)
+            if count > found.existing and count >= least * len(checked):
+                found = replace(found, root=str(folder), existing=count)
+            elif count > found.in_beside:
+                found = replace(found, beside=str(folder), in_beside=count)
+        return found
+
+    def advice(self) -> str:
+        """Return what to do when no image was found."""
+        how = "Set image_root to the folder of the images"
+        if not self.beside:
+            return f"{how}."
+        return f"{how}; {_shown(self.beside)} has {self.in_beside:,} of the {self.checked:,} that were checked."
 
 
 def _candidate_folders(root: Path) -> Iterator[tuple[Path, float]]:
     """Yield folders that may contain the images, and the minimal share of images to find there.
 
-    Folders below that of the input, two levels deep; and those next to it (COCO's layout), which may be unrelated, so that
-    all images have to be there.
+    Folders below that of the input, two levels deep; and those next to it (COCO's layout), which may be unrelated.
     """
-    patterns = ((root, "*", 0.0), (root, "*/*", 0.0), (root.parent, "*", 1.0))
+    patterns = ((root, "*", 0.0), (root, "*/*", 0.0), (root.parent, "*", _MIN_BESIDE))
     folders = ((path, least) for base, pattern, least in patterns for path in sorted(base.glob(pattern)))
     yield from islice((one for one in folders if one[0].is_dir() and one[0].name[0] != "."), _MAX_FOLDERS)

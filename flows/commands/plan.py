@@ -59,7 +59,7 @@ def estimate_build(config: BuildConfig, out: Path) -> BuildPlan:
     for batch in read_pairs(replace(options, verify_images="off")):
         for pair in batch.pairs:
             sizes += [sample_bytes(pair.image, config.shards, listings)] * (1 if pair.caption else captions)
-        refused += len(batch.rejects)
+        refused += sum(each.part != "boxes" for each in batch.rejects)
     shards = plan_shards([("all", sizes)], config.shards.samples, config.shards.megabytes * 2**20)
     part_size = config.part_size or default_part_size(len(sizes))
     parts = -(-len(sizes) // part_size)

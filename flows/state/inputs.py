@@ -1,6 +1,6 @@
 """Inputs of a build: how they are read, and their states, by which a build detects changes.
 
-The state of a file is its name, size and time of change. The content is not hashed: a pool may be terabytes. Receipts
+The state of a file is its name, size and time of change; in a store also its ETag, as S3 dates to the second. The content is not hashed: a pool may be terabytes. Receipts
 hold the content of what was read, so a file that was only touched is read again without repeating later stages.
 The states of image files that pairs name are checked where they are packed (`stages/shards.py`).
 """
@@ -100,6 +100,8 @@ def file_state(paths: Iterable[Path]) -> str:
 
 
 def _state(file: Path, name: str) -> str:
+    if isinstance(file, StorePath):
+        return f"{name}:{file.identity()}"
     try:
         found = file.stat()
     except OSError:  # a broken link, which its reader reports

@@ -114,7 +114,7 @@ def fetch_images(
         REJECTS.write(rejects, out / "rejected.parquet")
     reasons = Counter(one.reason for one in rejects)
     return FetchReport(
-        pairs=fetched.height + len(rejects),
+        pairs=fetched.height + sum(each.part != "boxes" for each in rejects),
         fetched=fetched.height,
         rejected=dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
         urls=len(requested.distinct),

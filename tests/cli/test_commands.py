@@ -216,6 +216,24 @@ def test_a_build_says_which_rows_of_the_input_it_rejected(run: Run, tmp_path: Pa
     assert "2 of 3 rows of the input rejected: empty_caption 2. They are in rejected/pairs-*.parquet." in shown
 
 
+def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: Path) -> None:
+    boxes = [{"label": "dog", "bbox": [0, 0, 0.5, 0.5]}, {"label": "cat", "bbox": [0.5, 0, 7, 1]}]
+    rows = [{"key": "1", "caption": "A dog on a mat."}, {"key": "2", "caption": "A dog.", "boxes": boxes}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {"name": "x", "input": {"path": "in.jsonl", "on_error": "skip"}, "shards": {"images": False}}
+    (tmp_path / "build.yaml").write_text(json.dumps(config))
+    built = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    assert "Read without boxes, since one of them is bad: 1 row of the input (bad_box 1)." in built.stdout
+    assert "rows of the input rejected" not in built.stdout
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["stages"]["pairs"]["rejected"] == {"bad_box": 1}
+    run("verify", "out")
+    found = json.loads(run("init", "--input", "in.jsonl", "--out", "b.yaml", "--json").stdout)
+    assert found["notes"] == ["Bad boxes: 1 of the first 2 pairs are read without their boxes."]
+    work = json.loads(run("plan", "build.yaml", "--json").stdout)["work"]
+    assert (work["pairs"], work["refused"]) == (2, 0)
+
+
 def test_verify_finds_a_shard_that_was_cut_off(run: Run, few_scenes: Path, tmp_path: Path) -> None:
     run("init", "--template", "react", "--input", few_scenes, "--out", "build.yaml")
     (tmp_path / "queries.txt").write_text("a red circle\n")

@@ -168,7 +168,7 @@ def test_what_the_user_maps_goes_before_what_is_detected(run: Run, tmp_path: Pat
     assert (done.returncode, "no column 'z'; there are: x, y" in done.stderr) == (1, True)
 
 
-def test_images_of_another_folder_are_taken_only_when_all_are_there(run: Run, tmp_path: Path) -> None:
+def test_images_of_another_folder_are_taken_only_when_most_are_there(run: Run, tmp_path: Path) -> None:
     """Names such as 0.jpg are common: another folder next to the input may belong to something else."""
     rows = "".join(json.dumps({"image": f"{n}.jpg", "caption": text}) + "\n" for n, text in enumerate(CAPTIONS))
     write(tmp_path / "mine" / "rows.jsonl", rows)
@@ -176,9 +176,21 @@ def test_images_of_another_folder_are_taken_only_when_all_are_there(run: Run, tm
         write(tmp_path / "others" / f"{n}.jpg", picture(n))
     done = run("init", "--input", "mine/rows.jsonl", "--out", "build.yaml")
     assert "No image file found" in done.stderr
+    assert "Set image_root to the folder of the images; others has 4 of the 5 that were checked." in done.stderr
     write(tmp_path / "others" / "4.jpg", picture(4))
     run("init", "--input", "mine/rows.jsonl", "--out", "build.yaml", "--force")
     assert yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]["image_root"] == "others"
+
+
+def test_a_missing_image_does_not_cost_those_of_a_folder_next_to_the_input(run: Run, tmp_path: Path) -> None:
+    rows = [{"image": f"{n}.jpg", "caption": CAPTIONS[n % len(CAPTIONS)]} for n in range(12)]
+    write(tmp_path / "mine" / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    for n in range(11):
+        write(tmp_path / "photos" / f"{n}.jpg", picture(n))
+    done = run("init", "--input", "mine/rows.jsonl", "--out", "build.yaml")
+    config = yaml.safe_load((tmp_path / "build.yaml").read_text())
+    assert (config["input"]["image_root"], config["shards"]["images"]) == ("photos", True)
+    assert "1 of 12 checked images are missing: they are rejected." in done.stderr
 
 
 def test_a_few_urls_do_not_cost_the_other_images(run: Run, tmp_path: Path) -> None:
@@ -192,6 +204,14 @@ def test_a_few_urls_do_not_cost_the_other_images(run: Run, tmp_path: Path) -> No
     assert yaml.safe_load((tmp_path / "build.yaml").read_text())["shards"]["images"] is True
     assert "1 of 4 images are URLs: their rows are rejected." in done.stderr
     assert "1 of 5 pairs have no image: they are rejected." in done.stderr
+
+
+def test_a_column_of_lists_of_images_is_named(run: Run, tmp_path: Path) -> None:
+    """It was called "no images"."""
+    rows = [{"caption": text, "images": [{"bytes": picture(n), "path": "a.jpg"}]} for n, text in enumerate(CAPTIONS)]
+    pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
+    done = run("init", "--input", "rows.parquet", "--out", "build.yaml")
+    assert "lists of images and other nested bytes are not read (column images). Write one image per row" in done.stderr
 
 
 def test_rejected_rows_are_counted(run: Run, tmp_path: Path) -> None:

@@ -52,6 +52,18 @@ def test_a_finished_build_with_a_newer_one_under_way_says_both(run: Run, config:
     assert "a newer version is unfinished (made so far: pairs)." in printed.stderr
 
 
+@pytest.mark.parametrize("format_", ["hf", "croissant"])
+def test_the_shards_of_an_export_are_verified(run: Run, config: Path, tmp_path: Path, format_: str) -> None:
+    """They are in its folder data, and it was called "not a build, and no .tar in it"."""
+    run("build", config, "--out", "out", "--no-prefect")
+    run("export", "out", "--to", format_, "--out", "exported")
+    assert run("verify", "exported").stdout == "exported: no problems.\n"
+    (shard,) = (tmp_path / "exported" / "data").glob("*.tar")
+    shard.write_bytes(shard.read_bytes()[:-2000])
+    broken = run("verify", "exported", ok=False)
+    assert (broken.returncode, "00000.tar" in broken.stdout) == (1, True)
+
+
 def test_shards_without_a_manifest_are_called_so(run: Run, config: Path, tmp_path: Path) -> None:
     run("build", config, "--out", "out", "--no-prefect")
     shutil.copytree(tmp_path / "out" / "shards", tmp_path / "alone")

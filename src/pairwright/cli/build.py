@@ -26,6 +26,7 @@ from pairwright.cli.output.summary import (
 from pairwright.cli.plan import BuildOutOption, ConfigArgument, plan
 from pairwright.datasets.build_manifest import shard_paths
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rejects import BAD_BOX
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig
@@ -251,12 +252,19 @@ def _limit_lines(manifest: dict[str, Any]) -> list[str]:
 
 
 def _input_lines(manifest: dict[str, Any]) -> list[str]:
-    """Return how many rows of the input were rejected, and why; empty if none was."""
-    pairs = manifest["stages"].get("pairs", {"rejected": {}})
-    if not pairs["rejected"]:
-        return []
-    lost = f"{sum(pairs['rejected'].values()):,} of {pairs['candidates']:,} rows of the input rejected"
-    return [f"{lost}: {all_reasons(pairs['rejected'])}. They are in rejected/pairs-*.parquet."]
+    """Return how many rows of the input were rejected, and why, and how many lost their boxes; empty if none."""
+    pairs = manifest["stages"].get("pairs", {"rejected": {}, "candidates": 0})
+    rejected = dict(pairs["rejected"])
+    boxes = rejected.pop(BAD_BOX, 0)
+    where = "in rejected/pairs-*.parquet"
+    lines = []
+    if rejected:
+        lost = f"{sum(rejected.values()):,} of {pairs['candidates'] - boxes:,} rows of the input rejected"
+        lines.append(f"{lost}: {all_reasons(rejected)}. They are {where}.")
+    if boxes:
+        what = f"{count_phrase(boxes, 'row')} of the input ({BAD_BOX} {boxes:,})"
+        lines.append(f"Read without boxes, since one of them is bad: {what}. Details are {where}.")
+    return lines
 
 
 def _refine_lines(manifest: dict[str, Any]) -> list[str]:

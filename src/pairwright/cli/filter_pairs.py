@@ -128,6 +128,7 @@ def _lines(result: dict[str, Any]) -> list[str]:
     if concepts := result.get("concepts"):
         phrases = f"{concepts['phrases']:,} noun phrases; {concepts['counted']:,} are frequent enough"
         lines += ["", f"{phrases}, each kept in some caption. {concepts['capped']:,} were capped."]
-    if skips := SkipCounts(captions=Counter(result["broken_captions"])).describe():
+    skipped = SkipCounts(captions=Counter(result["broken_captions"]), boxes=Counter(result["broken_boxes"]))
+    if skips := skipped.describe():
         lines += ["", f"Skipped of rows that were read: {skips}"]
     return [*lines, "", f"Written to {result['out']}; rejected pairs: {result['rejected_out']}"]

@@ -22,6 +22,7 @@ from pairwright.cli.output.files import check_extension, check_index_output, che
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, next_step
 from pairwright.datasets.progress import report_named_steps
+from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.indexes.hnsw.options import IndexOptions
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ class _RejectWriter:
     path: Path | None
     input: str
     rows: list[Any] = field(default_factory=list)
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: SkipCounts = field(default_factory=SkipCounts)
 
     def __post_init__(self) -> None:
         check_extension(self.path, ".parquet")
@@ -305,8 +306,8 @@ class _RejectWriter:
     def read_pairs(self, options: "ReadOptions") -> "Iterable[list[Pair]]":
         """Yield the pairs of the input; its rejected rows are counted and collected."""
         for batch in read_batches(options):
+            self.skipped.add(batch.rejects)
             for row in batch.rejects:
-                self.skipped[row.reason] = self.skipped.get(row.reason, 0) + 1
                 self.add(row)
             yield batch.pairs
 
@@ -329,16 +330,22 @@ def _precomputed(input_: str) -> "PrecomputedVectors":
     return PrecomputedVectors(Path(input_))
 
 
-def _emit(info: "IndexInfo", out: Path, *, as_json: bool, **more: object) -> None:
+def _emit(info: "IndexInfo", out: Path, *, as_json: bool, skipped: SkipCounts | None = None, **more: int) -> None:
     result = {**info.summary(), **more, "out": str(out)}
-    counts = [f"{name} {_format_value(value)}" for name, value in more.items() if value not in ({}, "")]
-    for name in ("duplicates", "near_duplicates"):
-        counts += [f"{name.replace('_', ' ')} {result[name]:,}"] if result[name] else []
-    counts += [f"rejected {list_counts(info.rejected)}"] if info.rejected else []
+    result |= {} if skipped is None else {"skipped": skipped.as_json()["broken"]}
+    copies = [
+        f"{name.replace('_', ' ')} {result[name]:,}" for name in ("duplicates", "near_duplicates") if result[name]
+    ]
+    counts = {
+        "Skipped": skipped.describe() if skipped else "",
+        "Without a vector": list_counts(info.rejected),
+        "Stored once": ", ".join(copies),
+    }
     size = f"{result['bytes'] / 1e6:,.1f} MB, {info.seconds} s"
     lines = [
         headline(f"{info.vectors:,} vectors ({' and '.join(info.modalities)}), {size}"),
-        *([", ".join(counts)] if counts else []),
+        *([list_counts(more)] if more else []),
+        *(f"{name}: {value}" for name, value in counts.items() if value),
         f"Written to {out}; all figures: pairwright index info {out}",
         *next_step(f"pairwright retrieve --index {out} --queries queries.txt --k 50 --out hits.parquet"),
     ]

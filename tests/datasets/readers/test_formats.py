@@ -267,7 +267,7 @@ def test_coco_ids_match_as_texts_or_numbers(tmp_path: Path, kind: type) -> None:
     assert (first.boxes, second.caption) == ((Box("dog", 0.1, 0.1, 0.5, 0.5),), "c")
 
 
-def test_a_broken_instance_is_rejected_and_the_image_keeps_its_other_boxes(tmp_path: Path) -> None:
+def test_an_instance_of_no_image_is_rejected_and_images_keep_their_boxes(tmp_path: Path) -> None:
     path = coco(tmp_path)
     data = json.loads((tmp_path / "instances.json").read_text())
     data["annotations"].append({"id": 3, "image_id": [1], "bbox": []})
@@ -277,6 +277,33 @@ def test_a_broken_instance_is_rejected_and_the_image_keeps_its_other_boxes(tmp_p
     assert [(reject.reason, reject.place) for reject in rejects] == [
         ("wrong_type", f"{tmp_path}/instances.json:annotation number 3")
     ]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"category_id": 3, "bbox": [90, 5, 40, 20]},
+        {"category_id": 3, "bbox": [10, 5, 140, 20], "iscrowd": 1},
+        {"category_id": 9, "bbox": [10, 5, 40, 20]},
+        {"category_id": 3, "bbox": [10, 5]},
+        {"category_id": 3, "bbox": None},
+        {"category_id": 3},
+        {"bbox": [10, 5, 40, 20]},
+    ],
+)
+def test_a_coco_image_with_a_bad_box_keeps_its_captions_and_has_no_boxes(tmp_path: Path, broken: Any) -> None:
+    """Its other boxes and crowds are not used either: what is not among them would seem to be absent."""
+    path = coco(tmp_path)
+    data = json.loads((tmp_path / "instances.json").read_text())
+    data["annotations"] += [
+        {"id": 3, "image_id": 1, **broken},
+        {"id": 4, "image_id": 2, "category_id": 3, "bbox": [0, 0, 50, 50]},
+    ]
+    (tmp_path / "instances.json").write_text(json.dumps(data))
+    pairs, rejects = read_all(path, instances=str(tmp_path / "instances.json"), verify_images="off")
+    assert [(pair.caption, pair.captions, len(pair.boxes)) for pair in pairs] == [("a", ("b",), 0), ("c", (), 1)]
+    assert "crowd" not in json.loads(pairs[0].meta)
+    assert [(reject.reason, reject.place) for reject in rejects] == [("bad_box", f"{path}:image 1, boxes")]
 
 
 def test_an_image_folder_pairs_names_and_reads_json_fields(tmp_path: Path) -> None:

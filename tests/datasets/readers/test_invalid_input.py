@@ -167,11 +167,6 @@ def coco(annotation: dict[str, Any], image: dict[str, Any] | None = None) -> Cal
     return make
 
 
-def boxes(*values: Any, **fields: Any) -> Callable[[Path], Path]:
-    box = {"category": "cat", "bbox": list(values)}
-    return jsonl(json.dumps({"caption": "bad", "instances": [box], **fields}).encode())
-
-
 def tsv(folder: Path) -> Path:
     """A table that quotes nothing, in which a caption begins with a quote and a later one ends with one."""
     rows = ["1\tgood", '2\t"Hello to the cat.', "3\ta bird", '4\tA man says goodbye"', "5\talso good"]
@@ -194,6 +189,8 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "no caption in a row": (jsonl(b'{"id": 3}'), "missing_column", "pool.jsonl:2"),
     "an empty caption": (jsonl(b'{"caption": " \\n"}'), "empty_caption", "pool.jsonl:2"),
     "a caption with the mark of an image": (jsonl(b'{"caption": "<image> a dog"}'), "image_token", "pool.jsonl:2"),
+    "a caption with a NUL": (jsonl(rb'{"caption": "a \u0000dog"}'), "control_character", "pool.jsonl:2"),
+    "a caption with a delete": (jsonl(b'{"caption": "a \x7fdog"}'), "control_character", "pool.jsonl:2"),
     "no caption in a list": (jsonl(b'{"captions": []}'), "empty_caption", "pool.jsonl:2"),
     "a null caption": (jsonl(b'{"caption": null}'), "empty_caption", "pool.jsonl:2"),
     "a number as caption": (jsonl(b'{"caption": 5}'), "wrong_type", "pool.jsonl:2"),
@@ -223,18 +220,12 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
         "missing_image",
         "pool.jsonl:2",
     ),
-    "an inverted box": (boxes(0.5, 0, 0.4, 1), "bad_box", "pool.jsonl:2"),
-    "a box outside": (boxes(-0.5, 0, 0.4, 1), "bad_box", "pool.jsonl:2"),
-    "a box of three numbers": (boxes(0, 0, 1), "bad_box", "pool.jsonl:2"),
-    "a box of words": (boxes("0", 0, 1, 1), "wrong_type", "pool.jsonl:2"),
-    "pixels without a size": (boxes(0, 0, 100, 100), "bad_box", "pool.jsonl:2"),
-    "neither fraction nor pixel": (boxes(0, 0, 1.2, 1, width=640, height=480), "bad_box", "pool.jsonl:2"),
-    "a box beyond the image": (boxes(0, 0, 700, 400, width=640, height=480), "bad_box", "pool.jsonl:2"),
     "a ragged CSV row": (csv(b"2,b,c"), "ragged_row", "pool.csv:3"),
     "a CSV quote in the wrong place": (csv(b'2,"b" c'), "broken_csv", "pool.csv:3"),
     "a CSV row that is no UTF-8": (csv(b"2,caf\xe9"), "not_utf8", "pool.csv:3"),
     "a huge CSV field": (csv(b"2," + b"a" * 200_000), "field_too_long", "pool.csv:3"),
-    "rows of a TSV between quotes": (tsv, "broken_csv", "pool.tsv:5"),
+    "rows of a TSV between quotes": (tsv, "broken_csv", "pool.tsv:3"),
+    "an open CSV quote": (csv(b'2,"bad'), "broken_csv", "pool.csv:3"),
     "an empty CSV caption": (csv(b"2,"), "empty_caption", "pool.csv:3"),
     "CSV captions that are no list": (
         csv(b"2,[words", b"id,captions", b'"[""good""]"'),
@@ -292,6 +283,59 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
         "c.json:image 1, caption 2",
     ),
 }
+
+
+def box(*corners: Any, **fields: Any) -> dict[str, Any]:
+    good = {"category": "dog", "bbox": [0, 0, 0.5, 0.5]}
+    return {"instances": [good, {"category": "cat", "bbox": list(corners)}], **fields}
+
+
+BAD_BOXES: dict[str, dict[str, Any]] = {
+    "an inverted box": box(0.5, 0, 0.4, 1),
+    "a box outside": box(-0.5, 0, 0.4, 1),
+    "a box of three numbers": box(0, 0, 1),
+    "a box of words": box("0", 0, 1, 1),
+    "a box without a label": {"instances": [{"bbox": [0, 0, 1, 1]}]},
+    "pixels without a size": box(0, 0, 100, 100),
+    "neither fraction nor pixel": box(0, 0, 1.2, 1, width=640, height=480),
+    "a box beyond the image": box(0, 0, 700, 400, width=640, height=480),
+    "a number of boxes": {"instances": 3},
+    "boxes that are no JSON": {"instances": "none"},
+}
+
+
+@pytest.mark.parametrize("flaw", BAD_BOXES)
+def test_a_row_with_a_bad_box_is_read_without_boxes(tmp_path: Path, flaw: str) -> None:
+    """The other boxes would seem to be all there are. Images were rejected with all their captions."""
+    row = {"captions": ["a dog", "a cat"], "crowd": [{"label": "bird"}], "x": 1, **BAD_BOXES[flaw]}
+    (tmp_path / "pool.jsonl").write_text(json.dumps(row))
+    for explode, captions in ((False, ["a dog"]), (True, ["a dog", "a cat"])):
+        pairs, (reject,) = read_all(tmp_path / "pool.jsonl", explode=explode)
+        assert [pair.caption for pair in pairs] == captions
+        assert [(pair.boxes, json.loads(pair.meta)) for pair in pairs] == [((), {"x": 1})] * len(pairs)
+        assert (reject.reason, reject.place, reject.part) == ("bad_box", f"{tmp_path}/pool.jsonl:1, boxes", "boxes")
+    with pytest.raises(
+        InputError, match=r"pool\.jsonl:1, boxes: bad_box: .*To read such rows without boxes: --on-error skip"
+    ):
+        list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
+
+
+def test_an_open_quote_is_reported_at_the_line_that_opens_it(tmp_path: Path) -> None:
+    """The error named the last line of the file."""
+    path = csv(b'2,"bad\n3,bad\n\n4,bad')(tmp_path)
+    _, (flaw,) = read_all(path)
+    assert flaw.place == f"{path}:3"
+    assert flaw.detail.endswith("; a quote is open from this row to line 7")
+    assert flaw.excerpt == '2,"bad\n'
+    path.write_text('id,caption\n1,"two\nlines"\n1,"two\nlines"\n')
+    assert [one.place for one in read_all(path)[1]] == [f"{path}:4"]
+
+
+def test_whitespace_and_invisible_characters_stay_in_captions(tmp_path: Path) -> None:
+    captions = ["a\tdog\r\non a\x0bmat", "\u202bכלב\u202c", "a\u200bdog\x85"]
+    rows = "".join(json.dumps({"caption": caption}) + "\n" for caption in captions)
+    (tmp_path / "pool.jsonl").write_text(rows)
+    assert [pair.caption for pair in read_all(tmp_path / "pool.jsonl")[0]] == captions
 
 
 def test_the_path_of_a_broken_image_is_printed_once(tmp_path: Path) -> None:
@@ -578,6 +622,18 @@ def test_an_image_of_an_unsupported_format_is_rejected_as_such(
         read_all(tmp_path / "folder")
 
 
+def test_a_caption_beside_an_image_of_an_unread_format_names_that_file(tmp_path: Path) -> None:
+    """It was reported as a caption without an image of that name."""
+    folder = images(b_jp2=b"1", b_txt=b"bad", c_txt=b"bad")(tmp_path)
+    details = [one.detail for one in read_all(folder)[1]]
+    assert details[0].startswith("b.txt without an image of that name; b.jp2 is not read: convert it")
+    assert details[1] == "c.txt without an image of that name"
+    for name in ("a.jpg", "z.jpg"):
+        (folder / name).unlink()
+    with pytest.raises(InputError, match=r"images in the folder \(\.txt 4, \.jp2 1\).*Images that are read: JPEG, PNG"):
+        read_all(folder)
+
+
 def test_images_are_not_checked_for_texts_only(tmp_path: Path) -> None:
     assert len(read_all(missing_image(tmp_path), verify_images="off")[0]) == 3
 
@@ -607,5 +663,5 @@ def test_a_caption_over_the_limit_is_rejected_and_the_others_of_its_row_are_kept
         options = ReadOptions(str(tmp_path / "pool.jsonl"), on_error=policy, max_caption=5)
         batches = list(read_pairs(options))
         assert [pair.caption for batch in batches for pair in batch.pairs] == ["a dog", "a cat"]
-        found = [(flaw.reason, flaw.is_single_caption) for batch in batches for flaw in batch.rejects]
-        assert found == [("caption_too_long", False), ("caption_too_long", True)]
+        found = [(flaw.reason, flaw.part) for batch in batches for flaw in batch.rejects]
+        assert found == [("caption_too_long", "row"), ("caption_too_long", "caption")]

@@ -17,7 +17,10 @@ from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import EXCERPT_LENGTH, make_reject
 from tests.example_counts import examples
 
-CAPTION = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: not text.isspace())
+CONTROLS = "".join(map(chr, (*range(9), *range(14, 32), 127)))  # all but whitespace are rejected
+CAPTION = st.text(st.characters(codec="utf-8", exclude_characters=CONTROLS), min_size=1).filter(
+    lambda text: not text.isspace()
+)
 CAPTIONS = st.lists(CAPTION, min_size=1, max_size=5, unique=True)
 
 

@@ -46,14 +46,24 @@ def test_a_result_has_the_total_and_the_captions_in_it() -> None:
     """``broken`` stays the sum, by reason, of all that is not among the pairs."""
     found = SkipCounts()
     found.add(
-        [make_reject("a:1", "bad_box", ""), make_reject("a:2, caption 1", "wrong_type", "", is_single_caption=True)]
+        [
+            make_reject("a:1", "bad_image", ""),
+            make_reject("a:2, caption 1", "wrong_type", "", part="caption"),
+            make_reject("a:2, boxes", "bad_box", "", part="boxes"),
+        ]
     )
-    assert found.as_json() == {"broken": {"bad_box": 1, "wrong_type": 1}, "broken_captions": {"wrong_type": 1}}
-    assert describe_skip_counts(found.as_json()) == "1 row (bad_box 1) and 1 caption (wrong_type 1)"
+    assert found.as_json() == {
+        "broken": {"bad_box": 1, "bad_image": 1, "wrong_type": 1},
+        "broken_captions": {"wrong_type": 1},
+        "broken_boxes": {"bad_box": 1},
+    }
+    described = "1 row (bad_image 1), 1 caption (wrong_type 1) and the boxes of 1 image (bad_box 1)"
+    assert describe_skip_counts(found.as_json()) == described
+    assert SkipCounts(boxes=found.boxes).describe() == "the boxes of 1 image (bad_box 1)"
 
 
 def test_a_rejected_row_at_rest_is_the_same_row(tmp_path: Path) -> None:
     """Incremental builds look for what was rejected before among what is rejected now."""
-    row = make_reject("a:2, caption 1", "wrong_type", "a number", is_single_caption=True)
+    row = make_reject("a:2, caption 1", "wrong_type", "a number", part="caption")
     REJECTS.write([row], tmp_path / "r.parquet")
     assert REJECTS.read(tmp_path / "r.parquet") == [row]

@@ -75,7 +75,11 @@ def test_skip_counts_invalid_rows_and_reads_the_others(tmp_path: Path, flaw: str
     screening = InvalidRowPolicy("skip")
     read = read_candidates(make(tmp_path), screening).filter(status="kept").select("caption", "negative")
     assert read.rows() == [("a dog", "a cat"), ("a bus", "a car")]
-    assert screening.skipped.as_json() == {"broken": dict(sorted(reasons.items())), "broken_captions": {}}
+    assert screening.skipped.as_json() == {
+        "broken": dict(sorted(reasons.items())),
+        "broken_captions": {},
+        "broken_boxes": {},
+    }
 
 
 @pytest.mark.parametrize("flaw", BROKEN)
