@@ -39,7 +39,7 @@ from pairwright.flows.manifest import Truth, finish_build, stage_facts
 from pairwright.flows.prefect.artifacts import FlowArtifacts
 from pairwright.flows.prefect.preflight import refuse_broken_prefect
 from pairwright.flows.prefect.server import build_server
-from pairwright.flows.prefect.task_runs import ReportedRuns, runs_per_stage
+from pairwright.flows.prefect.task_runs import ReportedRuns, runs_per_pass
 from pairwright.flows.progress import BuildProgress, SilentProgress
 from pairwright.flows.runners.engine import Engine, open_engine
 from pairwright.flows.runners.slurm_pool import check_slurm_commands
@@ -317,5 +317,5 @@ async def _build_increment(config: BuildConfig, base: IncrementBase, settings: _
 def _engine(
     folder: Path, config: BuildConfig, stages: tuple[Stage, ...], artifacts: FlowArtifacts, settings: _RunSettings
 ) -> AbstractAsyncContextManager[Engine]:
-    max_runs = runs_per_stage(len(stages), sum(stage.scope != "set" for stage in stages))
+    max_runs = runs_per_pass(len(stages), sum(stage.passes for stage in stages if stage.scope != "set"))
     return open_engine(folder, config, settings.progress, settings.selection, artifacts, settings.reported, max_runs)

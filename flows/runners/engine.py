@@ -54,7 +54,7 @@ class Engine:
         selection: which stages run.
         artifacts: the progress on Prefect's page.
         reported: counts the task runs.
-        max_task_runs: of a stage.
+        max_task_runs: of a pass of a stage over the parts.
         workers: processes of the pool, unless it is Ray's.
         answers: sends the requests of jobs that ask a model.
     """
