@@ -29,9 +29,9 @@ from uuid import uuid4
 from pairwright.datasets.atomic_files import write_bytes, write_text
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, UsageError
 from pairwright.flows.config.slurm import SlurmSection
-from pairwright.flows.runners.node_checks import SHARED_MARK
 from pairwright.flows.runners.slurm_task import Call, TaskSetup, result_path
 from pairwright.flows.state.code_versions import package_versions, source_hash
+from pairwright.flows.state.layout import SHARED_MARK
 
 RETRIES = 5  # of a task without progress
 FOLDER = ".slurm"  # in the build directory
@@ -73,6 +73,17 @@ def check_slurm_commands() -> None:
             )
 
 
+def cancel_left_arrays(root: Path) -> None:
+    """Cancel the arrays of an earlier build in ``root`` that was killed, and remove their files.
+
+    Without the files, tasks that cannot be cancelled from here end when they start.
+    """
+    left = [path.read_text() for path in (root / FOLDER).glob("*/id")]
+    if left:
+        _run("scancel", *left)
+    shutil.rmtree(root / FOLDER, ignore_errors=True)
+
+
 class SlurmPool(Executor):
     """Runs jobs as array tasks.
 
@@ -96,7 +107,6 @@ class SlurmPool(Executor):
         self._changed = threading.Condition()
         self._last = 0.0  # time of the last submission of a call
         self._closing = self._failed = False
-        self._cancel_left_arrays()
         write_text(root / SHARED_MARK, self._mark)
         self._thread = threading.Thread(target=self._work, name="pairwright-slurm", daemon=True)
         self._thread.start()
@@ -145,13 +155,6 @@ class SlurmPool(Executor):
         (self._root / SHARED_MARK).unlink(missing_ok=True)
         if not self._failed and not left:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _cancel_left_arrays(self) -> None:
-        """Cancel the arrays of a build that was killed, and remove their files."""
-        left = [path.read_text() for path in self._folder.glob("*/id")]
-        if left:
-            _run("scancel", *left)
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _work(self) -> None:
         polled = 0.0
@@ -299,7 +302,7 @@ def task_script(section: SlurmSection, name: str, folder: Path, tasks: int) -> s
     given = {
         "--job-name": f"pairwright-{name}",
         "--array": f"0-{tasks - 1}{limit}",
-        "--output": f"{folder}/log-%a.txt",
+        "--output": _quoted(f"{str(folder).replace('%', '%%')}/log-%a.txt"),
         "--open-mode": "append",
         "--ntasks": "1",
         "--cpus-per-task": str(section.cpus),
@@ -312,6 +315,11 @@ def task_script(section: SlurmSection, name: str, folder: Path, tasks: int) -> s
     lines = [f"#SBATCH {option}" for option in options]
     task = shlex.join([sys.executable, "-m", "pairwright.flows.runners.slurm_task", str(folder)])
     return "\n".join(["#!/bin/bash", *lines, *section.setup, f'exec {task} "$SLURM_ARRAY_TASK_ID"', ""])
+
+
+def _quoted(value: str) -> str:
+    """Return a value for a line of options, which Slurm splits at spaces, and where # begins a comment."""
+    return re.sub(r"""([\\"])""", r"\\\1", value).join('""') if re.search(r"""[\s\\"'#]""", value) else value
 
 
 def queued_tasks(array: str) -> set[int] | None:

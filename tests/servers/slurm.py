@@ -6,6 +6,7 @@ What is started ends with its array, or when the block ends.
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -101,8 +102,10 @@ def _sbatch(state: Path, *arguments: str) -> None:
 
 def _schedule(state: Path, number: str, script: str) -> None:
     array, text = state / number, Path(script).read_text()
-    first, last = re.findall(r"--array=(\d+)-(\d+)", text)[0]
-    output = re.findall(r"--output=(.*)", text)[0]
+    options = [word for line in re.findall(r"^#SBATCH (.*)", text, re.MULTILINE) for word in _words(line)]
+    given = dict(option.split("=", 1) for option in options if "=" in option)
+    first, last = re.findall(r"(\d+)-(\d+)", given["--array"])[0]
+    output = given["--output"]
     (array / "scheduler.part").write_text(str(os.getpid()))
     waiting = list(range(int(first), int(last) + 1))
     (array / "tasks").write_text(" ".join(map(str, waiting)))
@@ -121,10 +124,16 @@ def _schedule(state: Path, number: str, script: str) -> None:
         time.sleep(_TICK)
 
 
+def _words(line: str) -> list[str]:
+    """Return the words of a line of options as Slurm does: it splits at spaces, and a # begins a comment."""
+    return shlex.split(line, comments=True)
+
+
 def _start(state: Path, array: Path, task: int, script: str, output: str) -> tuple["subprocess.Popen[bytes]", str]:
     moment, *rest = [*_moments(state), *[""] * 2]
     (state / "kills").write_text("\n".join(filter(None, rest)))
-    with Path(output.replace("%a", str(task))).open("ab") as log:
+    log_file = re.sub(r"%(.)", lambda found: str(task) if found[1] == "a" else found[1], output)
+    with Path(log_file).open("ab") as log:
         environment = {**os.environ, "SLURM_ARRAY_TASK_ID": str(task)}
         process = subprocess.Popen(["bash", script], stdout=log, stderr=log, env=environment, start_new_session=True)
     (array / f"{task}.pid").write_text(str(process.pid))

@@ -17,6 +17,7 @@ from pairwright.datasets.errors import MissingResourceError, PairwrightError, Us
 from pairwright.flows.build import build
 from pairwright.flows.config.slurm import SlurmSection
 from pairwright.flows.runners.slurm_pool import RETRIES, SlurmPool, task_script
+from pairwright.flows.stage_selection import StageSelection
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
@@ -80,19 +81,29 @@ def test_a_pool_that_ends_early_cancels_its_arrays(slurm: Slurm, tmp_path: Path)
         waiting.result(1)
 
 
-def test_arrays_of_a_killed_build_are_cancelled_by_the_next_one(slurm: Slurm, tmp_path: Path) -> None:
+def test_arrays_of_a_killed_build_are_cancelled_by_the_next_one_of_any_runner(slurm: Slurm, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps({"caption": "a dog"}) + "\n")
+    config = checked({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1})
+    build(config, tmp_path / "build", prefect=False, selection=StageSelection(only="pairs"))
     code = "import sys, time; from pathlib import Path; from pairwright.flows.config.slurm import SlurmSection\n"
     code += "from pairwright.flows.runners.slurm_pool import SlurmPool\n"
     code += "SlurmPool(Path(sys.argv[1]), SlurmSection(), 'x', print).submit(time.sleep, 600).result()"
-    (tmp_path / "build").mkdir()
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "build")]) as killed:
         while not (slurm.running() and any((tmp_path / "build" / ".slurm").glob("*/id"))):
             time.sleep(0.02)
         killed.send_signal(signal.SIGKILL)
     assert slurm.running()
-    pool, _ = pool_of(tmp_path / "build")
-    with pool:
-        assert not slurm.running()
+    build(config, tmp_path / "build", prefect=False)
+    assert not slurm.running()
+    assert not list((tmp_path / "build").glob(".s*"))
+
+
+def test_a_folder_whose_name_has_spaces_and_signs_of_slurm_holds_the_logs(slurm: Slurm, tmp_path: Path) -> None:
+    root = tmp_path / 'pairs of "birds" #2, 100%a'
+    pool, _ = pool_of(root)
+    with pool, pytest.raises(ZeroDivisionError):
+        pool.submit(truediv, 1, 0).result(120)
+    assert list(root.glob(".slurm/*/log-0.txt"))
 
 
 def test_options_that_slurm_refuses_end_the_build_with_its_message(slurm: Slurm, tmp_path: Path) -> None:
