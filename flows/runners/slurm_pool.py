@@ -37,6 +37,9 @@ RETRIES = 5  # of a task without progress
 FOLDER = ".slurm"  # in the build directory
 _TICK_S = 0.1  # between two looks for results; without a further job until an array is submitted
 _UNSEEN = re.compile(r"invalid job id", re.IGNORECASE)  # squeue, about a job that has ended a while ago
+_AWAY = re.compile(
+    r"timed out|unable to contact|connection refused|temporar", re.IGNORECASE
+)  # the controller, for a while
 
 
 @dataclass
@@ -213,10 +216,11 @@ class SlurmPool(Executor):
             write_bytes(folder / f"{number}.pickle", pickle.dumps([each.call for each in calls]))
         script = folder / "script.sh"
         write_text(script, task_script(self._section, self._name, folder, len(tasks)))
-        done = _run("sbatch", "--parsable", str(script))
+        done = self._sbatch(script)
         if done.returncode:
             self._arrays.remove(array)
-            error = UsageError(f"sbatch: {done.stderr.strip() or done.stdout.strip()}. Correct `slurm` in the config.")
+            fix = "Start the build again when Slurm answers." if _is_away(done) else "Correct `slurm` in the config."
+            error = UsageError(f"sbatch: {_said(done)}. {fix}")
             for calls in tasks:
                 for each in calls:
                     each.future.set_exception(error)
@@ -224,6 +228,18 @@ class SlurmPool(Executor):
             return
         array.id = done.stdout.strip().partition(";")[0]
         write_text(folder / "id", array.id)
+
+    def _sbatch(self, script: Path) -> "subprocess.CompletedProcess[str]":
+        """Submit a script, up to `RETRIES` times again while Slurm's controller is away."""
+        for left in range(RETRIES, -1, -1):
+            done = _run("sbatch", "--parsable", str(script))
+            if not (done.returncode and _is_away(done) and left):
+                break
+            self._note(f"sbatch: {_said(done)}; trying again")
+            with self._changed:
+                if self._changed.wait_for(lambda: self._closing, self._section.poll_seconds):
+                    break
+        return done
 
     def _collect(self) -> None:
         """Take the results that have come."""
@@ -328,6 +344,16 @@ def queued_tasks(array: str) -> set[int] | None:
     if done.returncode:
         return set() if _UNSEEN.search(done.stderr) else None
     return {int(line) for line in done.stdout.split() if line.isdigit()}
+
+
+def _said(done: "subprocess.CompletedProcess[str]") -> str:
+    """Return what a command that failed printed."""
+    return (done.stderr.strip() or done.stdout.strip()).rstrip(".")
+
+
+def _is_away(done: "subprocess.CompletedProcess[str]") -> bool:
+    """Return whether a command failed because Slurm's controller did not answer."""
+    return bool(_AWAY.search(_said(done)))
 
 
 def _run(command: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

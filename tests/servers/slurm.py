@@ -34,6 +34,10 @@ class Slurm:
         """Kill the next tasks, one per moment: at their start, or when their array has its first result."""
         (self.state / "kills").write_text("\n".join(moments))
 
+    def be_away(self, times: int) -> None:
+        """Let the next calls of sbatch fail because the controller does not answer."""
+        (self.state / "away").write_text("x" * times)
+
     @property
     def arrays(self) -> list[Path]:
         """The folders of all arrays, in the order of submission."""
@@ -85,6 +89,10 @@ def _moments(state: Path) -> list[str]:
 
 
 def _sbatch(state: Path, *arguments: str) -> None:
+    away = state / "away"
+    if away.exists() and (left := away.read_text()):
+        away.write_text(left[1:])
+        sys.exit("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
     number = str(1 + sum(path.is_dir() for path in state.iterdir()))
     array = state / number
     array.mkdir()

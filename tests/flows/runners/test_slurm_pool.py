@@ -112,6 +112,22 @@ def test_options_that_slurm_refuses_end_the_build_with_its_message(slurm: Slurm,
         pool.submit(neg, 1).result(60)
 
 
+def test_a_controller_that_is_away_for_a_moment_is_asked_again(slurm: Slurm, tmp_path: Path) -> None:
+    slurm.be_away(2)
+    pool, notes = pool_of(tmp_path / "build")
+    with pool:
+        assert pool.submit(neg, 1).result(120) == -1
+    assert [note for note in notes if "Socket timed out" in note] == notes
+    assert len(notes) == 2
+
+
+def test_a_controller_that_stays_away_ends_the_build_without_blame_on_the_config(slurm: Slurm, tmp_path: Path) -> None:
+    slurm.be_away(RETRIES + 1)
+    pool, _ = pool_of(tmp_path / "build")
+    with pool, pytest.raises(UsageError, match=r"Socket timed out.*Start the build again when Slurm answers"):
+        pool.submit(neg, 1).result(120)
+
+
 def test_a_machine_without_slurm_is_refused(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     config = checked(settings(corpus, workers=0, runner="slurm"))
