@@ -7,21 +7,20 @@ from typing import IO
 from pairwright.datasets.errors import StorageError
 
 
-def acquire_lock(handle: IO[str] | IO[bytes] | int, path: Path, *, shared: bool = False, wait: bool = False) -> None:
+def acquire_lock(handle: IO[str] | IO[bytes] | int, path: Path, *, shared: bool = False) -> None:
     """Lock an open file.
 
     Args:
         handle: the file, or its descriptor; readable for a shared lock, writable for an exclusive one.
         path: what is locked, for the message.
         shared: allow other shared locks, instead of none.
-        wait: wait for a process that holds the lock.
 
     Raises:
         BlockingIOError: another process holds the lock.
         StorageError: the file system has no locks.
     """
     try:
-        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         raise
     except OSError as error:

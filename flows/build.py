@@ -7,9 +7,10 @@ build directory without one is unfinished. A finished version stays in place unt
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,14 @@ from pairwright.flows.incremental import (
     increment_summary,
     prepare_increment,
     refuse_changed_settings,
+    shaping_settings,
 )
 from pairwright.flows.llm.model_access import model_access_for_build
 from pairwright.flows.manifest import Truth, finish_build, stage_facts
 from pairwright.flows.prefect.artifacts import FlowArtifacts
 from pairwright.flows.prefect.preflight import refuse_broken_prefect
 from pairwright.flows.prefect.server import build_server
-from pairwright.flows.prefect.task_runs import ReportedRuns, runs_per_stage
+from pairwright.flows.prefect.task_runs import ReportedRuns, runs_per_pass
 from pairwright.flows.progress import BuildProgress, SilentProgress
 from pairwright.flows.runners.engine import Engine, open_engine
 from pairwright.flows.runners.slurm_pool import check_slurm_commands
@@ -51,7 +53,8 @@ from pairwright.flows.stages.generating import generating_stages
 from pairwright.flows.state.hub_publishing import publish_to_hub
 from pairwright.flows.state.inputs import input_state, with_local_inputs
 from pairwright.flows.state.layout import COPIES
-from pairwright.flows.state.locks import build_lock, part_lock, remove_lock_files, setup_lock
+from pairwright.flows.state.locks import build_lock, enter_when_free, part_lock, remove_lock_files, setup_lock
+from pairwright.flows.state.part_setup import compare_parts
 from pairwright.flows.state.publishing import PublishResult, publish
 from pairwright.flows.state.receipts import json_hash
 from pairwright.flows.state.shard_store import claim_shard_store
@@ -183,13 +186,20 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
     """
     checked, root = parse_config(config, where="the flow's config"), Path(out)
     settings = _SETTINGS.get(_RunSettings())
+    if settings.selection.share is not None:
+        _refuse_own_runner(checked)
     _check_requirements(checked, root)
     checked, message = config_with_vocabulary(checked)
     if message:
         settings.progress.note(message)
     if settings.selection.share is not None:
         return await _build_share(checked, root, settings, settings.selection.share)
-    with build_lock(root, wait=settings.wait):
+    with ExitStack() as lock:
+        if settings.wait:
+            waiting = partial(settings.progress.note, f"Waiting for the processes that build in {root} ...")
+            await enter_when_free(lock, partial(build_lock, root), waiting)
+        else:
+            lock.enter_context(build_lock(root))
         finish_switch(root)
         claim_shard_store(checked, root)
         base = _increment_base(checked, root, settings) if checked.incremental else None
@@ -225,16 +235,29 @@ def _check_requirements(config: BuildConfig, root: Path) -> None:
         model_access_for_build(config.llm, root, SpendingTotals(), seed=config.seed).check()
 
 
+def _refuse_own_runner(config: BuildConfig) -> None:
+    """Refuse a part whose jobs would run on a cluster, where another part would cancel or refuse them."""
+    if config.runner != "processes":
+        raise UsageError(
+            f"--part is for processes that you start yourself, and `runner: {config.runner}` divides a build by itself. "
+            "Omit --part, or add --runner processes."
+        )
+
+
 async def _build_share(config: BuildConfig, root: Path, settings: _RunSettings, share: Share) -> dict[str, Any]:
     """Run a share of the jobs, while other processes run others; the manifest is left to a build of all."""
     stages = stages_of(config)
     artifacts = FlowArtifacts(config.name, [])
     with part_lock(root, str(share)):
-        with setup_lock(root):
+        with ExitStack() as lock:
+            waiting = partial(settings.progress.note, f"Waiting for another process that prepares {root} ...")
+            await enter_when_free(lock, partial(setup_lock, root), waiting)
             if (root / STAGING_FOLDER / JOURNAL_FILE).exists():
                 raise StorageError(f"{root}: a new version is being put in place. Complete it with --finish.")
             if config.incremental and finished_manifest(root):
                 raise UsageError("--part requires a full build. Add --full, or build the increment without --part.")
+            if differs := compare_parts(root, shaping_settings(config.model_dump(mode="json")), str(share)):
+                settings.progress.note(f"Changed since the last part: {differs}. What depends on it is made again.")
             claim_shard_store(config, root)
             local = with_local_inputs(config, root / COPIES)
             folder = full_build_folder(root)
@@ -317,5 +340,5 @@ async def _build_increment(config: BuildConfig, base: IncrementBase, settings: _
 def _engine(
     folder: Path, config: BuildConfig, stages: tuple[Stage, ...], artifacts: FlowArtifacts, settings: _RunSettings
 ) -> AbstractAsyncContextManager[Engine]:
-    max_runs = runs_per_stage(len(stages), sum(stage.scope != "set" for stage in stages))
+    max_runs = runs_per_pass(len(stages), sum(stage.passes for stage in stages if stage.scope != "set"))
     return open_engine(folder, config, settings.progress, settings.selection, artifacts, settings.reported, max_runs)

@@ -40,9 +40,8 @@ _NO_EFFECT = frozenset(
         "publish_keep",
         "copies_gib",
         "incremental",
-        "part_size",
     }
-)  # settings that do not change a text, score or image
+)  # settings that do not change a file of a build
 
 
 def refuse_changed_settings(config: BuildConfig, before: Mapping[str, Any]) -> None:
@@ -62,16 +61,23 @@ def refuse_changed_settings(config: BuildConfig, before: Mapping[str, Any]) -> N
         raise UsageError("an incremental build cannot add precomputed vectors to an index. Build with --full.")
 
 
-def _fixed_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a config that all versions must have in common."""
+def shaping_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a config that shape the files of a build."""
     settings = {name: value for name, value in config.items() if name not in _NO_EFFECT}
-    # A missing section and an empty one mean the same index.
-    settings["index"] = (settings["index"] or IndexSection().model_dump(mode="json")) if settings["retrieve"] else None
-    settings["input"] = {name: value for name, value in config["input"].items() if name != "path"}
     if settings.get("llm"):
         settings["llm"] = {
             name: each for name, each in settings["llm"].items() if name not in {*_LLM_LIMITS, *_LLM_ACCESS}
         }
+    return settings
+
+
+def _fixed_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a config that all versions must have in common."""
+    settings = shaping_settings(config)
+    del settings["part_size"]
+    # A missing section and an empty one mean the same index.
+    settings["index"] = (settings["index"] or IndexSection().model_dump(mode="json")) if settings["retrieve"] else None
+    settings["input"] = {name: value for name, value in config["input"].items() if name != "path"}
     return settings
 
 

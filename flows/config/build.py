@@ -122,7 +122,8 @@ def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Build
         ConfigError: when the file is missing or not YAML, or has an unknown key or an invalid value.
     """
     data = load_settings(path, "Write one with `pairwright init`.")
-    return _with_absolute_paths(parse_config(_merged(data, overrides or {}), where=str(path)), path.parent.resolve())
+    where = f"{path}, with overrides" if overrides else str(path)
+    return _with_absolute_paths(parse_config(_merged(data, overrides or {}), where=where), path.parent.resolve())
 
 
 def _merged(data: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -91,6 +91,8 @@ def validation_messages(error: ValidationError, model: type[BaseModel]) -> Itera
         else:
             message = problem["msg"][:1].lower() + problem["msg"][1:]
             message = _IN_YAML.get(problem["type"], message)
+            if problem["type"] == "string_type" and isinstance(problem["input"], int | float):
+                message += ", in quotes where YAML reads a number or a time"
             yield f"`{place}` is {problem['input']!r}: {message}. Change it."
 
 

@@ -14,7 +14,6 @@ import orjson
 
 from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.flows.llm.answer_messages import (
-    ADDRESS_FILE,
     LineBuffer,
     LineWriter,
     describe_error,
@@ -25,6 +24,7 @@ from pairwright.flows.llm.answer_messages import (
     read_error,
     read_reply,
 )
+from pairwright.flows.state.layout import ANSWERS_ADDRESS
 from pairwright.generators.llm.client.messages import Image, Reply, Request, Schema, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.session import Snapshot
@@ -144,7 +144,7 @@ class ServiceModel:
         until = self._loop.time() + RECONNECT_S
         while self._link is None:
             with contextlib.suppress(OSError, ValueError, KeyError, TimeoutError):
-                address = orjson.loads((self._source.root / ADDRESS_FILE).read_bytes())
+                address = orjson.loads((self._source.root / ANSWERS_ADDRESS).read_bytes())
                 if "closed" in address:
                     self._give_up()
                     break

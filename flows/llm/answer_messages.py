@@ -17,7 +17,6 @@ from pairwright.datasets.errors import ConfigError, MissingResourceError, Pairwr
 from pairwright.generators.llm.client.messages import Image, Message, MessageSpan, Reply, Request, Schema, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 
-ADDRESS_FILE = ".answers.json"  # in the build directory: host, port and secret of the service
 MAX_LINE = 2**28  # bytes of a message; images are base64
 
 _ERRORS = {error.__name__: error for error in (UsageError, ConfigError, StorageError, MissingResourceError)}

@@ -5,7 +5,7 @@ build's process, looks answers up in the cache, sends what is missing within the
 passes it on. Nodes need neither the API key nor access to the model, and a killed job loses no answer: its successor finds
 them in the cache.
 
-The address is in the file `ADDRESS_FILE` of the build directory, readable by its owner only, with a secret that a job
+The address is in the file `ANSWERS_ADDRESS` of the build directory, readable by its owner only, with a secret that a job
 must send first. Messages (`answer_messages`) are not encrypted: the network between the nodes has to be trusted.
 
 Several processes may build the parts of one build (``--part``). The one that holds the lock `LOCK_FILE` serves, the
@@ -32,7 +32,6 @@ import orjson
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.file_locks import acquire_lock
 from pairwright.flows.llm.answer_messages import (
-    ADDRESS_FILE,
     LineBuffer,
     LineWriter,
     describe_error,
@@ -44,6 +43,7 @@ from pairwright.flows.llm.answer_messages import (
 )
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.progress import BuildProgress
+from pairwright.flows.state.layout import ANSWERS_ADDRESS
 from pairwright.flows.state.locks import ANSWERS_LOCK
 from pairwright.generators.llm.client.messages import Model, Schema
 from pairwright.generators.llm.client.request_errors import RequestError
@@ -135,7 +135,7 @@ class AnswerService:
     def remove_address(self) -> None:
         """Remove the address of the closed service, when no job runs any more."""
         if self._thread is not None and not self._others_go_on:
-            (self._root / ADDRESS_FILE).unlink(missing_ok=True)
+            (self._root / ANSWERS_ADDRESS).unlink(missing_ok=True)
 
     def _run(self, access: ModelAccess) -> None:
         try:
@@ -175,7 +175,7 @@ class AnswerService:
                 f"host {self._host!r}: not an address of this machine ({error.strerror}). Correct `host` in the config."
             ) from None
         port = server.sockets[0].getsockname()[1]
-        path = self._root / ADDRESS_FILE
+        path = self._root / ANSWERS_ADDRESS
         _write_private(path, {"host": self._host or socket.gethostname(), "port": port, "secret": secret})
         self._settle()
         try:

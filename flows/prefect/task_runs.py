@@ -32,14 +32,14 @@ class ReportedRuns:
     started: int = 0
 
 
-def runs_per_stage(stages: int, of_parts: int) -> int:
-    """Return the maximal number of task runs of a stage.
+def runs_per_pass(stages: int, passes: int) -> int:
+    """Return the maximal number of task runs of a pass of a stage over the parts.
 
     Args:
-        stages: number of stages of the build.
-        of_parts: number of those with a job per part or shard; the others have one job.
+        stages: number of stages of the build; each has up to two jobs besides.
+        passes: number of passes over the parts, of all stages.
     """
-    return max(1, (MAX_TASK_RUNS - (stages - of_parts)) // max(1, of_parts))
+    return max(1, (MAX_TASK_RUNS - 2 * stages) // max(1, passes))
 
 
 def job_batches(jobs: Sequence[Job], most: int) -> list[Sequence[Job]]:

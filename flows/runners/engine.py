@@ -24,7 +24,7 @@ from pairwright.flows.prefect.task_runs import ReportedRuns, job_batches, run_as
 from pairwright.flows.progress import BuildProgress
 from pairwright.flows.runners.process_pool import cores
 from pairwright.flows.runners.ray_pool import RayPool
-from pairwright.flows.runners.slurm_pool import SlurmPool
+from pairwright.flows.runners.slurm_pool import SlurmPool, cancel_left_arrays
 from pairwright.flows.stage_selection import Share, StageSelection
 from pairwright.flows.state.receipts import Counts, Job, Receipt, run_job, total_counts, valid_receipt
 
@@ -54,7 +54,7 @@ class Engine:
         selection: which stages run.
         artifacts: the progress on Prefect's page.
         reported: counts the task runs.
-        max_task_runs: of a stage.
+        max_task_runs: of a pass of a stage over the parts.
         workers: processes of the pool, unless it is Ray's.
         answers: sends the requests of jobs that ask a model.
     """
@@ -221,6 +221,7 @@ async def open_engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
         UsageError: for settings of another runner.
         MissingResourceError: when Ray is not installed.
     """
+    cancel_left_arrays(root)  # whatever runs the jobs now
     pool, local_pool, stop = _pool(root, config, progress.note), ThreadPoolExecutor(1), threading.Event()
     asking_pool = ThreadPoolExecutor(_ASKING_JOBS) if isinstance(pool, ThreadPoolExecutor) else pool
     workers = _workers(config)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.flows.state.code_versions import package_versions, source_hash
-
-SHARED_MARK = ".shared"  # file in the build directory, by which a worker checks that it sees the same folder
+from pairwright.flows.state.layout import SHARED_MARK
 
 
 @lru_cache(maxsize=8)

@@ -22,8 +22,9 @@ from uuid import uuid4
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, UsageError
-from pairwright.flows.runners.node_checks import SHARED_MARK, check_node
+from pairwright.flows.runners.node_checks import check_node
 from pairwright.flows.state.code_versions import package_versions, source_hash
+from pairwright.flows.state.layout import SHARED_MARK
 from pairwright.indexes.hnsw.faiss_files import limit_faiss_threads
 
 if TYPE_CHECKING:

@@ -29,14 +29,17 @@ from uuid import uuid4
 from pairwright.datasets.atomic_files import write_bytes, write_text
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, UsageError
 from pairwright.flows.config.slurm import SlurmSection
-from pairwright.flows.runners.node_checks import SHARED_MARK
 from pairwright.flows.runners.slurm_task import Call, TaskSetup, result_path
 from pairwright.flows.state.code_versions import package_versions, source_hash
+from pairwright.flows.state.layout import SHARED_MARK
 
 RETRIES = 5  # of a task without progress
 FOLDER = ".slurm"  # in the build directory
 _TICK_S = 0.1  # between two looks for results; without a further job until an array is submitted
 _UNSEEN = re.compile(r"invalid job id", re.IGNORECASE)  # squeue, about a job that has ended a while ago
+_AWAY = re.compile(
+    r"timed out|unable to contact|connection refused|temporar", re.IGNORECASE
+)  # the controller, for a while
 
 
 @dataclass
@@ -73,6 +76,17 @@ def check_slurm_commands() -> None:
             )
 
 
+def cancel_left_arrays(root: Path) -> None:
+    """Cancel the arrays of an earlier build in ``root`` that was killed, and remove their files.
+
+    Without the files, tasks that cannot be cancelled from here end when they start.
+    """
+    left = [path.read_text() for path in (root / FOLDER).glob("*/id")]
+    if left:
+        _run("scancel", *left)
+    shutil.rmtree(root / FOLDER, ignore_errors=True)
+
+
 class SlurmPool(Executor):
     """Runs jobs as array tasks.
 
@@ -96,7 +110,6 @@ class SlurmPool(Executor):
         self._changed = threading.Condition()
         self._last = 0.0  # time of the last submission of a call
         self._closing = self._failed = False
-        self._cancel_left_arrays()
         write_text(root / SHARED_MARK, self._mark)
         self._thread = threading.Thread(target=self._work, name="pairwright-slurm", daemon=True)
         self._thread.start()
@@ -145,13 +158,6 @@ class SlurmPool(Executor):
         (self._root / SHARED_MARK).unlink(missing_ok=True)
         if not self._failed and not left:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _cancel_left_arrays(self) -> None:
-        """Cancel the arrays of a build that was killed, and remove their files."""
-        left = [path.read_text() for path in self._folder.glob("*/id")]
-        if left:
-            _run("scancel", *left)
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _work(self) -> None:
         polled = 0.0
@@ -210,10 +216,11 @@ class SlurmPool(Executor):
             write_bytes(folder / f"{number}.pickle", pickle.dumps([each.call for each in calls]))
         script = folder / "script.sh"
         write_text(script, task_script(self._section, self._name, folder, len(tasks)))
-        done = _run("sbatch", "--parsable", str(script))
+        done = self._sbatch(script)
         if done.returncode:
             self._arrays.remove(array)
-            error = UsageError(f"sbatch: {done.stderr.strip() or done.stdout.strip()}. Correct `slurm` in the config.")
+            fix = "Start the build again when Slurm answers." if _is_away(done) else "Correct `slurm` in the config."
+            error = UsageError(f"sbatch: {_said(done)}. {fix}")
             for calls in tasks:
                 for each in calls:
                     each.future.set_exception(error)
@@ -221,6 +228,18 @@ class SlurmPool(Executor):
             return
         array.id = done.stdout.strip().partition(";")[0]
         write_text(folder / "id", array.id)
+
+    def _sbatch(self, script: Path) -> "subprocess.CompletedProcess[str]":
+        """Submit a script, up to `RETRIES` times again while Slurm's controller is away."""
+        for left in range(RETRIES, -1, -1):
+            done = _run("sbatch", "--parsable", str(script))
+            if not (done.returncode and _is_away(done) and left):
+                break
+            self._note(f"sbatch: {_said(done)}; trying again")
+            with self._changed:
+                if self._changed.wait_for(lambda: self._closing, self._section.poll_seconds):
+                    break
+        return done
 
     def _collect(self) -> None:
         """Take the results that have come."""
@@ -299,7 +318,7 @@ def task_script(section: SlurmSection, name: str, folder: Path, tasks: int) -> s
     given = {
         "--job-name": f"pairwright-{name}",
         "--array": f"0-{tasks - 1}{limit}",
-        "--output": f"{folder}/log-%a.txt",
+        "--output": _quoted(f"{str(folder).replace('%', '%%')}/log-%a.txt"),
         "--open-mode": "append",
         "--ntasks": "1",
         "--cpus-per-task": str(section.cpus),
@@ -314,12 +333,27 @@ def task_script(section: SlurmSection, name: str, folder: Path, tasks: int) -> s
     return "\n".join(["#!/bin/bash", *lines, *section.setup, f'exec {task} "$SLURM_ARRAY_TASK_ID"', ""])
 
 
+def _quoted(value: str) -> str:
+    """Return a value for a line of options, which Slurm splits at spaces, and where # begins a comment."""
+    return re.sub(r"""([\\"])""", r"\\\1", value).join('""') if re.search(r"""[\s\\"'#]""", value) else value
+
+
 def queued_tasks(array: str) -> set[int] | None:
     """Return the tasks of an array that wait or run; None if Slurm does not answer."""
     done = _run("squeue", "--noheader", "--array", f"--jobs={array}", "--format=%K")
     if done.returncode:
         return set() if _UNSEEN.search(done.stderr) else None
     return {int(line) for line in done.stdout.split() if line.isdigit()}
+
+
+def _said(done: "subprocess.CompletedProcess[str]") -> str:
+    """Return what a command that failed printed."""
+    return (done.stderr.strip() or done.stdout.strip()).rstrip(".")
+
+
+def _is_away(done: "subprocess.CompletedProcess[str]") -> bool:
+    """Return whether a command failed because Slurm's controller did not answer."""
+    return bool(_AWAY.search(_said(done)))
 
 
 def _run(command: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

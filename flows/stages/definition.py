@@ -147,6 +147,7 @@ class Stage:
         frozen: the files of the last full build, if it has them, that replace its output in an incremental build.
         in_base: it works in the build directory, not in ``.next/``, and belongs to the last full build.
         leftovers: patterns of files to remove after it, unless a job of this build wrote them.
+        passes: groups of jobs over the parts, one after the other.
     """
 
     name: str
@@ -163,3 +164,4 @@ class Stage:
     frozen: tuple[str, ...] = ()
     in_base: bool = False
     leftovers: tuple[str, ...] = ()
+    passes: int = 1

@@ -24,6 +24,11 @@ from pathlib import Path
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Pair
 
+ANSWERS_ADDRESS = (
+    ".answers.json"  # host, port and secret of the service that sends requests (`flows/llm/answer_service.py`)
+)
+SHARED_MARK = ".shared"  # by which a worker on another node checks that it sees the same folder
+PARTS_SETUP = ".parts"  # settings and versions of the last part (`part_setup.py`)
 COPIES = "remote"
 DOWNLOADS = "downloads"
 SWEPT = (

@@ -5,8 +5,9 @@ or empty folder. Subfolders must not be symbolic links: their files belong to an
 releases a lock when its process dies.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from pairwright.datasets.build_manifest import BUILD_MARKER
@@ -14,10 +15,15 @@ from pairwright.datasets.directories import forbid_symlinked_folders
 from pairwright.datasets.errors import StorageError, describe_write_error
 from pairwright.datasets.file_locks import acquire_lock
 from pairwright.datasets.version_switch import LOCK_FILE, STAGING_FOLDER
-from pairwright.flows.state.layout import OWNED
+from pairwright.flows.state.layout import ANSWERS_ADDRESS, OWNED, PARTS_SETUP, SHARED_MARK
 
 ANSWERS_LOCK = ".answers.lock"  # of the process that sends the requests of a build (`flows/llm/answer_service.py`)
 _PART_LOCK, _SETUP_LOCK = ".part-", ".setup"
+_POLL_S = 1.0  # between attempts to get a lock that another process holds
+
+
+class FolderBusyError(StorageError):
+    """Another process holds a lock on the build directory."""
 
 
 def claim_folder(root: Path) -> None:
@@ -46,18 +52,15 @@ def _unwritable(root: Path, error: OSError) -> StorageError:
 
 
 @contextmanager
-def build_lock(root: Path, *, wait: bool = False) -> Iterator[None]:
+def build_lock(root: Path) -> Iterator[None]:
     """Lock the build directory ``root`` for a build of all parts.
 
-    Args:
-        root: the build directory.
-        wait: wait for the processes that build there.
-
     Raises:
-        StorageError: when another process builds there; also as `claim_folder`.
+        FolderBusyError: when another process builds there.
+        StorageError: as `claim_folder`.
     """
     busy = "another build is running in this folder. Wait for it, or choose another --out."
-    with _locked(root, LOCK_FILE, busy, wait=wait):
+    with _locked(root, LOCK_FILE, busy):
         yield
 
 
@@ -73,7 +76,8 @@ def part_lock(root: Path, part: str) -> Iterator[None]:
         part: name of the share.
 
     Raises:
-        StorageError: when a build of all parts runs there, or the same share; also as `claim_folder`.
+        FolderBusyError: when a build of all parts runs there, or the same share.
+        StorageError: as `claim_folder`.
     """
     busy = "a build of all parts is running in this folder. Wait for it, or choose another --out."
     twice = f"part {part} is being built by another process. Give each process another part."
@@ -83,17 +87,64 @@ def part_lock(root: Path, part: str) -> Iterator[None]:
 
 @contextmanager
 def setup_lock(root: Path) -> Iterator[None]:
-    """Let one process at a time prepare the build directory ``root``; wait for the others."""
-    with _locked(root, _SETUP_LOCK, "", wait=True):
+    """Let one process at a time prepare the build directory ``root``.
+
+    Raises:
+        FolderBusyError: when another process does.
+        StorageError: as `claim_folder`.
+    """
+    with _locked(root, _SETUP_LOCK, "another process prepares this folder. Wait for it."):
         yield
 
 
+async def enter_when_free(
+    stack: ExitStack, lock: Callable[[], AbstractContextManager[None]], busy: Callable[[], None]
+) -> None:
+    """Enter a lock on ``stack`` as soon as no other process holds it; a signal can end the wait.
+
+    Args:
+        stack: that leaves the lock.
+        lock: makes the lock; called for each attempt.
+        busy: called once if another process holds it.
+    """
+    waits = False
+    while True:
+        try:
+            stack.enter_context(lock())
+        except FolderBusyError:
+            if not waits:
+                busy()
+            waits = True
+            await asyncio.sleep(_POLL_S)
+        else:
+            return
+
+
+def running_parts(root: Path, but: str) -> list[str]:
+    """Return the shares that other processes build now.
+
+    Args:
+        root: the build directory.
+        but: name of the share of this process.
+    """
+    found = []
+    for path in sorted(root.glob(f"{_PART_LOCK}*-of-*")):
+        part = path.name.removeprefix(_PART_LOCK).replace("-of-", "/")
+        try:
+            with path.open("a+") as handle:
+                acquire_lock(handle, root)
+        except BlockingIOError:
+            found.append(part)
+    return [part for part in found if part != but]
+
+
 def remove_lock_files(root: Path) -> None:
-    """Remove the lock files of the parts of a finished build.
+    """Remove the files of a finished build that its processes used among each other.
 
     Call it under `build_lock`, which no process that builds a part can hold at the same time.
     """
-    for path in (root / _SETUP_LOCK, root / ANSWERS_LOCK, *root.glob(f"{_PART_LOCK}*-of-*")):
+    names = (_SETUP_LOCK, ANSWERS_LOCK, ANSWERS_ADDRESS, SHARED_MARK, PARTS_SETUP)
+    for path in (*(root / name for name in names), *root.glob(f"{_PART_LOCK}*-of-*")):
         path.unlink(missing_ok=True)
 
 
@@ -105,7 +156,7 @@ def schedule_lock(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(root: Path, name: str, busy: str, *, shared: bool = False, wait: bool = False) -> Iterator[None]:
+def _locked(root: Path, name: str, busy: str, *, shared: bool = False) -> Iterator[None]:
     claim_folder(root)
     try:
         handle = (root / name).open("a+")
@@ -113,7 +164,7 @@ def _locked(root: Path, name: str, busy: str, *, shared: bool = False, wait: boo
         raise _unwritable(root, error) from None
     with handle:
         try:
-            acquire_lock(handle, root, shared=shared, wait=wait)
+            acquire_lock(handle, root, shared=shared)
         except BlockingIOError:
-            raise StorageError(f"{root}: {busy}") from None
+            raise FolderBusyError(f"{root}: {busy}") from None
         yield

@@ -1,11 +1,13 @@
 """Several processes that each build a share of the jobs (`--part I/N`), and one that completes the build (`--finish`)."""
 
+import asyncio
 import json
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,10 @@ import yaml
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.flows.build import build
 from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.progress import SilentProgress
 from pairwright.flows.stage_selection import Share, StageSelection
-from pairwright.flows.state.locks import build_lock, part_lock
+from pairwright.flows.state import part_setup
+from pairwright.flows.state.locks import build_lock, enter_when_free, part_lock
 from tests.flows.conftest import checked, settings
 from tests.flows.runners.test_ray_pool import contents
 
@@ -83,20 +87,79 @@ def test_shares_share_a_folder_that_a_build_of_all_parts_needs_for_itself(tmp_pa
         pass
 
 
-def test_a_finishing_run_waits_for_the_shares_that_run(tmp_path: Path) -> None:
+def test_a_finishing_run_waits_for_the_shares_that_run_says_so_and_can_be_stopped(tmp_path: Path) -> None:
     reached: list[str] = []
 
-    def finish() -> None:
-        with build_lock(tmp_path, wait=True):
+    async def finish(waits: asyncio.Event) -> None:
+        with ExitStack() as lock:
+            await enter_when_free(lock, partial(build_lock, tmp_path), waits.set)
             reached.append("finish")
 
-    with part_lock(tmp_path, "1/1"):
-        waiting = threading.Thread(target=finish)
-        waiting.start()
-        waiting.join(0.2)
-        reached.append("part ended")
-    waiting.join()
+    async def run() -> None:
+        with part_lock(tmp_path, "1/1"):
+            waits = asyncio.Event(), asyncio.Event()
+            stopped, waiting = (asyncio.create_task(finish(each)) for each in waits)
+            for each in waits:
+                await each.wait()
+            stopped.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await stopped
+            reached.append("part ended")
+        await waiting
+
+    asyncio.run(run())
     assert reached == ["part ended", "finish"]
+
+
+class Notes(SilentProgress):
+    """Keeps the messages of a build."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+
+    def note(self, message: str) -> None:
+        """Keep a message."""
+        self.all.append(message)
+
+
+def test_parts_with_other_settings_or_versions_do_not_run_together_and_say_what_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"caption": f"a dog and {n} cats"}) + "\n" for n in range(9)))
+    given = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "part_size": 3, "workers": 1}
+    out, second = tmp_path / "out", StageSelection(share=Share(2, 2))
+
+    def run(**changes: Any) -> list[str]:
+        notes = Notes()
+        build(checked({**given, **changes}), out, notes, prefect=False, selection=second)
+        return notes.all
+
+    assert run() == run(host="localhost") == []
+    with part_lock(out, "1/2"), pytest.raises(UsageError, match=r"part 1/2 runs with another .* of `part_size`"):
+        run(part_size=4)
+    assert run() == []
+    assert "`part_size`" in run(part_size=4)[0]
+    monkeypatch.setattr(part_setup, "package_versions", lambda: ["numpy 0.1"])
+    with part_lock(out, "1/2"), pytest.raises(UsageError, match=r"of .*numpy"):
+        run(part_size=4)
+    assert "numpy" in run(part_size=4)[0]
+
+
+@pytest.mark.parametrize("runner", ["slurm", "ray"])
+def test_a_part_has_no_cluster_of_its_own(tmp_path: Path, runner: str) -> None:
+    config = checked({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "runner": runner})
+    with pytest.raises(UsageError, match="--part is for processes that you start yourself"):
+        run_part(config, tmp_path / "out", "1/2")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_finished_build_keeps_no_address_of_a_killed_part(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps({"caption": "a dog"}) + "\n")
+    config, out = checked({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}), tmp_path / "out"
+    run_part(config, out, "1/1")
+    (out / ".answers.json").touch()
+    build(config, out, prefect=False, wait=True)
+    assert {path.name for path in out.glob(".*")} == {".lock", ".pairwright"}
 
 
 def test_only_and_from_exclude_a_share() -> None:

@@ -21,11 +21,10 @@ import yaml
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.build import build
 from pairwright.flows.config.build import BuildConfig, parse_config
-from pairwright.flows.llm.answer_messages import ADDRESS_FILE
 from pairwright.flows.llm.answer_service import LOOPBACK, AnswerService
 from pairwright.flows.llm.model_access import model_access_for_build
 from pairwright.flows.progress import SilentProgress
-from pairwright.flows.state.layout import failed_files
+from pairwright.flows.state.layout import ANSWERS_ADDRESS, failed_files
 from pairwright.generators.llm.budget import SpendingTotals
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
@@ -150,8 +149,8 @@ def test_a_job_without_the_secret_of_the_service_is_refused(server: Server, tmp_
     service = AnswerService(tmp_path, LOOPBACK, SilentProgress())
     service.start(access)
     try:
-        address = json.loads((tmp_path / ADDRESS_FILE).read_text())
-        assert (tmp_path / ADDRESS_FILE).stat().st_mode & 0o077 == 0
+        address = json.loads((tmp_path / ANSWERS_ADDRESS).read_text())
+        assert (tmp_path / ANSWERS_ADDRESS).stat().st_mode & 0o077 == 0
         with socket.create_connection((address["host"], address["port"])) as connection:
             connection.sendall(b'{"secret": "x", "owner": "", "stage": "s", "part": "p", "of": 1}\n')
             with contextlib.suppress(ConnectionResetError):
@@ -201,7 +200,7 @@ def test_two_processes_hold_one_rate_limit_and_a_killed_one_loses_only_what_was_
 
 def serving_process(out: Path, running: list["subprocess.Popen[str]"]) -> int:
     """Return which of the processes listens at the address of the service."""
-    port = json.loads((out / ADDRESS_FILE).read_text())["port"]
+    port = json.loads((out / ANSWERS_ADDRESS).read_text())["port"]
     inodes = {
         line.split()[9] for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if f":{port:04X} " in line[:24]
     }

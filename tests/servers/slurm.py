@@ -6,6 +6,7 @@ What is started ends with its array, or when the block ends.
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -32,6 +33,10 @@ class Slurm:
     def kill_next(self, *moments: Moment) -> None:
         """Kill the next tasks, one per moment: at their start, or when their array has its first result."""
         (self.state / "kills").write_text("\n".join(moments))
+
+    def be_away(self, times: int) -> None:
+        """Let the next calls of sbatch fail because the controller does not answer."""
+        (self.state / "away").write_text("x" * times)
 
     @property
     def arrays(self) -> list[Path]:
@@ -84,6 +89,10 @@ def _moments(state: Path) -> list[str]:
 
 
 def _sbatch(state: Path, *arguments: str) -> None:
+    away = state / "away"
+    if away.exists() and (left := away.read_text()):
+        away.write_text(left[1:])
+        sys.exit("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
     number = str(1 + sum(path.is_dir() for path in state.iterdir()))
     array = state / number
     array.mkdir()
@@ -101,8 +110,10 @@ def _sbatch(state: Path, *arguments: str) -> None:
 
 def _schedule(state: Path, number: str, script: str) -> None:
     array, text = state / number, Path(script).read_text()
-    first, last = re.findall(r"--array=(\d+)-(\d+)", text)[0]
-    output = re.findall(r"--output=(.*)", text)[0]
+    options = [word for line in re.findall(r"^#SBATCH (.*)", text, re.MULTILINE) for word in _words(line)]
+    given = dict(option.split("=", 1) for option in options if "=" in option)
+    first, last = re.findall(r"(\d+)-(\d+)", given["--array"])[0]
+    output = given["--output"]
     (array / "scheduler.part").write_text(str(os.getpid()))
     waiting = list(range(int(first), int(last) + 1))
     (array / "tasks").write_text(" ".join(map(str, waiting)))
@@ -121,10 +132,16 @@ def _schedule(state: Path, number: str, script: str) -> None:
         time.sleep(_TICK)
 
 
+def _words(line: str) -> list[str]:
+    """Return the words of a line of options as Slurm does: it splits at spaces, and a # begins a comment."""
+    return shlex.split(line, comments=True)
+
+
 def _start(state: Path, array: Path, task: int, script: str, output: str) -> tuple["subprocess.Popen[bytes]", str]:
     moment, *rest = [*_moments(state), *[""] * 2]
     (state / "kills").write_text("\n".join(filter(None, rest)))
-    with Path(output.replace("%a", str(task))).open("ab") as log:
+    log_file = re.sub(r"%(.)", lambda found: str(task) if found[1] == "a" else found[1], output)
+    with Path(log_file).open("ab") as log:
         environment = {**os.environ, "SLURM_ARRAY_TASK_ID": str(task)}
         process = subprocess.Popen(["bash", script], stdout=log, stderr=log, env=environment, start_new_session=True)
     (array / f"{task}.pid").write_text(str(process.pid))

@@ -109,6 +109,8 @@ def build(
 
     if part and (finish or retry_failed):
         raise UsageError(f"--part and {'--finish' if finish else '--retry-failed'} are mutually exclusive.")
+    if wait and not part:
+        raise UsageError("--wait requires --part; --finish waits for running parts by itself. Omit --wait.")
     share = Share.parse(part, wait) if part else None
     if dry_run:
         from pairwright.flows.graph import stage_names

@@ -17,5 +17,5 @@ def test_overrides_replace_single_keys_of_sections(tmp_path: Path) -> None:
     assert (config.workers, config.llm.max_cost, config.llm.model) == (3, 5.0, "m")
     assert config.input.max_caption == 99
     assert config.input.path == str(tmp_path / "in.jsonl")
-    with pytest.raises(ConfigError, match="wrkers"):
+    with pytest.raises(ConfigError, match=r"build.yaml, with overrides: unknown key `wrkers`"):
         load_config(tmp_path / "build.yaml", {"wrkers": 3})

@@ -14,22 +14,27 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.flows.prefect.task_runs import MAX_TASK_RUNS, job_batches, runs_per_stage
+from pairwright.flows.graph import STAGES
+from pairwright.flows.prefect.task_runs import MAX_TASK_RUNS, job_batches, runs_per_pass
 from tests.flows.conftest import Run
 from tests.flows.prefect.task_runs_flow import jobs
 
 
-@given(parts=st.integers(1, 5000), stages=st.integers(3, 20), of_parts=st.integers(2, 8))
-def test_a_build_of_any_number_of_parts_has_about_200_task_runs(parts: int, stages: int, of_parts: int) -> None:
-    stages = max(stages, of_parts)
+@given(parts=st.integers(1, 5000), stages=st.integers(3, 20), passes=st.integers(2, 30))
+def test_a_build_of_any_number_of_parts_has_about_200_task_runs(parts: int, stages: int, passes: int) -> None:
     names = [f"{number:05d}" for number in range(parts)]
-    found = job_batches(jobs("tag", *names), runs_per_stage(stages, of_parts))
+    found = job_batches(jobs("tag", *names), runs_per_pass(stages, passes))
     assert [job.part for batch in found for job in batch] == names
-    assert of_parts * len(found) + stages - of_parts <= MAX_TASK_RUNS
+    assert passes * len(found) + 2 * stages <= MAX_TASK_RUNS
+
+
+def test_the_passes_of_a_build_with_every_stage_leave_each_a_handful_of_task_runs() -> None:
+    passes = sum(stage.passes for stage in STAGES if stage.full and stage.scope != "set")
+    assert runs_per_pass(len(STAGES), passes) >= 5
 
 
 def test_a_build_of_few_parts_has_a_task_run_for_each() -> None:
-    assert [len(batch) for batch in job_batches(jobs("tag", "00000", "00001", "00002"), runs_per_stage(8, 3))] == [
+    assert [len(batch) for batch in job_batches(jobs("tag", "00000", "00001", "00002"), runs_per_pass(8, 3))] == [
         1,
         1,
         1,

@@ -17,6 +17,7 @@ from pairwright.datasets.errors import MissingResourceError, PairwrightError, Us
 from pairwright.flows.build import build
 from pairwright.flows.config.slurm import SlurmSection
 from pairwright.flows.runners.slurm_pool import RETRIES, SlurmPool, task_script
+from pairwright.flows.stage_selection import StageSelection
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
@@ -80,25 +81,51 @@ def test_a_pool_that_ends_early_cancels_its_arrays(slurm: Slurm, tmp_path: Path)
         waiting.result(1)
 
 
-def test_arrays_of_a_killed_build_are_cancelled_by_the_next_one(slurm: Slurm, tmp_path: Path) -> None:
+def test_arrays_of_a_killed_build_are_cancelled_by_the_next_one_of_any_runner(slurm: Slurm, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps({"caption": "a dog"}) + "\n")
+    config = checked({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1})
+    build(config, tmp_path / "build", prefect=False, selection=StageSelection(only="pairs"))
     code = "import sys, time; from pathlib import Path; from pairwright.flows.config.slurm import SlurmSection\n"
     code += "from pairwright.flows.runners.slurm_pool import SlurmPool\n"
     code += "SlurmPool(Path(sys.argv[1]), SlurmSection(), 'x', print).submit(time.sleep, 600).result()"
-    (tmp_path / "build").mkdir()
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "build")]) as killed:
         while not (slurm.running() and any((tmp_path / "build" / ".slurm").glob("*/id"))):
             time.sleep(0.02)
         killed.send_signal(signal.SIGKILL)
     assert slurm.running()
-    pool, _ = pool_of(tmp_path / "build")
-    with pool:
-        assert not slurm.running()
+    build(config, tmp_path / "build", prefect=False)
+    assert not slurm.running()
+    assert not list((tmp_path / "build").glob(".s*"))
+
+
+def test_a_folder_whose_name_has_spaces_and_signs_of_slurm_holds_the_logs(slurm: Slurm, tmp_path: Path) -> None:
+    root = tmp_path / 'pairs of "birds" #2, 100%a'
+    pool, _ = pool_of(root)
+    with pool, pytest.raises(ZeroDivisionError):
+        pool.submit(truediv, 1, 0).result(120)
+    assert list(root.glob(".slurm/*/log-0.txt"))
 
 
 def test_options_that_slurm_refuses_end_the_build_with_its_message(slurm: Slurm, tmp_path: Path) -> None:
     pool, _ = pool_of(tmp_path / "build", partition="no-such-partition")
     with pool, pytest.raises(UsageError, match="invalid partition specified"):
         pool.submit(neg, 1).result(60)
+
+
+def test_a_controller_that_is_away_for_a_moment_is_asked_again(slurm: Slurm, tmp_path: Path) -> None:
+    slurm.be_away(2)
+    pool, notes = pool_of(tmp_path / "build")
+    with pool:
+        assert pool.submit(neg, 1).result(120) == -1
+    assert [note for note in notes if "Socket timed out" in note] == notes
+    assert len(notes) == 2
+
+
+def test_a_controller_that_stays_away_ends_the_build_without_blame_on_the_config(slurm: Slurm, tmp_path: Path) -> None:
+    slurm.be_away(RETRIES + 1)
+    pool, _ = pool_of(tmp_path / "build")
+    with pool, pytest.raises(UsageError, match=r"Socket timed out.*Start the build again when Slurm answers"):
+        pool.submit(neg, 1).result(120)
 
 
 def test_a_machine_without_slurm_is_refused(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
