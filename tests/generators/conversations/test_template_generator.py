@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Box, Pair, Turn
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations.question_templates import BRIEF
@@ -65,6 +66,18 @@ def test_scissors_and_crowds_are_not_counted() -> None:
         re.fullmatch(r"(No, t|T)here (is|are) no (dog|bus|cat|ball)(s|es)?\.", each)
         for each in found - {"Yes, there are scissors.", "Yes, there are people."}
     )
+
+
+def test_an_image_with_a_bad_box_proves_neither_absence_nor_numbers(tmp_path: Path) -> None:
+    """What is not among the good boxes may be what the bad one showed."""
+    good, bad = {"label": "dog", "bbox": [0.1, 0.4, 0.3, 0.6]}, {"label": "cat", "bbox": [0.5, 0.5, 0.4, 0.9]}
+    for boxes, proves in (([good], True), ([good, bad], False)):
+        row = {"caption": "A brown dog on a mat.", "boxes": boxes, "crowd": [{"label": "bus"}]}
+        (tmp_path / "in.jsonl").write_text(json.dumps(row))
+        (batch,) = read_pairs(ReadOptions(str(tmp_path / "in.jsonl"), on_error="skip"))
+        found = answers(batch.pairs[0])
+        assert any(re.search(r"\bno (cat|ball)s?\b|one dog", answer) for answer in found) == proves
+        assert found
 
 
 def test_a_crowd_is_neither_absent_nor_counted() -> None:
