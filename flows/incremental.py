@@ -74,7 +74,7 @@ def shaping_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 def _fixed_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a config that all versions must have in common."""
     settings = shaping_settings(config)
-    del settings["part_size"]
+    settings.pop("part_size", None)
     # A missing section and an empty one mean the same index.
     settings["index"] = (settings["index"] or IndexSection().model_dump(mode="json")) if settings["retrieve"] else None
     settings["input"] = {name: value for name, value in config["input"].items() if name != "path"}

@@ -109,7 +109,7 @@ class SlurmPool(Executor):
         self._arrays: list[_Array] = []
         self._changed = threading.Condition()
         self._last = 0.0  # time of the last submission of a call
-        self._closing = self._failed = False
+        self._closing = self._failed = self._unanswered = False
         write_text(root / SHARED_MARK, self._mark)
         self._thread = threading.Thread(target=self._work, name="pairwright-slurm", daemon=True)
         self._thread.start()
@@ -267,7 +267,11 @@ class SlurmPool(Executor):
         for array in list(self._arrays):
             queued = queued_tasks(array.id)
             if queued is None:
-                continue  # Slurm does not answer
+                if not self._unanswered:
+                    self._note("squeue fails: until it works again, tasks that are lost are not submitted again")
+                self._unanswered = True
+                continue
+            self._unanswered = False
             ended = {task for task, calls in array.tasks.items() if calls and task not in queued}
             # Results may appear on this node some seconds after a task has ended on another.
             for task in ended & array.ended:

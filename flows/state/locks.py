@@ -139,12 +139,13 @@ def running_parts(root: Path, but: str) -> list[str]:
 
 
 def remove_lock_files(root: Path) -> None:
-    """Remove the files of a finished build that its processes used among each other.
+    """Remove the files of a finished build that its processes used among each other, and temporary files of killed ones.
 
     Call it under `build_lock`, which no process that builds a part can hold at the same time.
     """
     names = (_SETUP_LOCK, ANSWERS_LOCK, ANSWERS_ADDRESS, SHARED_MARK, PARTS_SETUP)
-    for path in (*(root / name for name in names), *root.glob(f"{_PART_LOCK}*-of-*")):
+    patterns = (f"{_PART_LOCK}*-of-*", ".*.tmp-*", "manifests/.*.tmp-*")
+    for path in (*(root / name for name in names), *(path for pattern in patterns for path in root.glob(pattern))):
         path.unlink(missing_ok=True)
 
 

@@ -153,12 +153,15 @@ def test_a_part_has_no_cluster_of_its_own(tmp_path: Path, runner: str) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_finished_build_keeps_no_address_of_a_killed_part(tmp_path: Path) -> None:
+def test_a_finished_build_keeps_no_address_and_no_temporary_file_of_a_killed_part(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(json.dumps({"caption": "a dog"}) + "\n")
     config, out = checked({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}), tmp_path / "out"
     run_part(config, out, "1/1")
-    (out / ".answers.json").touch()
+    (out / "manifests").mkdir()
+    for left in (".answers.json", ".build.yaml.tmp-7@node", "manifests/.0001.json.tmp-7@node"):
+        (out / left).touch()
     build(config, out, prefect=False, wait=True)
+    assert [path.name for path in (out / "manifests").iterdir()] == ["0001.json"]
     assert {path.name for path in out.glob(".*")} == {".lock", ".pairwright"}
 
 

@@ -121,6 +121,14 @@ def test_a_controller_that_is_away_for_a_moment_is_asked_again(slurm: Slurm, tmp
     assert len(notes) == 2
 
 
+def test_a_squeue_that_fails_is_reported_once_and_results_still_come(slurm: Slurm, tmp_path: Path) -> None:
+    (slurm.bin / "squeue").write_text("#!/bin/sh\nexit 1\n")
+    pool, notes = pool_of(tmp_path / "build", poll_seconds=0.02)
+    with pool:
+        assert pool.submit(neg, 1).result(120) == -1
+    assert len([note for note in notes if "squeue fails" in note]) == 1
+
+
 def test_a_controller_that_stays_away_ends_the_build_without_blame_on_the_config(slurm: Slurm, tmp_path: Path) -> None:
     slurm.be_away(RETRIES + 1)
     pool, _ = pool_of(tmp_path / "build")
