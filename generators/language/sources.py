@@ -4,7 +4,7 @@ Written as protocols, so that a generator says what it needs and tests can bring
 ones are `language.wordnet.WordNet`, `language.pool.PoolStatistics` and, for want of a pool, `language.general`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
@@ -67,12 +67,6 @@ class Thesaurus(Protocol):
 
     def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
         """Return the direct antonyms."""
-        ...
-
-    def co_hyponyms(
-        self, lemma: str, pos: str, levels: int = 2, keep: Callable[[str], bool] | None = None
-    ) -> Sequence[str]:
-        """Return words of the same kind, nearest first; all of them, or those that ``keep`` takes."""
         ...
 
     def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:

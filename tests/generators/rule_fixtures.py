@@ -37,7 +37,6 @@ class SmallThesaurus:
 
     animals: frozenset[str] = frozenset({"dog", "cat", "horse", "cow", "zebra", "bird"})
     compounds: frozenset[str] = frozenset({"fire hydrant", "hot dog"})
-    siblings: tuple[str, ...] = ("chair", "couch")
 
     def has(self, lemma: str, pos: str) -> bool:
         """Know two compounds."""
@@ -50,13 +49,6 @@ class SmallThesaurus:
     def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
         """Know one antonym."""
         return ("shut",) if (lemma, pos) == ("open", "ADJ") else ()
-
-    def co_hyponyms(
-        self, lemma: str, pos: str, levels: int = 2, keep: Callable[[str], bool] | None = None
-    ) -> Sequence[str]:
-        """Know the siblings of a bench."""
-        found = self.siblings[:levels] if (lemma, pos) == ("bench", "NOUN") else ()
-        return [word for word in found if keep is None or keep(word)]
 
     def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
         """Know one kind of animal under each animal: its young."""
