@@ -227,10 +227,6 @@ class PoolStatistics:
         """Return the number of captions with the word form, in any letter case."""
         return self.forms.get(form.lower(), 0)
 
-    def common(self, pos: str, minimum: int = 1) -> list[str]:
-        """Return the lemmas with that tag in at least ``minimum`` captions, most frequent first."""
-        return [lemma for lemma, frequency in self._by_pos.get(pos, ()) if frequency >= minimum]
-
     def cooccurrence(self, a: str, b: str) -> int:
         """Return the number of captions with both content words; for a word with itself, with that word."""
         return self._cooccurring.get(a, _NONE).get(b, 0)
@@ -277,24 +273,18 @@ class PoolStatistics:
         Unknown context words are skipped; 0 if none is left, or for an unknown word. Positive values mean that the
         words co-occur more often than independent words. Source: Bouma 2009, with 0.5 added to each pair's count.
         """
-        return self.context_fit(word, context)[1]
-
-    def context_fit(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
-        """Return the number of context words that co-occur with a word in at least ``least`` captions, and `plausibility`."""
         own, alone = self._alone.get(word), self._alone
         if own is None:
-            return 0, 0.0
+            return 0.0
         beside, whole = self._cooccurring.get(word, _NONE), math.log(self.captions + 1)
-        seen, known, total = 0, 0, 0.0
+        known, total = 0, 0.0
         for other in context:
             if other not in alone or other == word:
                 continue
             known += 1
-            both = beside.get(other, 0)
-            seen += both >= least
-            chance = math.log(both + _SMOOTHING) - whole
+            chance = math.log(beside.get(other, 0) + _SMOOTHING) - whole
             total += max(-1.0, min(1.0, (own + alone[other] - chance) / chance))
-        return seen, total / known if known else 0.0
+        return total / known if known else 0.0
 
     def cooccurrences(self, word: str, others: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return `cooccurrence` of a word with each of others."""
@@ -362,13 +352,6 @@ class PoolStatistics:
         for left, preposition, noun in self.links:
             found.setdefault((left, preposition), set()).add(noun)
         return found
-
-    @cached_property
-    def _by_pos(self) -> dict[str, list[tuple[str, int]]]:
-        grouped: dict[str, list[tuple[str, int]]] = {}
-        for (lemma, pos), frequency in self.lemmas.items():
-            grouped.setdefault(pos, []).append((lemma, frequency))
-        return {pos: sorted(words, key=lambda word: (-word[1], word[0])) for pos, words in grouped.items()}
 
     @cached_property
     def digest(self) -> str:

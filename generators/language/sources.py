@@ -49,10 +49,6 @@ class Pool(Protocol):
         """Return how well a word goes with others, in [-1, 1]; above 0 better than by chance."""
         ...
 
-    def context_fit(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
-        """Return how many words of a context are seen with a word in ``least`` captions, and the plausibility."""
-        ...
-
 
 class Thesaurus(Protocol):
     """What the makers of edits ask WordNet."""

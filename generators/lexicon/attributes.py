@@ -125,7 +125,6 @@ def number_ranges() -> dict[str, tuple[int, int]]:
 
 
 @lru_cache(maxsize=5_000)
-@lru_cache(maxsize=5_000)
 def same_concept(word: str) -> frozenset[str]:
     """Return all words of the concepts of a word, itself among them."""
     return frozenset((word, *(other for concept in concepts().get(word, ()) for other in concept_words()[concept])))

@@ -215,10 +215,6 @@ class NounLexicon:
         """Whether a noun speaks of the picture, of parts or amounts ("close up", "side", "group"): never edited."""
         return self.has_flag(noun, "frame")
 
-    def gender(self, noun: str) -> str:
-        """Return "male", "female" or, of most nouns, an empty string."""
-        return next(iter(self.profile(noun).flags & _SEXES), "")
-
     def exclusive(self, one: str, other: str) -> bool:
         """Whether a thing called ``one`` is not called ``other``; symmetric."""
         return one != other and _exclude_each_other(self.profile(one), self.profile(other))
