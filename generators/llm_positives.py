@@ -17,10 +17,9 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.context import words_of
-from pairwright.generators.edits.constraints.knowledge import EditThesaurus
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.lexicon.sources import Pool, Thesaurus
 from pairwright.generators.listed_edits import POSITIVE_TYPES, POSITIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
@@ -76,7 +75,7 @@ class LLMPositives:
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
         self,
-        thesaurus: EditThesaurus,
+        thesaurus: Thesaurus,
         pool: Pool,
         tagger: Tagger,
         book: PromptBook,

@@ -23,8 +23,8 @@ from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
 from pairwright.generators.edits.rewordings import Rewordings, ScoredPlace, draw_rewordings
 from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.language.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.sources import Pool, Thesaurus
 
 NAME = "rules-positives"
 VERSION = 11

@@ -24,7 +24,7 @@ import numpy as np
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import plural_of
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.edits.additions.absence import AdditionThesaurus, names_of
+from pairwright.generators.edits.additions.absence import names_of
 from pairwright.generators.edits.additions.places import context_of_insertion, end_of_caption
 from pairwright.generators.edits.additions.proposals import AdditionProposals, FloatArray, typical_log_probs
 from pairwright.generators.edits.realisation import Change
@@ -34,6 +34,7 @@ from pairwright.generators.language.inflection import article
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.label_sets import labels_of
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
+from pairwright.generators.lexicon.sources import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 FLOOR: Final = 0.05  # of p(word) / p(typical word), of both words: most labels are nothing that the scene could have
@@ -98,7 +99,7 @@ class Negations:
         vocabulary: labels, or names of label sets, that have a box wherever there is such a thing; see the module.
     """
 
-    def __init__(self, model: ClozeModel, thesaurus: AdditionThesaurus, vocabulary: Iterable[str]) -> None:
+    def __init__(self, model: ClozeModel, thesaurus: Thesaurus, vocabulary: Iterable[str]) -> None:
         self._model, self._index = model, model.index("noun")
         known = (label for label in labels_of(tuple(vocabulary)) if label in self._index)
         self.labels = tuple(label for label in known if label not in flagged("plural_only"))

@@ -24,9 +24,9 @@ from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.language.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.synonyms import (
     dictionary_rewordings,
     other_senses,

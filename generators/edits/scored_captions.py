@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.slots import Slot, context_of, find_slots
 from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.language.sources import Thesaurus
+from pairwright.generators.lexicon.sources import Thesaurus
 
 FloatArray = npt.NDArray[np.float32]
 

@@ -21,10 +21,10 @@ from pairwright.generators.edits.realisation import Change
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.relations import load_relations
+from pairwright.generators.lexicon.sources import Thesaurus
 
 NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
 FINITE: Final = frozenset({"VBZ", "VBP"})

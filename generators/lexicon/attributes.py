@@ -10,23 +10,16 @@ other if no number of things could be called by both (``numbers.tsv``). A word m
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 from pairwright.generators.lexicon.nouns import NounLexicon, cell_words
+from pairwright.generators.lexicon.sources import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 NUMBER: Final = "number"  # class of number words
 _UNLIMITED: Final = 10**9
 
 Concept = tuple[str, str]  # class and name
-
-
-class Antonyms(Protocol):
-    """The relation of WordNet that the attributes are built from."""
-
-    def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
-        """Return the direct antonyms."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +131,14 @@ class AttributeLexicon:
         nouns: classes of the nouns beside which they stand.
     """
 
-    def __init__(self, thesaurus: Antonyms, nouns: NounLexicon) -> None:
+    def __init__(self, thesaurus: Thesaurus, nouns: NounLexicon) -> None:
         self._thesaurus, self._nouns = thesaurus, nouns
         self._near = neighbours(told_apart=False)
         self._names = lru_cache(maxsize=20_000)(self._find_names)
         self._antonyms = lru_cache(maxsize=20_000)(self._find_antonyms)
         self._candidates = lru_cache(maxsize=20_000)(self._find_candidates)
 
-    def __reduce__(self) -> tuple[object, tuple[Antonyms, NounLexicon]]:
+    def __reduce__(self) -> tuple[object, tuple[Thesaurus, NounLexicon]]:
         """Pickle without the caches."""
         return AttributeLexicon, (self._thesaurus, self._nouns)
 

@@ -11,25 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
+from pairwright.generators.lexicon.sources import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 _ALIVE: Final = frozenset({"person", "animal"})
 _SEXES: Final = frozenset({"male", "female"})
 _GROWN: Final = frozenset({"baby", "adult"})  # mutually exclusive; a child may be a boy to one and a man to another
-
-
-class NounThesaurus(Protocol):
-    """The relations of WordNet that the nouns are built from."""
-
-    def hypernym_path(self, lemma: str, pos: str) -> Sequence[str]:
-        """Return the lemmas of the main sense and of all above it, nearest first."""
-        ...
-
-    def sense_closure(self, lemma: str, pos: str) -> tuple[frozenset[int], frozenset[int]]:
-        """Return the relevant senses, and those with all senses above them."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +168,7 @@ class NounLexicon:
         thesaurus: WordNet.
     """
 
-    def __init__(self, thesaurus: NounThesaurus) -> None:
+    def __init__(self, thesaurus: Thesaurus) -> None:
         self._thesaurus = thesaurus
         near = (self._meant(row["kind"]) for row in read_rows("noun_near_kinds"))
         self._near_kinds = frozenset[int]().union(*near)
@@ -187,7 +176,7 @@ class NounLexicon:
         self._by_use = lru_cache(maxsize=4)(self._index)
         self._substitutes = lru_cache(maxsize=20_000)(self._find_substitutes)
 
-    def __reduce__(self) -> tuple[object, tuple[NounThesaurus]]:
+    def __reduce__(self) -> tuple[object, tuple[Thesaurus]]:
         """Pickle without the caches."""
         return NounLexicon, (self._thesaurus,)
 

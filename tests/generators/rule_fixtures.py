@@ -54,6 +54,19 @@ class SmallThesaurus:
         """Know one kind of animal under each animal: its young."""
         return (f"young {lemma}",) if pos == "NOUN" and lemma in self.animals else ()
 
+    def hypernyms(self, lemma: str, pos: str) -> Iterable[str]:
+        """Know that animals are animals."""
+        return ("animal",) if self.is_a(lemma, "animal", pos) else ()
+
+    def hypernym_path(self, lemma: str, pos: str) -> Sequence[str]:
+        """Know that animals are animals."""
+        return (lemma, *self.hypernyms(lemma, pos))
+
+    def sense_closure(self, lemma: str, pos: str) -> tuple[frozenset[int], frozenset[int]]:
+        """Know one sense, that of animals."""
+        senses = frozenset(range(len([*self.hypernyms(lemma, pos)])))
+        return senses, senses
+
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
         """Know which nouns are animals, and which are birds."""
         return pos == "NOUN" and ((kind == "animal" and lemma in self.animals) or (kind == "bird" and lemma == "bird"))

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import comb
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,8 @@ import numpy.typing as npt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import ImageWords, plural_of
 from pairwright.generators.edits.additions.places import drawn_figures
-from pairwright.generators.language.sources import Pool as PoolWords
 from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 BoolArray = npt.NDArray[np.bool_]
@@ -47,43 +47,6 @@ _SEEN: Final = 2  # captions of the pool in which two words are together by more
 _STEM: Final = 4  # letters that a derived word shares: "skateboarder" may have a skateboard
 
 
-class Pool(PoolWords, Protocol):
-    """Statistics of the user's captions."""
-
-    @property
-    def captions(self) -> int:
-        """Number of captions."""
-        ...
-
-    def cooccurrences(self, word: str, others: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the number of captions with a word and each of others."""
-        ...
-
-    def plausibilities(self, word: str, others: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Return how well each of some words goes with one other."""
-        ...
-
-
-class AdditionThesaurus(Protocol):
-    """The relations of WordNet that additions are checked with."""
-
-    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
-        """Return the other lemmas of the first senses."""
-        ...
-
-    def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
-        """Return all that is a kind of the lemma."""
-        ...
-
-    def hypernyms(self, lemma: str, pos: str) -> Iterable[str]:
-        """Return all that the lemma is a kind of."""
-        ...
-
-    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
-        """Return whether the lemma is a kind of ``kind``."""
-        ...
-
-
 class AbsentObjects:
     """Tells which objects are absent.
 
@@ -97,7 +60,7 @@ class AbsentObjects:
         nouns: objects that may be added, singular.
     """
 
-    def __init__(self, thesaurus: AdditionThesaurus, pool: Pool, vocabulary: Iterable[str], minimum: int) -> None:
+    def __init__(self, thesaurus: Thesaurus, pool: Pool, vocabulary: Iterable[str], minimum: int) -> None:
         self._pool, known = pool, frozenset(vocabulary)
         counts = {
             noun: images for noun, images in _noticed().items() if noun in known and _often(pool, noun) >= minimum
@@ -212,7 +175,7 @@ class AbsentObjects:
         """Return the least value of the words of each object."""
         return np.minimum.reduceat(values, self._starts) if len(values) else values
 
-    def _index_names(self, thesaurus: AdditionThesaurus) -> None:
+    def _index_names(self, thesaurus: Thesaurus) -> None:
         """Note which objects a word may name, a phrase by its last word, and a word by its first letters."""
         for at, noun in enumerate(self.nouns):
             for name in sorted(names_of(noun, thesaurus)):
@@ -265,7 +228,7 @@ def _implied() -> tuple[tuple[tuple[str, ...], frozenset[str]], ...]:
     )
 
 
-def names_of(noun: str, thesaurus: AdditionThesaurus) -> frozenset[str]:
+def names_of(noun: str, thesaurus: Thesaurus) -> frozenset[str]:
     """Return the word forms that name a thing or something that may be it: kinds of it, and what it is a kind of."""
     head = noun.rpartition(" ")[2]
     same = {noun, head, *thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *loosely_same(head)}
@@ -275,5 +238,5 @@ def names_of(noun: str, thesaurus: AdditionThesaurus) -> frozenset[str]:
     return frozenset({*names, *map(plural_of, names), *words})
 
 
-def _is_kind(noun: str, kind: str, thesaurus: AdditionThesaurus) -> bool:
+def _is_kind(noun: str, kind: str, thesaurus: Thesaurus) -> bool:
     return noun == kind or any(thesaurus.is_a(each, kind, "NOUN") for each in (noun, noun.rpartition(" ")[2]))

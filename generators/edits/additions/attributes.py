@@ -17,10 +17,11 @@ from typing import Final
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.edits.additions.absence import MAX_RISK, Pool
+from pairwright.generators.edits.additions.absence import MAX_RISK
 from pairwright.generators.lexicon.addition_words import words_with_role
 from pairwright.generators.lexicon.attributes import AttributeLexicon, concepts_of, same_concept
 from pairwright.generators.lexicon.nouns import NounLexicon
+from pairwright.generators.lexicon.sources import Pool
 from pairwright.generators.lexicon.tables import read_rows
 
 _SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip

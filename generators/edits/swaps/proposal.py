@@ -8,8 +8,8 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.realisation import Change, lowercase_span
-from pairwright.generators.language.sources import Pool
 from pairwright.generators.lexicon.nouns import NounLexicon
+from pairwright.generators.lexicon.sources import Pool
 
 Span = tuple[int, int]
 

@@ -23,7 +23,7 @@ from typing import Final
 
 from pairwright.datasets.records import Edit, Pair
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.knowledge import EditThesaurus, Knowledge
+from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.realisation import Change, normalize_capitals, rewrite
@@ -48,9 +48,9 @@ from pairwright.generators.edits.written.repairs import spelled_as, with_small_w
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
 from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize
-from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.sources import Pool, Thesaurus
 
 _OPEN: Final = ("ADJ", "ADV", "NOUN", "VERB")
 _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
@@ -164,7 +164,7 @@ class EditChecks:
         tagger: the one that tagged the captions.
     """
 
-    def __init__(self, thesaurus: EditThesaurus, pool: Pool, tagger: Tagger) -> None:
+    def __init__(self, thesaurus: Thesaurus, pool: Pool, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
         self._known = Knowledge(thesaurus, pool)
         self._is_word = lru_cache(maxsize=50_000)(self._find_word)
