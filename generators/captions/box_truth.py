@@ -18,7 +18,7 @@ from typing import Final
 
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.context import ImageWords
-from pairwright.generators.captions.phrases import NUMBER_WORDS
+from pairwright.generators.lexicon.attributes import counts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.tables import read_rows
@@ -29,17 +29,12 @@ APART = 0.3  # what is further apart is not near
 MOSTLY = 0.5
 
 Refutes = Callable[[Box, Box], bool]
-_NUMBERS: Final[Mapping[str, int]] = {
-    **{word: number for number, word in enumerate(NUMBER_WORDS, 1)},
-    **{str(number): number for number in range(1, len(NUMBER_WORDS) + 1)},
-    "single": 1, "couple": 2, "pair": 2, "both": 2, "double": 2, "trio": 3,
-}  # fmt: skip
 _SEVERAL = words_with("vague")
 
 
 def number_of(word: str) -> int:
     """Return the value of a number word; 0 for other words."""
-    return _NUMBERS.get(word, 0)
+    return counts().get(word, 0)
 
 
 def is_vague(word: str) -> bool:
@@ -62,7 +57,7 @@ def may_count(words: ImageWords, noun: str, word: str, said: int = 0) -> bool:
     if is_vague(word):
         labels = _labels(words, noun)
         return not words.crowds.isdisjoint(labels) or sum(words.labels.get(label, 0) for label in labels) > 1
-    same = [other for other, value in _NUMBERS.items() if value == number]
+    same = [other for other, value in counts().items() if value == number]
     stated = any(words.said_with(noun, other, elsewhere=True) for other in same)
     return stated or count_in_doubt(words, noun, said, number)
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.language.word_set import word_set
+from pairwright.generators.lexicon.function_words import words_with
 
 NOUNS = frozenset({"NN", "NNS"})
 PROPER = frozenset({"NNP", "NNPS"})
@@ -25,11 +25,7 @@ PLURAL = frozenset({"NNS", "NNPS"})
 _ANY_NOUN = NOUNS | PROPER
 _MODIFIED = NOUNS | ADJECTIVES
 _OPENING = DETERMINERS | {"CD"} | ADJECTIVES | _ANY_NOUN  # a phrase starts with one of these
-_NO_NOUNS = word_set(  # though the tagger may say so
-    "lush leafy shirtless slender cloudless shiny sexy pristine chubby foamy ripe miniature stainless matching"
-)
-_COLOURS = word_set("orange gold silver pink violet tan maroon turquoise beige cream")
-_COVERED = word_set("covered filled lined topped capped coated soaked dipped glazed drenched colored coloured")
+_NO_NOUNS, _COLOURS, _COVERED = words_with("no_noun"), words_with("colour_noun"), words_with("covered")
 
 NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 

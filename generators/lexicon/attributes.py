@@ -107,14 +107,15 @@ def untouched_words() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def counts() -> dict[str, int]:
-    """Return the number that each word names: "two", "2", "pair"."""
+    """Return the number that each word of a small number names: "two", "2", "pair"."""
     return {row["word"]: int(row["count"]) for row in read_rows("numbers") if row["count"]}
 
 
 @lru_cache(maxsize=1)
 def number_ranges() -> dict[str, tuple[int, int]]:
     """Return of how many things, at least and at most, each number word may be said."""
-    return {row["word"]: (int(row["least"]), int(row["greatest"] or _UNLIMITED)) for row in read_rows("numbers")}
+    rows = (row for row in read_rows("numbers") if row["least"])
+    return {row["word"]: (int(row["least"]), int(row["greatest"] or _UNLIMITED)) for row in rows}
 
 
 @lru_cache(maxsize=5_000)

@@ -18,8 +18,8 @@ from typing import Final
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import MAX_RISK
-from pairwright.generators.lexicon.addition_words import words_with_role
 from pairwright.generators.lexicon.attributes import AttributeLexicon, concepts_of, same_concept
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.lexicon.sources import Pool
 from pairwright.generators.lexicon.tables import read_rows
@@ -122,4 +122,4 @@ def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str
 
 def _is_denied(caption: Caption, attribute: str) -> bool:
     """Whether one of the captions that have an attribute may not mean it."""
-    return any(attribute in line and not words_with_role("unreal").isdisjoint(line) for line in caption.words.others)
+    return any(attribute in line and not words_with("unreal").isdisjoint(line) for line in caption.words.others)

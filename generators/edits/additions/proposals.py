@@ -34,7 +34,7 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.stated import StatedObjects
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.realisation import Change
-from pairwright.generators.lexicon.addition_words import words_with_role
+from pairwright.generators.lexicon.function_words import words_with
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -273,7 +273,7 @@ class Additions:
         found = np.ones(len(self._columns), bool)
         if drawn_figures().isdisjoint(words):
             found &= ~self._figures
-        if not words_with_role("alone").isdisjoint(caption.lower):
+        if not words_with("alone").isdisjoint(caption.lower):
             found &= ~self._alive
         return found
 

@@ -16,7 +16,7 @@ _REWORDED_NOUNS: Final = frozenset(
     frozenset((row["noun"], other)) for row in read_rows("reworded_nouns") for other in cell_words(row["others"])
 )
 GENERAL: Final = {row["noun"]: cell_words(row["kinds"]) for row in read_rows("general_nouns")}
-SENSES: Final = {row["noun"]: row["sense"] for row in read_rows("noun_senses")}
+SENSES: Final = {row["noun"]: row["sense"] for row in read_rows("noun_senses") if row["sense"]}
 _AUXILIARIES: Final = frozenset({"be", "have"})
 _BEARING: Final = frozenset({"place:held", "place:worn", "place:contains", "place:bears"})
 

@@ -27,9 +27,9 @@ from pairwright.generators.edits.swaps.proposal import (
 )
 from pairwright.generators.language.inflection import article, inflect
 from pairwright.generators.lexicon.attributes import concept_words, concepts, opposites, same_concept, untouched_words
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 from pairwright.generators.lexicon.synonyms import rewordings
-from pairwright.generators.lexicon.tables import read_rows
 
 MAX_RISK: Final = 0.1  # estimated probability that both things have the other attribute as well
 MIN_NUMBER_WEIGHT: Final = 0.05  # of an exchange of numbers, by the pool's counts
@@ -297,14 +297,9 @@ def _agrees(caption: Caption, *phrases: NounPhrase) -> bool:
     finite = {at for at, tag in enumerate(caption.tags) if tag in FINITE}
     if not finite <= verbs or (listed and finite):
         return False
-    if not (ANAPHORS | _words_with("plural")).isdisjoint(caption.lower):
+    if not (ANAPHORS | words_with("together")).isdisjoint(caption.lower):
         return False
-    return all(caption.word(phrase.start - 1) not in _words_with("single") for phrase in phrases)
-
-
-@lru_cache(maxsize=8)
-def _words_with(effect: str) -> frozenset[str]:
-    return frozenset(row["word"] for row in read_rows("swap_numbers") if row["effect"] == effect)
+    return all(caption.word(phrase.start - 1) not in words_with("at_one_place") for phrase in phrases)
 
 
 def _changes(caption: Caption, counted: Counted, number: int) -> Iterator[Change]:
