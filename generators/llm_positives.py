@@ -16,7 +16,7 @@ from functools import cached_property
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.captions.context import words_of
+from pairwright.generators.captions.image_words import words_of
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.lexicon.sources import Pool, Thesaurus

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.captions.context import ImageWords
+from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.lexicon.attributes import counts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same

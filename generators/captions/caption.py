@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from pairwright.datasets.records import Pair
-from pairwright.generators.captions.context import ImageWords
+from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
 from pairwright.generators.edits.realisation import Change, Style, caption_style, joined_word_spans
 from pairwright.generators.language.cloze.context import MAX_BAG

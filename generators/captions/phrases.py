@@ -54,6 +54,11 @@ class NounPhrase:
     joined: bool
     head: int
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has neither a determiner nor a number."""
+        return self.determiner < 0 and self.count < 0
+
 
 def noun_phrases(tokens: Sequence[Token]) -> tuple[NounPhrase, ...]:
     """Return the noun phrases of a caption, from left to right, without overlap."""
@@ -67,11 +72,6 @@ def noun_phrases(tokens: Sequence[Token]) -> tuple[NounPhrase, ...]:
             found.append(phrase)
             index = phrase.end
     return tuple(found)
-
-
-def is_plural(token: Token) -> bool:
-    """Whether a noun is tagged as plural."""
-    return token.tag in PLURAL
 
 
 def span(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:

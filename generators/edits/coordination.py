@@ -59,10 +59,6 @@ def _words_of(caption: Caption, phrase: NounPhrase) -> tuple[str, ...]:
     return caption.lower[phrase.start : phrase.end]
 
 
-def _is_bare(phrase: NounPhrase) -> bool:
-    return phrase.determiner < 0 and phrase.count < 0
-
-
 def _is_person(caption: Caption, phrase: NounPhrase) -> bool:
     return _is_person_noun(caption.head(phrase))
 
@@ -80,9 +76,9 @@ def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> b
         return False
     if f"{caption.head(one)} and {caption.head(other)}" in _words("fixed"):
         return False
-    if any(_is_clause(caption, phrase) for phrase in (one, other)) or _is_bare(one) is not _is_bare(other):
+    if any(_is_clause(caption, phrase) for phrase in (one, other)) or one.is_bare is not other.is_bare:
         return False
-    return not _is_bare(one) or all(_needs_no_determiner(caption, phrase) for phrase in (one, other))
+    return not one.is_bare or all(_needs_no_determiner(caption, phrase) for phrase in (one, other))
 
 
 def _is_clause(caption: Caption, phrase: NounPhrase) -> bool:
@@ -121,7 +117,7 @@ def _stands_free(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
 
 def _is_free_before(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
     before, holder = _before(caption, one), _before(caption, one, 2)
-    has, bare = before in _words("has"), _is_bare(one)
+    has, bare = before in _words("has"), one.is_bare
     if has and _is_had(caption, caption.ending_at(one.start - 1)):
         return False  # "a room with a bed with | a red cover and a desk"
     if before in _words("be"):

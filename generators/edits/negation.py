@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import names_of
 from pairwright.generators.edits.additions.places import context_of_insertion, end_of_caption

@@ -24,7 +24,7 @@ from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.lexicon.attributes import concepts
+from pairwright.generators.lexicon.attributes import concepts, share_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.synonyms import (
@@ -187,7 +187,7 @@ class Rewordings:
     def _described(caption: Caption, at: int) -> str:
         """Return the lemma of the noun that a token describes on its own, or an empty string."""
         word, beside = caption.word(at), {caption.word(at - 1), caption.word(at + 1)}
-        if _joins_others(caption, at) or any(_are_of_one_class(word, other) for other in beside):
+        if _joins_others(caption, at) or any(share_class(word, other) for other in beside):
             return ""  # "a 20 year | old man", "golden | brown fries"
         for phrase in caption.phrases:
             inside = phrase.start <= at < phrase.end and not phrase.joined
@@ -244,11 +244,6 @@ def _joins_others(caption: Caption, at: int) -> bool:
     """Whether a word belongs to the one before or behind it: by a hyphen, an adverb or a noun before it."""
     before, after = caption.tag(at - 1), caption.tag(at + 1)
     return before in {"HYPH", "RB"} or before.startswith("NN") or after == "HYPH"
-
-
-def _are_of_one_class(one: str, other: str) -> bool:
-    groups = {group for group, _ in concepts().get(one, ())}
-    return not groups.isdisjoint(group for group, _ in concepts().get(other, ()))
 
 
 def _candidates(word: str, kind: str, noun: str = "") -> tuple[str, ...]:

@@ -65,6 +65,18 @@ def concepts_of(name: str) -> dict[str, tuple[str, ...]]:
     return {concept: words for (group, concept), words in concept_words().items() if group == name}
 
 
+@lru_cache(maxsize=100)
+def words_of_class(name: str) -> frozenset[str]:
+    """Return the words of a class."""
+    return frozenset(word for words in concepts_of(name).values() for word in words)
+
+
+def share_class(one: str, other: str) -> bool:
+    """Whether two words are of one class: both are colours."""
+    groups = {group for group, _ in concepts().get(one, ())}
+    return not groups.isdisjoint(group for group, _ in concepts().get(other, ()))
+
+
 @lru_cache(maxsize=1)
 def class_conditions() -> dict[str, NounCondition]:
     """Return beside which nouns each class holds."""

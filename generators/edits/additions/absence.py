@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.context import ImageWords, plural_of
+from pairwright.generators.captions.image_words import ImageWords, plural_of
 from pairwright.generators.edits.additions.places import drawn_figures
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.sources import Pool, Thesaurus

@@ -18,7 +18,7 @@ from typing import Final
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import MAX_RISK
-from pairwright.generators.lexicon.attributes import AttributeLexicon, concepts_of, same_concept
+from pairwright.generators.lexicon.attributes import AttributeLexicon, same_concept, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.lexicon.sources import Pool
@@ -89,7 +89,7 @@ class FalseAttributes:
 
     def _find_told(self, head: str, group: str) -> int:
         """Return how often captions give a noun an attribute of a class."""
-        return sum(self._pool.adjacency(word, head) for word in _words_of_class(group))
+        return sum(self._pool.adjacency(word, head) for word in words_of_class(group))
 
     def _risk(self, caption: Caption, head: str, attribute: str) -> float:
         again, things = self._again.get(attribute, 0.0), self._pool.frequency(head, "NOUN")
@@ -106,11 +106,6 @@ class FalseAttributes:
             and self._pool.frequency(word, "ADJ") >= _SEEN
             and self._pool.adjacency(word, noun) >= _SEEN
         )
-
-
-@lru_cache(maxsize=100)
-def _words_of_class(name: str) -> frozenset[str]:
-    return frozenset(word for words in concepts_of(name).values() for word in words)
 
 
 def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str]:

@@ -85,7 +85,6 @@ def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a caption gives the described thing the new attribute."""
-    del known
     words, own = edit.caption.words, edit.form == "add"
     if not words.others and not own:
         return False
@@ -99,7 +98,6 @@ def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether there may be as many things as the edit says, by boxes, crowds and other captions."""
-    del known
     words, counted = edit.caption.words, max(map(number_of, edit.old.split()), default=0)
     names = same_forms if edit.form == "swap" else loosely_same
     return any(
@@ -112,7 +110,6 @@ def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_said_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether another caption has the new relation between the same two things, or its place alone."""
-    del known
     asked = relation_of(edit)
     if asked is None:
         return False
@@ -144,7 +141,6 @@ def said_relations(caption: Caption, subject: str, thing: str) -> SaidRelations:
 
 def is_said_deed(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether another caption says that someone does what the new relation says, and not what the old one does."""
-    del known
     return any(is_deed(key, edit.new, edit.old) for key in said_deeds(edit.caption))
 
 
@@ -156,7 +152,6 @@ def said_deeds(caption: Caption) -> frozenset[str]:
 
 def may_be_place(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether boxes leave open that the new relation of place holds."""
-    del known
     said = relation_of(edit) if edit.caption.words.boxes else None
     if said is None:
         return False
@@ -165,7 +160,6 @@ def may_be_place(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def may_be_other_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether there are several of a thing of which the caption mentions one: the edit may be true of another."""
-    del known
     if edit.target == "attribute":
         nouns = {noun for word, noun in _descriptions(edit) if not number_of(word) and not is_vague(word)}
     else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.edits.constraints.lexical import same_forms
 from pairwright.generators.language.lemmas import singular_of
 from pairwright.generators.lexicon.attributes import AttributeLexicon

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.language.lemmas import is_verb, lemmatize
 from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
 from pairwright.generators.lexicon.nouns import cell_words, loosely_same

@@ -20,7 +20,7 @@ from pairwright.generators.edits.constraints.lexical import (
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.lexicon.attributes import concepts, number_ranges, same_concept
+from pairwright.generators.lexicon.attributes import number_ranges, same_concept, share_class
 from pairwright.generators.lexicon.relations import UNKNOWN
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
@@ -45,7 +45,6 @@ def is_same_thing(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_general_noun(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether one noun names the sort of thing that the other is ("a room", "a kitchen")."""
-    del known
     return edit.new in GENERAL.get(edit.old, ()) or edit.old in GENERAL.get(edit.new, ())
 
 
@@ -61,11 +60,7 @@ def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
         return same_count(one, other)
     if are_opposed(one, other):
         return False
-    return (
-        not {group for group, _ in concepts().get(one, ())}.isdisjoint(group for group, _ in concepts().get(other, ()))
-        or reword_each_other(one, other)
-        or known.related(one, other, "ADJ")
-    )
+    return share_class(one, other) or reword_each_other(one, other) or known.related(one, other, "ADJ")
 
 
 def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -26,7 +26,14 @@ from pairwright.generators.edits.swaps.proposal import (
     exchange_spans,
 )
 from pairwright.generators.language.inflection import article, inflect
-from pairwright.generators.lexicon.attributes import concept_words, concepts, opposites, same_concept, untouched_words
+from pairwright.generators.lexicon.attributes import (
+    concept_words,
+    concepts,
+    opposites,
+    same_concept,
+    untouched_words,
+    words_of_class,
+)
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 from pairwright.generators.lexicon.synonyms import rewordings
@@ -161,14 +168,14 @@ def _modifiers_of(caption: Caption, materials: SwapMaterials, phrase: NounPhrase
         if phrase.adjectives and coloured:
             first, end = phrase.adjectives[0], phrase.adjectives[-1] + 1
             words = tuple(caption.word(at) for at in range(first, end) if caption.word(at) not in {"and", ","})
-            if all(map(_is_colour, words)):
+            if words_of_class(_COLOUR).issuperset(words):
                 yield Modifier(phrase, first, end, words)
         return
     for at in (*phrase.adjectives, *phrase.nouns[:-1]):
         word = caption.word(at)
         described = caption.tag(at) == "JJ" if at in phrase.adjectives else word in concepts()
         whole = at not in caption.parts and caption.tag(at + 1) != "HYPH" and not _is_bound(caption, materials, at)
-        if described and whole and word not in untouched_words() and (coloured or not _is_colour(word)):
+        if described and whole and word not in untouched_words() and (coloured or word not in words_of_class(_COLOUR)):
             yield Modifier(phrase, at, at + 1, (word,))
 
 
@@ -185,10 +192,6 @@ def _may_be_coloured(caption: Caption, materials: SwapMaterials, phrase: NounPhr
         return False
     frames = (caption.head(each) for each in caption.phrases if {*caption.lower[each.start : each.end]} >= _COLOURLESS)
     return not any(materials.nouns.is_frame(frame) for frame in frames)
-
-
-def _is_colour(word: str) -> bool:
-    return any(group == _COLOUR for group, _ in concepts().get(word, ()))
 
 
 def _exchange(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> SwapProposal | str:

@@ -175,7 +175,7 @@ def _fault(
     inside = {*caption.lower[one.start : one.end], *caption.lower[other.start : other.end]}
     numbers_differ = caption.plural(one) != caption.plural(other) and not FINITE.isdisjoint(caption.tags)
     whole = all(_stands_alone(caption, phrase, subjects) for phrase in (one, other))
-    bare = _is_bare(one) is not _is_bare(other)
+    bare = one.is_bare is not other.is_bare
     if not whole or numbers_differ or bare or not ANAPHORS.isdisjoint(inside):
         return "not_grammatical"
     return "not_grammatical" if _are_pronouns_of(caption, materials, one, other) else ""
@@ -187,10 +187,6 @@ def _stands_alone(caption: Caption, phrase: NounPhrase, subjects: set[int]) -> b
     goes_on = after in _LISTS and caption.starting_at(phrase.end + 1) is not None and phrase.end + 1 not in subjects
     follows = before in _LISTS and phrase.start not in subjects
     return caption.is_whole(phrase) and after not in _CONTINUES and not goes_on and not follows
-
-
-def _is_bare(phrase: NounPhrase) -> bool:
-    return phrase.determiner < 0 and phrase.count < 0
 
 
 def _exchanged(claim: Claim, one: NounPhrase, other: NounPhrase) -> Claim:

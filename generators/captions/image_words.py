@@ -19,12 +19,11 @@ from functools import lru_cache
 from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.lexicon.attributes import concepts_of, same_concept
+from pairwright.generators.lexicon.attributes import same_concept, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_COLOUR_WORDS = frozenset(word for words in concepts_of("colour").values() for word in words)
 _BE = frozenset({"is", "are", "was", "were", "looks", "look"})
 _REACH = 4  # words before a noun in which its adjectives stand
 _OF_SEVERAL = words_with("of_several")
@@ -148,7 +147,7 @@ class ImageWords:
 
     def other_colour(self, noun: str, colour: str) -> bool:
         """Whether some caption gives the noun another colour than ``colour``."""
-        rest = _COLOUR_WORDS - {colour}
+        rest = words_of_class("colour") - {colour}
         return any(_stands_before(words, rest, {noun, plural_of(noun)}) for words in (self.own, *self.others))
 
 
