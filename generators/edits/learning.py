@@ -125,7 +125,7 @@ def allowed_proposals(editors: EditorSet, captions: Sequence[Caption], first: in
     found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in editors.by_type}
     for at, prepared in enumerate(editors.prepare(captions), first):
         for name, rows in found.items():
-            rows += [(at, *proposal) for proposal in editors.balanced(name).allowed(prepared)]
+            rows += [(at, *proposal) for proposal in editors.allowed(prepared, name)]
     return {name: _as_arrays(rows) for name, rows in found.items()}
 
 

@@ -26,12 +26,12 @@ from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import names_of
 from pairwright.generators.edits.additions.places import context_of_insertion, end_of_caption
-from pairwright.generators.edits.additions.proposals import AdditionProposals, FloatArray, typical_log_probs
+from pairwright.generators.edits.additions.proposals import AdditionProposals, FloatArray, WordPair, typical_log_probs
+from pairwright.generators.edits.constraints.scope import ANY_DENIAL
 from pairwright.generators.edits.realisation import Change
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
-from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.label_sets import labels_of
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 from pairwright.generators.lexicon.sources import Thesaurus
@@ -116,13 +116,11 @@ class Negations:
 
     def propose(self, denied: DeniedCaption) -> AdditionProposals:
         """Return pairs of denials of one caption: ``new`` is denied falsely and ``old`` truly."""
-        found = list(self._pairs(denied))
-        place, old, new = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
-        ratios = np.array([row[3] for row in found], np.float32)
-        targets = self._model.targets("noun")
-        return AdditionProposals(denied.caption, denied.places, targets, place, old, new, ratios, form="negation")
+        return AdditionProposals.of_pairs(
+            denied.caption, denied.places, self._model.targets("noun"), self._pairs(denied), "negation"
+        )
 
-    def _pairs(self, denied: DeniedCaption) -> Iterator[tuple[int, int, int, float]]:
+    def _pairs(self, denied: DeniedCaption) -> Iterator[WordPair]:
         absent = [at for at, label in enumerate(self.labels) if self.is_absent(denied.caption, label)]
         if not absent or not denied.places:
             return
@@ -155,9 +153,7 @@ class Negations:
         return [at for at in labels if (caption.words.labels[self.labels[at]] > 1) == place.several]
 
     def _places(self, caption: Caption) -> Iterator[NegationPlace]:
-        if not words_with("denies").isdisjoint(caption.lower) or not words_with("denies_behind").isdisjoint(
-            caption.lower
-        ):
+        if not ANY_DENIAL.isdisjoint(caption.lower):
             return  # two negations confuse
         for where, one, more in _frames():
             if where == _END:

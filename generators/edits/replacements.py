@@ -15,7 +15,7 @@ import numpy as np
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.proposals import Proposals, Proposer, proposed_edit
-from pairwright.generators.edits.sampling import sample_proposals
+from pairwright.generators.edits.sampling import log_weights, order_by_weight
 from pairwright.generators.edits.scored_captions import FloatArray
 from pairwright.generators.edits.slots import write_slot
 
@@ -46,7 +46,7 @@ class Replacements:
         if len(certain) <= MAX_TRIES and certain.max() < len(constraints):
             yield from {constraints[at].reason: None for at in certain.tolist()}
             return
-        for at in islice(sample_proposals(proposals, self.balance, seed), MAX_TRIES):
+        for at in islice(order_by_weight(log_weights(proposals, self.balance), seed), MAX_TRIES):
             violated = self._violated(caption, proposals, at)
             if violated < len(constraints):
                 yield constraints[violated].reason

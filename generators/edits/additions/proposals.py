@@ -10,7 +10,7 @@ tests, so neither the place nor the kind of word says which of them is true; wei
 one standing for the replaced word of a REPLACE edit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
@@ -40,6 +40,7 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
 Row = tuple[IntArray, FloatArray]  # columns of the vocabulary, and their log-ratios
+WordPair = tuple[int, int, int, float]  # place, column of the true word, of the false one, and its log-ratio
 
 FLOORS: Final = {OBJECT: 0.1, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); see benchmarks
 PAIR_FLOOR: Final = 0.05  # the same of objects, both of a pair
@@ -114,6 +115,20 @@ class AdditionProposals:
     new: IntArray
     log_ratio: FloatArray
     form: str = "add"
+
+    @classmethod
+    def of_pairs(
+        cls,
+        caption: Caption,
+        places: Sequence[AnyPlace],
+        targets: Sequence[str],
+        found: Iterable[WordPair],
+        form: str = "add",
+    ) -> "AdditionProposals":
+        """Return proposals of pairs of words."""
+        pairs = list(found)
+        place, old, new = np.array([pair[:3] for pair in pairs], np.int64).reshape(-1, 3).T
+        return cls(caption, places, targets, place, old, new, np.array([pair[3] for pair in pairs], np.float32), form)
 
     def __len__(self) -> int:
         return len(self.new)
@@ -211,7 +226,8 @@ class Additions:
     def propose_pairs(self, captions: Sequence[ScoredPlaces], target: str) -> list[AdditionProposals]:
         """Return false additions to captions, each with a true one in the same place."""
         find = self._object_pairs if target == OBJECT else self._attribute_pairs
-        return [self._paired_additions(each, target, [*find(each)]) for each in captions]
+        targets = self._model.targets(KINDS[target])
+        return [AdditionProposals.of_pairs(each.caption, each.places, targets, find(each)) for each in captions]
 
     def _with_fitting_relations(self, found: list[tuple[int, Place, bool]]) -> list[tuple[int, Place, bool]]:
         asked = [
@@ -292,7 +308,7 @@ class Additions:
         )
         return np.logical_and(together, like)
 
-    def _object_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
+    def _object_pairs(self, scored: ScoredPlaces) -> Iterator[WordPair]:
         caption, log_probs = scored.caption, scored.log_probs
         candidates = [self._at[noun] for noun in self._stated.stated(caption)]
         # What is expected would never be added falsely, so that adding it would say that it is true.
@@ -312,7 +328,7 @@ class Additions:
                 for is_false in np.flatnonzero(false & (row >= least)):
                     if _alike(nouns[is_true], nouns[is_false]):
                         old, new = self._columns[is_true], self._columns[is_false]
-                        yield place, int(old), int(new), float(row[is_false] - row[is_true])
+                        yield place, int(old), int(new), min(float(row[is_false] - row[is_true]), _MAX_LOG_RATIO)
 
     def _attribute_rows(self, scored: ScoredPlaces) -> list[Row]:
         index, targets, rows = self._model.index("adjective"), self._model.targets("adjective"), []
@@ -325,7 +341,7 @@ class Additions:
             rows.append((columns, scored.log_probs[at, columns] - scored.typical[at]))
         return rows
 
-    def _attribute_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
+    def _attribute_pairs(self, scored: ScoredPlaces) -> Iterator[WordPair]:
         index, targets = self._model.index("adjective"), self._model.targets("adjective")
         rows = self._attribute_rows(scored)
         for at, (place, (columns, ratios)) in enumerate(zip(scored.places, rows, strict=True)):
@@ -336,27 +352,14 @@ class Additions:
                     continue
                 for new, false_ratio in zip(columns, ratios, strict=True):
                     if _alike(true, targets[new]):
-                        yield at, index[true], int(new), float(false_ratio - ratio)
+                        yield at, index[true], int(new), min(float(false_ratio - ratio), _MAX_LOG_RATIO)
 
     def _false_additions(self, scored: ScoredPlaces, target: str, rows: Sequence[Row]) -> AdditionProposals:
         place = np.repeat(np.arange(len(rows)), [len(columns) for columns, _ in rows])
         new = np.concatenate([np.zeros(0, np.int64), *(columns for columns, _ in rows)])
-        ratios = np.concatenate([np.zeros(0, np.float32), *(ratios for _, ratios in rows)])
-        return self._proposals(scored, target, place, np.full(len(new), -1), new, ratios=ratios)
-
-    def _paired_additions(
-        self, scored: ScoredPlaces, target: str, found: Sequence[tuple[int, int, int, float]]
-    ) -> AdditionProposals:
-        place, old, new = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
-        ratios = np.array([row[3] for row in found], np.float32)
-        return self._proposals(scored, target, place, old, new, ratios=ratios)
-
-    def _proposals(  # noqa: PLR0913 - the fields of a record
-        self, scored: ScoredPlaces, target: str, place: IntArray, old: IntArray, new: IntArray, *, ratios: FloatArray
-    ) -> AdditionProposals:
+        ratios = np.minimum(np.concatenate([np.zeros(0, np.float32), *(ratios for _, ratios in rows)]), _MAX_LOG_RATIO)
         targets = self._model.targets(KINDS[target])
-        ratios = np.minimum(ratios, _MAX_LOG_RATIO)
-        return AdditionProposals(scored.caption, scored.places, targets, place, old, new, ratios)
+        return AdditionProposals(scored.caption, scored.places, targets, place, np.full(len(new), -1), new, ratios)
 
 
 def typical_log_probs(log_probs: FloatArray) -> FloatArray:
