@@ -172,7 +172,7 @@ class EditorSet:
         prepared = [PreparedCaption(caption) for caption in captions]
         replacing = {name: each for name, each in self.by_type.items() if isinstance(each, Replacements)}
         kinds = [REPLACEMENT_TYPES[name].kind for name in replacing]
-        slots = score_captions(captions, self.materials.thesaurus, self.materials.model.cloze, kinds)
+        slots = score_captions(captions, self.materials.knowledge.thesaurus, self.materials.model.cloze, kinds)
         found: dict[str, Sequence[Any]] = {
             name: editor.proposer.propose(slots, screened=screened) for name, editor in replacing.items()
         }
@@ -215,7 +215,9 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
             insertions[name] = partial(_additions, additions, ADDED[name], paired=both_sides)
             editors[name] = _insert_editor(name, materials, paired=both_sides, skip=skip)
         elif name == "negation":
-            insertions[name] = partial(_negations, Negations(materials.model.cloze, materials.thesaurus, vocabulary))
+            insertions[name] = partial(
+                _negations, Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary)
+            )
             editors[name] = _insert_editor(name, materials, paired=True, skip=skip)
         elif name in SWAPPED:
             editors[name] = SwapEditor()

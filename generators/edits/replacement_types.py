@@ -46,12 +46,12 @@ class ReplacementType:
 
 def _nouns(materials: EditMaterials, slot: Slot) -> Sequence[int]:
     index, targets = materials.model.cloze.index(NOUN), materials.model.cloze.targets(NOUN)
-    return sorted(index[word] for word in materials.nouns.substitutes(slot.key, targets))
+    return sorted(index[word] for word in materials.knowledge.nouns.substitutes(slot.key, targets))
 
 
 def _adjectives(materials: EditMaterials, slot: Slot) -> Sequence[int]:
     index, targets = materials.model.cloze.index(ADJECTIVE), materials.model.cloze.targets(ADJECTIVE)
-    return sorted(index[word] for word in materials.attributes.substitutes(slot.key, slot.after, targets))
+    return sorted(index[word] for word in materials.knowledge.attributes.substitutes(slot.key, slot.after, targets))
 
 
 def _relations(materials: EditMaterials, slot: Slot) -> Any:

@@ -219,6 +219,10 @@ class PoolStatistics:
     runs: dict[Pair, int]
     links: dict[PrepositionalLink, int]
 
+    def __hash__(self) -> int:
+        """Make statistics a key of caches; dicts have no hash."""
+        return hash(self.captions)
+
     def frequency(self, lemma: str, pos: str) -> int:
         """Return the number of captions with the lemma and that universal tag."""
         return self.lemmas.get((lemma, pos), 0)

@@ -164,10 +164,10 @@ class Additions:
         self, materials: EditMaterials, *, minimum: int = 5, floors: Mapping[str, float] | None = None
     ) -> None:
         self._model, self._floors = materials.model.cloze, FLOORS if floors is None else floors
-        self._nouns = nouns = materials.nouns
+        self._nouns = nouns = materials.knowledge.nouns
         known = self._model.index("noun")
-        self.objects = AbsentObjects(materials.thesaurus, materials.pool, known, minimum)
-        self.attributes = FalseAttributes(materials.attributes, nouns, materials.pool)
+        self.objects = AbsentObjects(materials.knowledge.thesaurus, materials.knowledge.pool, known, minimum)
+        self.attributes = FalseAttributes(materials.knowledge.attributes, nouns, materials.knowledge.pool)
         self._stated = StatedObjects(nouns, self.objects.nouns)
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}

@@ -188,10 +188,10 @@ def _is_bound(caption: Caption, materials: SwapMaterials, at: int) -> bool:
 
 def _may_be_coloured(caption: Caption, materials: SwapMaterials, phrase: NounPhrase) -> bool:
     """Whether a thing may have any colour: no person, no stop sign, nothing in a picture without colours."""
-    if materials.nouns.is_person(caption.head(phrase)) or caption.noun(phrase) == "stop sign":
+    if materials.knowledge.nouns.is_person(caption.head(phrase)) or caption.noun(phrase) == "stop sign":
         return False
     frames = (caption.head(each) for each in caption.phrases if {*caption.lower[each.start : each.end]} >= _COLOURLESS)
-    return not any(materials.nouns.is_frame(frame) for frame in frames)
+    return not any(materials.knowledge.nouns.is_frame(frame) for frame in frames)
 
 
 def _exchange(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> SwapProposal | str:

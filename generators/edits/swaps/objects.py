@@ -78,7 +78,7 @@ def _exchange_nouns(
         "has",
         "place",
     }
-    if (joined and not materials.nouns.is_alive(caption.head(phrase))) or not _share_class(
+    if (joined and not materials.knowledge.nouns.is_alive(caption.head(phrase))) or not _share_class(
         caption, materials, phrase, second
     ):
         return "no_candidate"  # a bed with two pillows is no pillow with two beds
@@ -94,13 +94,13 @@ def _exchange_nouns(
 
 def _are_pronouns_of(caption: Caption, materials: SwapMaterials, *phrases: NounPhrase) -> bool:
     """Whether a word such as "his" may speak of one of the phrases."""
-    people = any(materials.nouns.is_person(caption.head(phrase)) for phrase in phrases)
+    people = any(materials.knowledge.nouns.is_person(caption.head(phrase)) for phrase in phrases)
     return people and not GENDERED.isdisjoint(caption.lower)
 
 
 def _share_class(caption: Caption, materials: SwapMaterials, one: NounPhrase, other: NounPhrase) -> bool:
     """Whether two nouns are of one class: both are furniture."""
-    first, second = (materials.nouns.profile(caption.head(phrase)) for phrase in (one, other))
+    first, second = (materials.knowledge.nouns.profile(caption.head(phrase)) for phrase in (one, other))
     return not first.classes.isdisjoint(second.classes)
 
 
@@ -159,7 +159,7 @@ def _trades(caption: Caption, materials: SwapMaterials, one: Claim, other: Claim
 
 def _is_own(caption: Caption, materials: SwapMaterials, claim: Claim) -> bool:
     """Whether a claim tells what one thing has and another hardly has as well."""
-    scene = claim.thing is not None and materials.nouns.has_flag(caption.head(claim.thing), "surroundings")
+    scene = claim.thing is not None and materials.knowledge.nouns.has_flag(caption.head(claim.thing), "surroundings")
     return bool(_ways_of(claim) & {"has", "place"}) and not scene
 
 

@@ -8,7 +8,6 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.realisation import Change, lowercase_span
-from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.lexicon.sources import Pool
 
 Span = tuple[int, int]
@@ -38,12 +37,10 @@ class SwapMaterials:
 
     Attributes:
         knowledge: what constraints read.
-        nouns: classes of nouns.
         skip: ids of constraints that are not applied.
     """
 
     knowledge: Knowledge
-    nouns: NounLexicon
     skip: frozenset[str] = frozenset()
 
     @property

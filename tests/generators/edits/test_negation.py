@@ -29,7 +29,7 @@ CAT = Box("cat", 0.3, 0.1, 0.4, 0.2)
 @lru_cache(maxsize=1)
 def small_negations() -> Negations:
     materials = small_materials()
-    return Negations(materials.model.cloze, materials.thesaurus, LABELS)
+    return Negations(materials.model.cloze, materials.knowledge.thesaurus, LABELS)
 
 
 def texts_of(found: AdditionProposals) -> set[tuple[str, str]]:
@@ -90,7 +90,7 @@ def test_without_proof_or_beside_another_negation_nothing_is_made(text: str, box
 
 def test_without_a_vocabulary_nothing_is_made() -> None:
     materials = small_materials()
-    negations = Negations(materials.model.cloze, materials.thesaurus, ())
+    negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, ())
     assert not negations.propose(negations.score([caption_of("a man with a dog", boxes=(DOG,))])[0])
 
 

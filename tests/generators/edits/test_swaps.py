@@ -17,7 +17,6 @@ from pairwright.generators.edits.swaps.objects import swap_objects
 from pairwright.generators.edits.swaps.proposal import SwapMaterials, SwapProposal
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.lexicon.nouns import NounLexicon
 from tests.generators.rule_fixtures import counted, pair_of, tokens_of, tokens_of_all
 
 POOL = (
@@ -48,7 +47,7 @@ class SameFit:
 def materials() -> SwapMaterials:
     """Return materials whose pool has each caption three times."""
     wordnet = load_wordnet()
-    return SwapMaterials(Knowledge(wordnet, counted(POOL * 3)), NounLexicon(wordnet))
+    return SwapMaterials(Knowledge(wordnet, counted(POOL * 3)))
 
 
 def proposed(propose: Proposer, materials: SwapMaterials, caption: str, *others: str) -> set[str]:
