@@ -40,13 +40,9 @@ def rewrite_rules(
     """Return the rule of each type; they share one cache of synonyms."""
     rewordings = Rewordings(thesaurus, pool, minimum=minimum, model=model)
     return {
-        **{kind: partial(_reword, rewordings, target) for kind, target in _REWORDED.items()},
+        **{kind: partial(rewordings.reword, target) for kind, target in _REWORDED.items()},
         "swap-object": swap_around_and,
     }
-
-
-def _reword(rewordings: Rewordings, target: str, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
-    return rewordings.reword(caption, target, rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +98,7 @@ class RulePositives:
         stripped = [strip_invisible(pair, words) for pair, words in zip(pairs, tokens, strict=True)]
         captions = [Caption(pair, words) for pair, words in stripped]
         reworded = {
-            kind: self._rewordings.score([(each, self._rewordings.find(each, _REWORDED[kind])) for each in captions])
-            for kind in self.options.types
-            if kind in _REWORDED
+            kind: self._rewordings.score(captions, _REWORDED[kind]) for kind in self.options.types if kind in _REWORDED
         }
         return [
             restore_invisible(self._annotate(caption, {kind: found[at] for kind, found in reworded.items()}, rng), pair)

@@ -137,8 +137,7 @@ class Triples:
     def _checked(
         self, caption: Caption, text: str, kind: str, taken: Collection[str], other_types: Sequence[str] = ()
     ) -> Checked:
-        form, _, target = kind.partition("-")
-        asked = Asked("hard_negative", form, target)
+        asked = Asked.of_type("hard_negative", kind)
         return self._checks.check_all(caption, [(asked, text)], taken=taken, other_types=other_types)[0]
 
     def rounds(self, kind: str) -> list[tuple[str, ...]]:

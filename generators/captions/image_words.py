@@ -110,10 +110,7 @@ class ImageWords:
             elsewhere: leave the caption itself out.
         """
         adjectives, nouns = same_concept(adjective), {noun, plural_of(noun)}
-        lines = self.others if elsewhere else (self.own, *self.others)
-        return any(
-            _stands_before(words, adjectives, nouns) or _is_predicated(words, adjectives, nouns) for words in lines
-        )
+        return self._say(adjectives, nouns, own=not elsewhere)
 
     def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
         """Whether a caption has one of the adjectives shortly before one of the nouns, or says that it is so.
@@ -123,12 +120,15 @@ class ImageWords:
             nouns: in both numbers.
             own: include the caption itself.
         """
+        return self._say(adjectives, nouns, own=own) or any(
+            not adjectives.isdisjoint(parts) and any(part[:-2].startswith(noun) for part in parts for noun in nouns)
+            for parts in self.hyphenated
+        )
+
+    def _say(self, adjectives: AbstractSet[str], nouns: AbstractSet[str], *, own: bool) -> bool:
         lines = (self.own, *self.others) if own else self.others
         return any(
             _stands_before(words, adjectives, nouns) or _is_predicated(words, adjectives, nouns) for words in lines
-        ) or any(
-            not adjectives.isdisjoint(parts) and any(part[:-2].startswith(noun) for part in parts for noun in nouns)
-            for parts in self.hyphenated
         )
 
     def is_number(self, noun: str, number: int) -> bool:
@@ -187,7 +187,7 @@ def _plurals(noun: str) -> frozenset[str]:
     return frozenset(plural_of(word.rpartition(" ")[2]) for word in loosely_same(noun) | loosely_same(head))
 
 
-def _is_predicated(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:
+def _is_predicated(words: tuple[str, ...], adjectives: AbstractSet[str], nouns: AbstractSet[str]) -> bool:
     """Whether one of the nouns is said to be one of the adjectives: "the dog is | black", "its door | open"."""
     if adjectives.isdisjoint(words):
         return False
@@ -198,7 +198,7 @@ def _is_predicated(words: tuple[str, ...], adjectives: frozenset[str], nouns: Ab
     )
 
 
-def _stands_before(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:
+def _stands_before(words: tuple[str, ...], adjectives: AbstractSet[str], nouns: AbstractSet[str]) -> bool:
     if adjectives.isdisjoint(words):
         return False
     return any(

@@ -22,6 +22,7 @@ ADJECTIVES = frozenset({"JJ"})
 PARTICIPLES = frozenset({"VBN", "VBG"})
 DETERMINERS = frozenset({"DT", "PRP$", "WP$", "PDT"})
 PLURAL = frozenset({"NNS", "NNPS"})
+ARTICLES = frozenset({"a", "an"})
 _ANY_NOUN = NOUNS | PROPER
 _MODIFIED = NOUNS | ADJECTIVES
 _OPENING = DETERMINERS | {"CD"} | ADJECTIVES | _ANY_NOUN  # a phrase starts with one of these

@@ -89,13 +89,13 @@ class Rewordings:
         self._thesaurus, self._pool, self._minimum, self._model = thesaurus, pool, minimum, model
         self._synonyms = lru_cache(maxsize=20_000)(self._find_synonyms)
 
-    def find(self, caption: Caption, target: str) -> list[Place | str]:
-        """Return where a caption has other words for an "object", "attribute" or "relation", and reasons for no others."""
-        finders = {"object": self._nouns, "attribute": self._adjectives, "relation": self._relations}
-        return [*finders[target](caption)]
+    def score(self, captions: Sequence[Caption], target: str) -> list[list[ScoredPlace | str]]:
+        """Return where captions have other words for an "object", "attribute" or "relation", and reasons for no others.
 
-    def score(self, found: Sequence[tuple[Caption, Sequence[Place | str]]]) -> list[list[ScoredPlace | str]]:
-        """Return the places of captions with their ratios, scored together; those of a caption do not depend on others."""
+        Captions are scored together; the ratios of one do not depend on the others.
+        """
+        find = {"object": self._nouns, "attribute": self._adjectives, "relation": self._relations}[target]
+        found = [(caption, [*find(caption)]) for caption in captions]
         rows = self._log_probs(found) if self._model is not None else {}
         return [
             [
@@ -105,9 +105,9 @@ class Rewordings:
             for at, (_, places) in enumerate(found)
         ]
 
-    def reword(self, caption: Caption, target: str, rng: random.Random) -> Iterator[Outcome]:
+    def reword(self, target: str, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
         """Yield what `draw_rewordings` does for one caption and target."""
-        return draw_rewordings(caption, self.score([(caption, self.find(caption, target))])[0], rng)
+        return draw_rewordings(caption, self.score([caption], target)[0], rng)
 
     def _scored(self, place: Place, row: FloatArray | None) -> ScoredPlace:
         """Return the probability of each new word of a place relative to the old one, by the model or by the pool."""

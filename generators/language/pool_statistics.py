@@ -20,7 +20,7 @@ size of the parts.
 
 import hashlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -53,6 +53,7 @@ _SMOOTHING = 0.5  # added to each pair's count, so that the PMI of unseen pairs 
 _NONE: Final[dict[str, int]] = {}
 Pair = tuple[str, str]
 _Key = TypeVar("_Key", str, Pair, PrepositionalLink)
+_Group, _Member = TypeVar("_Group"), TypeVar("_Member")
 
 
 @dataclass(slots=True)
@@ -141,6 +142,13 @@ def _by_first(counts: dict[Pair, int]) -> dict[str, dict[str, int]]:
     for (a, b), count in counts.items():
         table.setdefault(a, {})[b] = count
     return table
+
+
+def _grouped(pairs: Iterable[tuple[_Group, _Member]]) -> dict[_Group, set[_Member]]:
+    found: dict[_Group, set[_Member]] = {}
+    for group, member in pairs:
+        found.setdefault(group, set()).add(member)
+    return found
 
 
 def _adjacent(tokens: Sequence[Token]) -> Iterable[Pair]:
@@ -338,24 +346,15 @@ class PoolStatistics:
 
     @cached_property
     def _lefts(self) -> dict[Pair, set[str]]:
-        found: dict[Pair, set[str]] = {}
-        for left, preposition, noun in self.links:
-            found.setdefault((preposition, noun), set()).add(left)
-        return found
+        return _grouped(((preposition, noun), left) for left, preposition, noun in self.links)
 
     @cached_property
     def _links_to(self) -> dict[str, set[Pair]]:
-        found: dict[str, set[Pair]] = {}
-        for left, preposition, noun in self.links:
-            found.setdefault(noun, set()).add((left, preposition))
-        return found
+        return _grouped((noun, (left, preposition)) for left, preposition, noun in self.links)
 
     @cached_property
     def _rights(self) -> dict[Pair, set[str]]:
-        found: dict[Pair, set[str]] = {}
-        for left, preposition, noun in self.links:
-            found.setdefault((left, preposition), set()).add(noun)
-        return found
+        return _grouped(((left, preposition), noun) for left, preposition, noun in self.links)
 
     @cached_property
     def digest(self) -> str:
@@ -401,15 +400,7 @@ class PoolStatistics:
             ) from error
         if dict(frame.schema) != _schema() or frame.height == 0:
             raise StorageError(f"{path}: not pool statistics. A build writes them to statistics/words.parquet.")
-        kinds: dict[str, list[tuple[Pair, int]]] = {
-            "captions": [],
-            "lemma": [],
-            "form": [],
-            "pair": [],
-            "adjacent": [],
-            "run": [],
-            "link": [],
-        }
+        kinds = defaultdict[str, list[tuple[Pair, int]]](list)
         for kind, a, b, number in frame.iter_rows():
             kinds[kind].append(((a, b), number))
         return cls(

@@ -61,7 +61,6 @@ class NounProfile:
 
 @dataclass(frozen=True, slots=True)
 class _NounClass:
-    name: str
     above: frozenset[str]
     places: frozenset[str]
 
@@ -155,7 +154,7 @@ def _classes() -> tuple[dict[str, _NounClass], dict[str, str]]:
     by_kind: dict[str, str] = {}
     for row in read_rows("noun_classes"):
         above = frozenset({row["class"], *cell_words(row["parents"])})
-        classes[row["class"]] = _NounClass(row["class"], above, frozenset(cell_words(row["places"])))
+        classes[row["class"]] = _NounClass(above, frozenset(cell_words(row["places"])))
         for kind in cell_words(row["kinds"]):
             by_kind.setdefault(kind, row["class"])
     return classes, by_kind

@@ -46,7 +46,7 @@ FLOORS: Final = {OBJECT: 0.1, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); s
 PAIR_FLOOR: Final = 0.05  # the same of objects, both of a pair
 RELATION_FLOOR: Final = 0.1  # of p(relation) / p(typical relation)
 _MAX_LOG_RATIO: Final = 0.0  # a word that is likelier than a typical one is not preferred
-_MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ
+MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ
 KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
 
 
@@ -156,17 +156,14 @@ class Additions:
 
     Args:
         materials: WordNet, the statistics and the edit model of the user's captions, and the lexicons.
-        minimum: captions of the pool that have to name an added object.
         floors: by target; see the module.
     """
 
-    def __init__(
-        self, materials: EditMaterials, *, minimum: int = 5, floors: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, materials: EditMaterials, *, floors: Mapping[str, float] | None = None) -> None:
         self._model, self._floors = materials.model.cloze, FLOORS if floors is None else floors
         self._nouns = nouns = materials.knowledge.nouns
         known = self._model.index("noun")
-        self.objects = AbsentObjects(materials.knowledge.thesaurus, materials.knowledge.pool, known, minimum)
+        self.objects = AbsentObjects(materials.knowledge.thesaurus, materials.knowledge.pool, known)
         self.attributes = FalseAttributes(materials.knowledge.attributes, nouns, materials.knowledge.pool)
         self._stated = StatedObjects(nouns, self.objects.nouns)
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
@@ -369,4 +366,4 @@ def typical_log_probs(log_probs: FloatArray) -> FloatArray:
 
 def _alike(one: str, other: str) -> bool:
     """Whether two words are of about the same length."""
-    return abs(len(one) - len(other)) <= _MOST_LETTERS and one.count(" ") == other.count(" ")
+    return abs(len(one) - len(other)) <= MOST_LETTERS and one.count(" ") == other.count(" ")

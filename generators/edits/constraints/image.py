@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_truth import is_vague, may_count, number_of, place_in_doubt
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     are_opposed,
@@ -30,7 +31,6 @@ from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 
 _COLLECTIVE: Final = words_with("collective")
-_ARTICLES: Final = frozenset({"a", "an"})
 _BIRDS: Final = frozenset({"bird", "birds"})
 _REACH: Final = 8  # words between two related things
 _NEAR: Final = 4  # words before a thing in which its preposition stands
@@ -101,7 +101,7 @@ def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
     words, counted = edit.caption.words, max(map(number_of, edit.old.split()), default=0)
     names = same_forms if edit.form == "swap" else loosely_same
     return any(
-        (_ARTICLES.issuperset(edit.old.split()) and edit.form == "replace" and words.several(noun))
+        (ARTICLES.issuperset(edit.old.split()) and edit.form == "replace" and words.several(noun))
         or any(may_count(words, name, word, counted if edit.form == "replace" else 0) for name in names(noun))
         for word, noun in _descriptions(edit)
         if number_of(word) or is_vague(word)
@@ -205,7 +205,7 @@ def relation_of(edit: ProposedEdit) -> Relation | None:
     """Return the relation that an edit says of two things, or None."""
     if edit.form == "swap" and edit.target == "object":
         between = edit.caption.lower[edit.end : edit.second[0]]
-        phrase = " ".join(word for word in between if word not in _ARTICLES).removesuffix(" the")
+        phrase = " ".join(word for word in between if word not in ARTICLES).removesuffix(" the")
         return Relation(edit.new, phrase, edit.old) if phrase else None
     if edit.target != "relation" or not edit.after:
         return None

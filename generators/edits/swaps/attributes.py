@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_truth import count_in_doubt
 from pairwright.generators.captions.caption import ANAPHORS, Caption
-from pairwright.generators.captions.phrases import NUMBER_WORDS, NounPhrase
+from pairwright.generators.captions.phrases import ARTICLES, NUMBER_WORDS, NounPhrase
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.realisation import Change
 from pairwright.generators.edits.slots import FINITE
@@ -250,7 +250,7 @@ def _number(caption: Caption, phrase: NounPhrase) -> int:
         whole = caption.tag(phrase.count + 1) != "HYPH" and word in NUMBER_WORDS and phrase.determiner < 0
         number = NUMBER_WORDS.index(word) + 1 if whole else 0
         return number if (number > 1) is caption.plural(phrase) else 0
-    opens = phrase.determiner == phrase.start and caption.word(phrase.start) in {"a", "an"}
+    opens = phrase.determiner == phrase.start and caption.word(phrase.start) in ARTICLES
     return int(opens and not caption.plural(phrase))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
+from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.written.kinds import NOUNS
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.tokens import Token
@@ -98,7 +99,7 @@ def _of_noun(tokens: Sequence[Token], at: int, thesaurus: Thesaurus) -> Slip | N
     word, following, head = tokens[at].text.lower(), tokens[at + 1].text.lower(), _head(tokens, at + 1, thesaurus)
     noun = tokens[head]
     form, lemma = noun.text.lower(), noun.lemma
-    if word in {"a", "an"} and following in _COUNTED:
+    if word in ARTICLES and following in _COUNTED:
         counted = following in _VAGUE or (head and noun.tag == "NNS" and lemma not in _MEASURES)  # "a two story house"
         return Slip(at, f"{word} {following}", "") if counted else None
     if not head or not form.isalpha() or lemma in _INVARIANT or lemma in _MASS or not thesaurus.has(lemma, "NOUN"):

@@ -241,8 +241,11 @@ class EditChecks:
 
     def _check_types(self, rows: _Rows, asked: Asked, text: str, tokens: Sequence[Token]) -> Checked | None:
         """Return the result for the first of the other types that a text is of, be it accepted or perhaps true."""
-        for form, _, target in (name.partition("-") for name in rows.types if name != f"{asked.form}-{asked.target}"):
-            checked = self._check(rows, Asked(asked.kind, form, target), text, tokens)
+        for name in rows.types:
+            other = Asked.of_type(asked.kind, name)
+            if other == asked:
+                continue
+            checked = self._check(rows, other, text, tokens)
             if checked.reason in _READ:
                 return checked
         return None

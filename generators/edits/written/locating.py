@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.lexical import are_opposed, split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import Hunk
 from pairwright.generators.edits.written.kinds import (
-    ARTICLES,
     ATTRIBUTE,
     NOUNS,
     OBJECT,
