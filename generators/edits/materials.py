@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.edit_model import EditModel
@@ -27,6 +28,6 @@ class EditMaterials:
 
 
 @lru_cache(maxsize=1)
-def _knowledge_of(thesaurus: Thesaurus, pool: Pool) -> Knowledge:
+def _knowledge_of(thesaurus: Any, pool: Any) -> Knowledge:
     """Return what is known of words, which remembers answers for the next editors of the same pool."""
     return Knowledge(thesaurus, pool)

@@ -53,7 +53,8 @@ _SMOOTHING = 0.5  # added to each pair's count, so that the PMI of unseen pairs 
 _NONE: Final[dict[str, int]] = {}
 Pair = tuple[str, str]
 _Key = TypeVar("_Key", str, Pair, PrepositionalLink)
-_Group, _Member = TypeVar("_Group"), TypeVar("_Member")
+_Group = TypeVar("_Group")
+_Member = TypeVar("_Member")
 
 
 @dataclass(slots=True)
