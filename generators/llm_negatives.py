@@ -71,7 +71,7 @@ class LLMNegatives:
 
     Args:
         thesaurus: WordNet (`language.wordnet.load_wordnet`).
-        pool: frozen statistics of the user's captions (`language.pool`).
+        pool: frozen statistics of the user's captions (`language.pool_statistics`).
         tagger: tags the captions and what the model wrote.
         book: the prompts.
         model: name of the model at the server.

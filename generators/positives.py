@@ -65,7 +65,7 @@ class RulePositives:
 
     Args:
         thesaurus: WordNet (`language.wordnet.load_wordnet`).
-        pool: frozen statistics of the user's captions (`language.pool`).
+        pool: frozen statistics of the user's captions (`language.pool_statistics`).
         options: what to make.
         model: the cloze model of the pool; optional.
 

@@ -11,7 +11,7 @@ from typing import Final
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
-from pairwright.generators.edits.realisation import Change, Style, caption_style, joined_word_spans
+from pairwright.generators.captions.realisation import Change, Style, caption_style, joined_word_spans
 from pairwright.generators.language.cloze.context import MAX_BAG
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with

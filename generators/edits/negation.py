@@ -24,11 +24,11 @@ import numpy as np
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.captions.phrases import NounPhrase
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import names_of
 from pairwright.generators.edits.additions.places import context_of_insertion, end_of_caption
 from pairwright.generators.edits.additions.proposals import AdditionProposals, FloatArray, WordPair, typical_log_probs
 from pairwright.generators.edits.constraints.scope import ANY_DENIAL
-from pairwright.generators.edits.realisation import Change
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article

@@ -17,7 +17,7 @@ from typing import Final
 
 from pairwright.generators.captions.caption import ParsedText
 from pairwright.generators.captions.phrases import ARTICLES, NOUNS, NounPhrase
-from pairwright.generators.edits.realisation import Change
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize

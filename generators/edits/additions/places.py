@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.edits.realisation import Change
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import article
 from pairwright.generators.lexicon.function_words import words_with

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import AbsentObjects, BoolArray
 from pairwright.generators.edits.additions.attributes import FalseAttributes
 from pairwright.generators.edits.additions.places import (
@@ -33,7 +34,6 @@ from pairwright.generators.edits.additions.places import (
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.stated import StatedObjects
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.realisation import Change
 from pairwright.generators.lexicon.function_words import words_with
 
 IntArray = npt.NDArray[np.int64]

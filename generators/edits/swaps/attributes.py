@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from pairwright.generators.captions.box_truth import count_in_doubt
 from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import ARTICLES, NUMBER_WORDS, NounPhrase
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.realisation import Change
 from pairwright.generators.edits.slots import FINITE
 from pairwright.generators.edits.swaps.proposal import (
     MIN_COUNT,

@@ -17,9 +17,9 @@ from typing import Final
 
 from pairwright.generators.captions.caption import ANAPHORS, GENDERED, Caption
 from pairwright.generators.captions.phrases import NounPhrase, span
+from pairwright.generators.captions.realisation import lowercase_span
 from pairwright.generators.edits.constraints.image import is_said_relation, may_be_place
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.realisation import lowercase_span
 from pairwright.generators.edits.slots import FINITE
 from pairwright.generators.edits.swaps.attributes import (
     are_same_names,

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import span
+from pairwright.generators.captions.realisation import Change, lowercase_span
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
-from pairwright.generators.edits.realisation import Change, lowercase_span
 from pairwright.generators.lexicon.sources import Pool
 
 Span = tuple[int, int]

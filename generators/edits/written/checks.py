@@ -23,10 +23,10 @@ from typing import Final
 
 from pairwright.datasets.records import Edit, Pair
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.realisation import Change, normalize_capitals, rewrite
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
-from pairwright.generators.edits.realisation import Change, normalize_capitals, rewrite
 from pairwright.generators.edits.written.agreement import corrections
 from pairwright.generators.edits.written.alignment import Hunk, differences
 from pairwright.generators.edits.written.kinds import Asked, Stretch, deed

@@ -12,7 +12,7 @@ from functools import lru_cache
 from html import unescape
 from typing import Final
 
-from pairwright.generators.edits.realisation import Style, caption_style
+from pairwright.generators.captions.realisation import Style, caption_style
 from pairwright.generators.language.vocabulary import normalize_text
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.llm.output.boilerplate import starts_trailing_remark

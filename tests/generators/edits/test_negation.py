@@ -9,10 +9,10 @@ from pairwright.datasets.colorshape.corpus import list_box_labels, make_sample, 
 from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.additions.proposals import AdditionProposals
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.edits.negation import Negations
-from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
 from tests.generators.edits.additions.small_world import caption_of, small_materials

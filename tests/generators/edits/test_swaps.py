@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.generators.captions.caption import Caption, ParsedText
+from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.learning import sample_slots
-from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.edits.swaps.attributes import swap_attributes
 from pairwright.generators.edits.swaps.fit import ClozeFit, Exchange, exchanged_order, weigh_swaps
 from pairwright.generators.edits.swaps.objects import swap_objects

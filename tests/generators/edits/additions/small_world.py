@@ -5,10 +5,10 @@ from itertools import product
 
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.additions.proposals import AdditionProposals, Additions
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.language.cloze.context import ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSampler

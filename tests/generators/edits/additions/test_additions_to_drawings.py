@@ -5,12 +5,12 @@ import pytest
 from pairwright.datasets.colorshape.corpus import make_sample, read_scene, sample_to_pair
 from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import Additions
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
