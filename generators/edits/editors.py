@@ -20,10 +20,9 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
-from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
-from pairwright.generators.edits.replacements import MAX_TRIES, Replacements
+from pairwright.generators.edits.proposals import FloatArray, score_captions
+from pairwright.generators.edits.replacements import MAX_TRIES, REPLACEMENT_TYPES, Replacements, build_replacements
 from pairwright.generators.edits.sampling import balance_of_targets, log_weights, order_by_weight
-from pairwright.generators.edits.scored_captions import FloatArray, score_captions
 from pairwright.generators.edits.shuffling import shuffle
 from pairwright.generators.edits.swaps.proposal import SwapProposal
 from pairwright.generators.edits.swaps.swaps import SWAPPED, Swaps

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.phrases import NOUNS, NounPhrase
-from pairwright.generators.edits.scored_captions import FloatArray
+from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELATION, context_of, find_slots
 from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.cloze.model import ClozeModel

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.edits.additions.proposals import AdditionProposals
-from pairwright.generators.edits.proposals import Proposals
-from pairwright.generators.edits.scored_captions import FloatArray
+from pairwright.generators.edits.proposals import FloatArray, Proposals
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

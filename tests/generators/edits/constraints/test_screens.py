@@ -9,10 +9,8 @@ from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import load_carried_model
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.proposals import Proposals, proposed_edit
-from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
-from pairwright.generators.edits.replacements import Replacements
-from pairwright.generators.edits.scored_captions import score_captions
+from pairwright.generators.edits.proposals import Proposals, proposed_edit, score_captions
+from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, Replacements, build_replacements
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.edits.constraints.test_constraints import POOL
