@@ -143,52 +143,16 @@ def _is_within(one: Box, other: Box) -> bool:
     return width > 0 < height and width * height >= MOSTLY * (one.x2 - one.x1) * (one.y2 - one.y1)
 
 
-def _is_lower(one: Box, other: Box) -> bool:
-    return _down(one, other) > MARGIN
-
-
-def _is_higher(one: Box, other: Box) -> bool:
-    return _down(one, other) < -MARGIN
-
-
-def _is_right(one: Box, other: Box) -> bool:
-    return _across(one, other) > MARGIN
-
-
-def _is_left(one: Box, other: Box) -> bool:
-    return _across(one, other) < -MARGIN
-
-
-def _touches_not(one: Box, other: Box) -> bool:
-    return _gap(one, other) > MARGIN or _is_lower(one, other)
-
-
-def _is_close(one: Box, other: Box) -> bool:
-    return _gap(one, other) < CLOSE
-
-
-def _is_apart(one: Box, other: Box) -> bool:
-    return _gap(one, other) > APART
-
-
-def _not_beside(one: Box, other: Box) -> bool:
-    """Whether one is upon or behind the other, or far from it; below it, close to it, it may well be next to it."""
-    return (_is_in_line(one, other) and _gap(one, other) < 0) or _is_apart(one, other)
-
-
-def _not_within(one: Box, other: Box) -> bool:
-    return not _is_within(one, other)
-
-
-_TESTS: Final[Mapping[str, Refutes]] = {
-    "right": _is_right,
-    "left": _is_left,
-    "lower": _is_lower,
-    "higher": _is_higher,
-    "touches_not": _touches_not,
-    "close": _is_close,
-    "apart": _is_apart,
-    "not_beside": _not_beside,
-    "not_within": _not_within,
+_REFUTATIONS: Final[Mapping[str, Refutes]] = {
+    "right": lambda one, other: _across(one, other) > MARGIN,
+    "left": lambda one, other: _across(one, other) < -MARGIN,
+    "lower": lambda one, other: _down(one, other) > MARGIN,
+    "higher": lambda one, other: _down(one, other) < -MARGIN,
+    "touches_not": lambda one, other: _gap(one, other) > MARGIN or _down(one, other) > MARGIN,
+    "close": lambda one, other: _gap(one, other) < CLOSE,
+    "apart": lambda one, other: _gap(one, other) > APART,
+    # One is upon or behind the other, or far from it; below it, close to it, it may well be next to it.
+    "not_beside": lambda one, other: (_is_in_line(one, other) and _gap(one, other) < 0) or _gap(one, other) > APART,
+    "not_within": lambda one, other: not _is_within(one, other),
 }
-_REFUTED_BY: Final = {row["phrase"]: _TESTS[row["refuted_by"]] for row in read_rows("box_relations")}
+_REFUTED_BY: Final = {row["phrase"]: _REFUTATIONS[row["refuted_by"]] for row in read_rows("box_relations")}

@@ -17,7 +17,7 @@ from typing import Final
 from pairwright.generators.captions.caption import ANAPHORS, Caption, Outcome
 from pairwright.generators.captions.phrases import PROPER, NounPhrase
 from pairwright.generators.edits.swaps.proposal import exchanged_words
-from pairwright.generators.lexicon.nouns import noun_features
+from pairwright.generators.lexicon.nouns import nouns_of_class
 from pairwright.generators.lexicon.tables import read_rows
 
 _START: Final = "|"  # marks the start of a caption
@@ -60,12 +60,7 @@ def _words_of(caption: Caption, phrase: NounPhrase) -> tuple[str, ...]:
 
 
 def _is_person(caption: Caption, phrase: NounPhrase) -> bool:
-    return _is_person_noun(caption.head(phrase))
-
-
-def _is_person_noun(noun: str) -> bool:
-    features = noun_features().get(noun)
-    return features is not None and "person" in features.classes
+    return caption.head(phrase) in nouns_of_class("person")
 
 
 def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
@@ -84,7 +79,7 @@ def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> b
 def _is_clause(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether a verb is among what was read as nouns: "a woman | cross country ski", "displays | houses schedules"."""
     nouns = phrase.nouns
-    does = any(_is_person_noun(caption.lemmas[at]) or caption.lemmas[at] in _words("beast") for at in nouns[:-2])
+    does = any(caption.lemmas[at] in nouns_of_class("person") | _words("beast") for at in nouns[:-2])
     return does or (len(nouns) > _MOST_NOUNS and all(caption.tag(at) == "NNS" for at in nouns[:2]))
 
 

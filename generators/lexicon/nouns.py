@@ -104,6 +104,12 @@ def flagged(flag: str) -> frozenset[str]:
     return frozenset(noun for noun, features in noun_features().items() if flag in features.flags)
 
 
+@lru_cache(maxsize=8)
+def nouns_of_class(name: str) -> frozenset[str]:
+    """Return the nouns to which the table itself gives a class, "person" or "shape"."""
+    return frozenset(noun for noun, features in noun_features().items() if name in features.classes)
+
+
 @lru_cache(maxsize=2)
 def gendered_words(gender: str) -> frozenset[str]:
     """Return the words, as written, that mark a person as "male" or "female"."""

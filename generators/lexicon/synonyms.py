@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.lexicon.attributes import NounCondition
-from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_same, noun_features
+from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_same, nouns_of_class
 from pairwright.generators.lexicon.sources import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -62,8 +62,7 @@ def dictionary_rewordings(word: str, pos: str, thesaurus: Thesaurus) -> tuple[st
 
 @lru_cache(maxsize=1)
 def _never_exchanged() -> frozenset[str]:
-    persons = (noun for noun, features in noun_features().items() if "person" in features.classes)
-    return frozenset({*persons, *(row["word"] for row in read_rows("never_synonyms"))})
+    return nouns_of_class("person").union(row["word"] for row in read_rows("never_synonyms"))
 
 
 def _may_be_exchanged(word: str) -> bool:

@@ -19,7 +19,7 @@ from pairwright.generators.captions.realisation import Change
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import article
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.nouns import flagged, noun_features
+from pairwright.generators.lexicon.nouns import flagged, nouns_of_class
 from pairwright.generators.lexicon.tables import read_rows
 
 OBJECT, ATTRIBUTE = "object", "attribute"
@@ -103,10 +103,9 @@ def closing_frames() -> tuple[Frame, ...]:
     )
 
 
-@lru_cache(maxsize=1)
 def drawn_figures() -> frozenset[str]:
     """Return the nouns of figures: "circle", "star"."""
-    return frozenset(noun for noun, features in noun_features().items() if "shape" in features.classes)
+    return nouns_of_class("shape")
 
 
 def object_places(caption: Caption) -> list[Place]:
