@@ -16,8 +16,8 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.generators.edits.additions.proposals import MOST_LETTERS
 from pairwright.generators.edits.written.checks import Checked, EditChecks
-from pairwright.generators.edits.written.kinds import Asked
 from pairwright.generators.edits.written.reasons import nearness
+from pairwright.generators.edits.written.targets import Asked
 from pairwright.generators.llm.client.messages import Image, Request, Schema
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.json_schema import build_schema

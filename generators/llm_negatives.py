@@ -23,7 +23,7 @@ from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.tokens import Tagger
-from pairwright.generators.lexicon.sources import Pool, Thesaurus
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVE_TYPES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES

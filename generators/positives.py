@@ -24,11 +24,17 @@ from pairwright.generators.edits.invisible_text import restore_invisible, strip_
 from pairwright.generators.edits.rewordings import Rewordings, ScoredPlace, draw_rewordings
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.lexicon.sources import Pool, Thesaurus
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 NAME = "rules-positives"
 VERSION = 11
 TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
+BY_PREFERENCE = (
+    "replace-attribute",
+    "replace-relation",
+    "replace-object",
+    "swap-object",
+)  # beside a negative of another type
 _REWORDED = {"replace-object": "object", "replace-attribute": "attribute", "replace-relation": "relation"}
 
 RewriteRule = Callable[[Caption, random.Random], Iterator[Outcome]]

@@ -19,7 +19,7 @@ from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSamp
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import known_share, train_cloze_model
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.lexicon.sources import Thesaurus
+from pairwright.generators.lexicon.protocols import Thesaurus
 
 BALANCE_CAPTIONS: Final = 3_000  # pairs on which the word balance is learned, at most
 BALANCE_BATCH: Final = 500

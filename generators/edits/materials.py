@@ -6,7 +6,7 @@ from typing import Any
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.edit_model import EditModel
-from pairwright.generators.lexicon.sources import Pool, Thesaurus
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
 from pairwright.generators.lexicon.label_sets import labels_of
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
-from pairwright.generators.lexicon.sources import Thesaurus
+from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 FLOOR: Final = 0.05  # of p(word) / p(typical word), of both words: most labels are nothing that the scene could have

@@ -20,7 +20,7 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.screens import Replaced, Screen, Screened
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, context_of, find_slots, lexicon_key
 from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.lexicon.sources import Thesaurus
+from pairwright.generators.lexicon.protocols import Thesaurus
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

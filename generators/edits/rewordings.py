@@ -26,7 +26,7 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import concepts, share_class
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.sources import Pool, Thesaurus
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.synonyms import (
     dictionary_rewordings,
     other_senses,

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.lexicon.nouns import NounLexicon, cell_words
-from pairwright.generators.lexicon.sources import Thesaurus
+from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 NUMBER: Final = "number"  # class of number words

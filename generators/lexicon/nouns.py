@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
-from pairwright.generators.lexicon.sources import Thesaurus
+from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 _ALIVE: Final = frozenset({"person", "animal"})

@@ -11,7 +11,7 @@ from typing import Final
 
 from pairwright.generators.lexicon.attributes import NounCondition
 from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_same, nouns_of_class
-from pairwright.generators.lexicon.sources import Thesaurus
+from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 _TOUCHED: Final = ("artifact", "animal", "food", "plant")  # of other nouns WordNet's senses mislead

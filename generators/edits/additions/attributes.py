@@ -21,7 +21,7 @@ from pairwright.generators.edits.additions.absence import MAX_RISK
 from pairwright.generators.lexicon.attributes import AttributeLexicon, same_concept, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon
-from pairwright.generators.lexicon.sources import Pool
+from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.tables import read_rows
 
 _SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip

@@ -14,8 +14,8 @@ from pairwright.generators.language.lemmas import singular_of
 from pairwright.generators.lexicon.attributes import AttributeLexicon
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon, flagged, loosely_same, noun_features
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.relations import load_relations
-from pairwright.generators.lexicon.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
 SEEN: Final = 2  # captions of the pool that show that two words go together

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
+from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.relations import load_relations
-from pairwright.generators.lexicon.sources import Pool
 
 _VERBS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN"})
 _LONGEST = 4  # words of a preposition

@@ -15,7 +15,7 @@ from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.edits.swaps.proposal import Span, SwapProposal
 from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.lexicon.sources import Thesaurus
+from pairwright.generators.lexicon.protocols import Thesaurus
 
 FLOOR: Final = 0.003  # of the weight of a swap; see benchmarks/RESULTS.md for the trade-off
 _MAX_LOG_RATIO: Final = 3.0  # above it a swap is not preferred any more: an odd original must not decide alone

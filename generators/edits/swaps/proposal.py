@@ -8,7 +8,7 @@ from pairwright.generators.captions.realisation import Change, lowercase_span
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
-from pairwright.generators.lexicon.sources import Pool
+from pairwright.generators.lexicon.protocols import Pool
 
 Span = tuple[int, int]
 

@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.captions.phrases import ARTICLES
-from pairwright.generators.edits.written.kinds import NOUNS
+from pairwright.generators.edits.written.targets import NOUNS
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
-from pairwright.generators.lexicon.sources import Thesaurus
+from pairwright.generators.lexicon.protocols import Thesaurus
 
 _ONE, _MANY, _AMOUNTS = words_with("one"), words_with("many"), words_with("amount")
 _MEASURES, _COLLECTIVE, _INVARIANT = words_with("measure"), words_with("collective"), words_with("invariant")

@@ -29,7 +29,6 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.written.agreement import corrections
 from pairwright.generators.edits.written.alignment import Hunk, differences
-from pairwright.generators.edits.written.kinds import Asked, Stretch, deed
 from pairwright.generators.edits.written.locating import (
     are_described_oppositely,
     find_edit,
@@ -46,11 +45,12 @@ from pairwright.generators.edits.written.rebuilding import (
 )
 from pairwright.generators.edits.written.repairs import spelled_as, with_small_words
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
+from pairwright.generators.edits.written.targets import Asked, Stretch, deed
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
 from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.sources import Pool, Thesaurus
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 _OPEN: Final = ("ADJ", "ADV", "NOUN", "VERB")
 _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})

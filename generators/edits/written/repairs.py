@@ -14,7 +14,7 @@ from typing import Final
 
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.written.alignment import Hunk, agree, differences
-from pairwright.generators.edits.written.kinds import NOUNS
+from pairwright.generators.edits.written.targets import NOUNS
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 
