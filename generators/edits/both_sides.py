@@ -63,10 +63,7 @@ class Positives:
 def _order(kind: str) -> Sequence[str]:
     """Return the types of positives for a negative, the same form and target first."""
     form, _, target = kind.partition("-")
-    return sorted(
-        BY_PREFERENCE,
-        key=lambda other: (not other.endswith(target), not other.startswith(form), BY_PREFERENCE.index(other)),
-    )
+    return sorted(BY_PREFERENCE, key=lambda other: (not other.endswith(target), not other.startswith(form)))
 
 
 def with_positive(row: Annotation, positive_id: str) -> Annotation:

@@ -6,7 +6,6 @@ from typing import Any
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.edit_model import EditModel
-from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +21,7 @@ class EditMaterials:
     model: EditModel
 
     @classmethod
-    def of(cls, thesaurus: Thesaurus, pool: Pool, model: EditModel) -> "EditMaterials":
+    def of(cls, thesaurus: Any, pool: Any, model: EditModel) -> "EditMaterials":
         """Return the materials of a pool."""
         return cls(_knowledge_of(thesaurus, pool), model)
 
