@@ -214,9 +214,8 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
             insertions[name] = partial(_additions, additions, ADDED[name], paired=both_sides)
             editors[name] = _insert_editor(name, materials, paired=both_sides, skip=skip)
         elif name == "negation":
-            insertions[name] = partial(
-                _negations, Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary)
-            )
+            negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary)
+            insertions[name] = negations.propose
             editors[name] = _insert_editor(name, materials, paired=True, skip=skip)
         elif name in SWAPPED:
             editors[name] = SwapEditor()
@@ -230,10 +229,6 @@ def _additions(
 ) -> Sequence[AdditionProposals]:
     propose = additions.propose_pairs if paired else additions.propose
     return propose(additions.score(captions, target, paired=paired), target)
-
-
-def _negations(negations: Negations, captions: Sequence[Caption]) -> Sequence[AdditionProposals]:
-    return [negations.propose(each) for each in negations.score(captions)]
 
 
 def _insert_editor(name: str, materials: EditMaterials, *, paired: bool, skip: frozenset[str]) -> InsertEditor:

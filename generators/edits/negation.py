@@ -75,21 +75,6 @@ class NegationPlace:
         return Change(self.at, self.end, frame.format(noun))
 
 
-@dataclass(frozen=True, slots=True)
-class DeniedCaption:
-    """The places of one caption where something may be denied, and how likely each word is there.
-
-    Attributes:
-        caption: the caption.
-        places: n places.
-        log_probs: natural log-probability of each noun of the vocabulary of the model, float32 (n, vocabulary).
-    """
-
-    caption: Caption
-    places: Sequence[NegationPlace]
-    log_probs: FloatArray
-
-
 class Negations:
     """Proposes pairs of a false and a true negation.
 
@@ -106,31 +91,26 @@ class Negations:
         self._columns = np.array([self._index[label] for label in self.labels], np.int64)
         self._names = {label: names_of(label, thesaurus) for label in self.labels}
 
-    def score(self, captions: Sequence[Caption]) -> list[DeniedCaption]:
-        """Return the places of captions, scored together."""
-        found = [list(self._places(caption)) if self.labels else [] for caption in captions]
-        scores = self._model.log_probs("noun", [place.context for places in found for place in places])
-        ends = np.cumsum([len(places) for places in found])
-        parts = np.split(scores, ends[:-1]) if found else []
-        return [DeniedCaption(*each) for each in zip(captions, found, parts, strict=True)]
+    def propose(self, captions: Sequence[Caption]) -> list[AdditionProposals]:
+        """Return pairs of denials of each caption, scored together: ``new`` is denied falsely and ``old`` truly."""
+        places = [list(self._places(caption)) if self.labels else [] for caption in captions]
+        scores = self._model.log_probs("noun", [place.context for found in places for place in found])
+        parts = np.split(scores, np.cumsum([len(found) for found in places])[:-1]) if places else []
+        targets = self._model.targets("noun")
+        return [
+            AdditionProposals.of_pairs(caption, found, targets, self._pairs(caption, found, part), "negation")
+            for caption, found, part in zip(captions, places, parts, strict=True)
+        ]
 
-    def propose(self, denied: DeniedCaption) -> AdditionProposals:
-        """Return pairs of denials of one caption: ``new`` is denied falsely and ``old`` truly."""
-        return AdditionProposals.of_pairs(
-            denied.caption, denied.places, self._model.targets("noun"), self._pairs(denied), "negation"
-        )
-
-    def _pairs(self, denied: DeniedCaption) -> Iterator[WordPair]:
-        absent = [at for at, label in enumerate(self.labels) if self.is_absent(denied.caption, label)]
-        if not absent or not denied.places:
+    def _pairs(self, caption: Caption, places: Sequence[NegationPlace], log_probs: FloatArray) -> Iterator[WordPair]:
+        absent = [at for at, label in enumerate(self.labels) if self.is_absent(caption, label)]
+        if not absent or not places:
             return
-        present = [at for at, label in enumerate(self.labels) if self._is_unspoken(denied.caption, label)]
-        fits = denied.log_probs[:, self._columns] - typical_log_probs(denied.log_probs)[:, None]
+        present = [at for at, label in enumerate(self.labels) if self._is_unspoken(caption, label)]
+        fits = log_probs[:, self._columns] - typical_log_probs(log_probs)[:, None]
         least = np.log(FLOOR)
-        for at, place in enumerate(denied.places):
-            false = (
-                [self.labels.index(place.denied)] if place.denied else self._of_number(denied.caption, present, place)
-            )
+        for at, place in enumerate(places):
+            false = [self.labels.index(place.denied)] if place.denied else self._of_number(caption, present, place)
             for new in false:
                 for old in absent:
                     if min(fits[at, old], fits[at, new]) >= least and _alike(self.labels[old], self.labels[new]):

@@ -42,7 +42,7 @@ def texts_of(found: AdditionProposals) -> set[tuple[str, str]]:
 
 
 def negated(text: str, *others: str, boxes: tuple[Box, ...] = (DOG,)) -> set[tuple[str, str]]:
-    return texts_of(small_negations().propose(small_negations().score([caption_of(text, *others, boxes=boxes)])[0]))
+    return texts_of(small_negations().propose([caption_of(text, *others, boxes=boxes)])[0])
 
 
 def test_a_thing_that_the_caption_affirms_is_denied_beside_one_that_is_not_there() -> None:
@@ -91,7 +91,7 @@ def test_without_proof_or_beside_another_negation_nothing_is_made(text: str, box
 def test_without_a_vocabulary_nothing_is_made() -> None:
     materials = small_materials()
     negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, ())
-    assert not negations.propose(negations.score([caption_of("a man with a dog", boxes=(DOG,))])[0])
+    assert not negations.propose([caption_of("a man with a dog", boxes=(DOG,))])[0]
 
 
 def test_a_crowd_is_not_absent() -> None:
@@ -107,9 +107,9 @@ def test_negations_of_drawn_scenes_are_false_and_true() -> None:
     tokens, wordnet = tokens_of_all(captions), load_wordnet()
     negations = Negations(train_cloze_model(sample_slots(captions, tokens, wordnet)), wordnet, list_box_labels())
     made = 0
-    for denied in negations.score([Caption(pair, words) for pair, words in zip(pairs, tokens, strict=True)]):
-        scene = read_scene(denied.caption.pair)
-        for false, true in texts_of(negations.propose(denied)):
+    for found in negations.propose([Caption(pair, words) for pair, words in zip(pairs, tokens, strict=True)]):
+        scene = read_scene(found.caption.pair)
+        for false, true in texts_of(found):
             made += 1
             assert judge(false, scene) is OracleVerdict.FALSE, false
             assert judge(true, scene) is OracleVerdict.TRUE, true
