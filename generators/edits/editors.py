@@ -211,7 +211,7 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
         if name in REPLACEMENT_TYPES:
             editors[name] = build_replacements(name, materials, floor, skip)
         elif name in ADDED and additions is not None:
-            insertions[name] = partial(_additions, additions, ADDED[name], paired=both_sides)
+            insertions[name] = partial(additions.propose, target=ADDED[name], paired=both_sides)
             editors[name] = _insert_editor(name, materials, paired=both_sides, skip=skip)
         elif name == "negation":
             negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary)
@@ -222,13 +222,6 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
         else:
             editors[name] = ShuffleEditor()
     return EditorSet(materials, editors, insertions, swaps)
-
-
-def _additions(
-    additions: Additions, target: str, captions: Sequence[Caption], *, paired: bool
-) -> Sequence[AdditionProposals]:
-    propose = additions.propose_pairs if paired else additions.propose
-    return propose(additions.score(captions, target, paired=paired), target)
 
 
 def _insert_editor(name: str, materials: EditMaterials, *, paired: bool, skip: frozenset[str]) -> InsertEditor:

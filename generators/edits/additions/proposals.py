@@ -213,18 +213,23 @@ class Additions:
     def _join(self, place: Place) -> BoolArray:
         return self._joins(place.head, alike=bool(place.before and not place.relation))
 
-    def propose(self, captions: Sequence[ScoredPlaces], target: str) -> list[AdditionProposals]:
-        """Return the false additions to captions, which do not depend on the others."""
-        rows = [self._object_rows(each) if target == OBJECT else self._attribute_rows(each) for each in captions]
-        if target == OBJECT:
-            self._keep_fitting_relations(captions, rows)
-        return [self._false_additions(each, target, row) for each, row in zip(captions, rows, strict=True)]
+    def propose(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[AdditionProposals]:
+        """Return the false additions to captions, which do not depend on the others.
 
-    def propose_pairs(self, captions: Sequence[ScoredPlaces], target: str) -> list[AdditionProposals]:
-        """Return false additions to captions, each with a true one in the same place."""
-        find = self._object_pairs if target == OBJECT else self._attribute_pairs
-        targets = self._model.targets(KINDS[target])
-        return [AdditionProposals.of_pairs(each.caption, each.places, targets, find(each)) for each in captions]
+        Args:
+            captions: the captions.
+            target: `OBJECT` or `ATTRIBUTE`.
+            paired: each comes with a true addition in the same place.
+        """
+        scored = self.score(captions, target, paired=paired)
+        if paired:
+            find = self._object_pairs if target == OBJECT else self._attribute_pairs
+            targets = self._model.targets(KINDS[target])
+            return [AdditionProposals.of_pairs(each.caption, each.places, targets, find(each)) for each in scored]
+        rows = [self._object_rows(each) if target == OBJECT else self._attribute_rows(each) for each in scored]
+        if target == OBJECT:
+            self._keep_fitting_relations(scored, rows)
+        return [self._false_additions(each, target, row) for each, row in zip(scored, rows, strict=True)]
 
     def _with_fitting_relations(self, found: list[tuple[int, Place, bool]]) -> list[tuple[int, Place, bool]]:
         asked = [

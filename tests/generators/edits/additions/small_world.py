@@ -74,9 +74,7 @@ def caption_of(text: str, *others: str, boxes: tuple[Box, ...] = ()) -> Caption:
 
 def proposals_of(caption: Caption, target: str, *, pairs: bool = False) -> AdditionProposals:
     """Return the proposals for one caption."""
-    additions = small_additions()
-    propose = additions.propose_pairs if pairs else additions.propose
-    return propose(additions.score([caption], target, paired=pairs), target)[0]
+    return small_additions().propose([caption], target, paired=pairs)[0]
 
 
 def false_texts(caption: Caption, target: str, *, pairs: bool = False) -> set[str]:

@@ -38,7 +38,7 @@ def additions(captions: list[Caption]) -> Additions:
 @pytest.mark.parametrize(("target", "share"), [(OBJECT, 0.8), (ATTRIBUTE, 0.1)])
 def test_additions_are_false(captions: list[Caption], additions: Additions, target: str, share: float) -> None:
     made = 0
-    for found in additions.propose(additions.score(captions, target), target):
+    for found in additions.propose(captions, target):
         made += len(found) > 0
         for at in range(len(found)):
             text = rewrite(found.caption.pair.caption, [found.false_change(at)])[0]
@@ -49,7 +49,7 @@ def test_additions_are_false(captions: list[Caption], additions: Additions, targ
 @pytest.mark.parametrize(("target", "share"), [(OBJECT, 0.05), (ATTRIBUTE, 0.1)])
 def test_pairs_are_false_and_true(captions: list[Caption], additions: Additions, target: str, share: float) -> None:
     made = 0
-    for found in additions.propose_pairs(additions.score(captions, target, paired=True), target):
+    for found in additions.propose(captions, target, paired=True):
         scene = read_scene(found.caption.pair)
         made += len(found) > 0
         for at in range(len(found)):
