@@ -149,7 +149,7 @@ def measure_published(lines: Sequence[str]) -> dict[str, object]:
     models = HeldOutModels.fit([pair.caption for pair in read_pairs(rows[1::2])])
     made = defaultdict(list)
     for pair, words in zip(pairs, load_tagger().tag([pair.caption for pair in pairs]), strict=True):
-        for kind, edit in plain_edits(load_wordnet()).items():
+        for kind, edit in plain_edits().items():
             if text := edit(pair.caption, words, rng):
                 made[kind].append(TextRow(pair.source_id, pair.caption, text))
     return {kind: {"rows": len(rows), **measure_rows(rows[:5_000], models)} for kind, rows in made.items()}

@@ -9,7 +9,6 @@ import random
 from collections.abc import Callable, Sequence
 
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.language.wordnet import WordNet
 
 PREPOSITIONS = (
     "on", "in", "with", "at", "near", "under", "behind", "above", "below", "beside", "over", "between", "through", "around",
@@ -18,17 +17,26 @@ PREPOSITIONS = (
 Edited = str | None
 
 
-def plain_edits(wordnet: WordNet) -> dict[str, Callable[[str, Sequence[Token], random.Random], Edited]]:
+def plain_edits() -> dict[str, Callable[[str, Sequence[Token], random.Random], Edited]]:
     """Return the methods by the type that they are compared with; each gives a text, or None."""
+    return {"swap-object": _swapped, "replace-object": _other_kind, "replace-relation": _other_preposition}
 
-    def other_kind(caption: str, tokens: Sequence[Token], rng: random.Random) -> Edited:
-        for token in rng.sample(nouns := _tagged(tokens, "NN"), len(nouns)):
-            found = [word for word in wordnet.co_hyponyms(token.lemma, "NOUN") if word != token.lemma]
-            if found:
-                return _with(caption, (token, rng.choice(found)))
-        return None
 
-    return {"swap-object": _swapped, "replace-object": other_kind, "replace-relation": _other_preposition}
+def _other_kind(caption: str, tokens: Sequence[Token], rng: random.Random) -> Edited:
+    for token in rng.sample(nouns := _tagged(tokens, "NN"), len(nouns)):
+        if found := _co_hyponyms(token.lemma):
+            return _with(caption, (token, rng.choice(found)))
+    return None
+
+
+def _co_hyponyms(noun: str) -> list[str]:
+    """Return what else is directly below the hypernyms of the first sense of a noun, in the order of the alphabet."""
+    from nltk.corpus import wordnet  # slow to import
+
+    senses = [
+        sense for first in wordnet.synsets(noun, "n")[:1] for above in first.hypernyms() for sense in above.hyponyms()
+    ]
+    return sorted({name.replace("_", " ") for sense in senses for name in sense.lemma_names()} - {noun})
 
 
 def _swapped(caption: str, tokens: Sequence[Token], rng: random.Random) -> Edited:

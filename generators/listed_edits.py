@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from pairwright.generators.captions.context import words_of
+from pairwright.generators.captions.image_words import words_of
 from pairwright.generators.edits.written.other_side import with_other_words
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.lists import ListEntry, ListShape

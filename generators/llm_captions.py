@@ -26,7 +26,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, compact_json, pair_key
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.box_truth import exceeds_boxes, number_of
-from pairwright.generators.captions.context import ImageWords
+from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.captions.phrases import noun_phrases
 from pairwright.generators.conversations.answer_language import LanguageDetector
 from pairwright.generators.conversations.hallucination import HypernymLookup, ObjectSupport, SupportedObjects

@@ -14,10 +14,10 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.generators.edits.additions.proposals import MOST_LETTERS
 from pairwright.generators.edits.written.checks import Checked, EditChecks
-from pairwright.generators.edits.written.kinds import Asked
-from pairwright.generators.edits.written.other_side import MOST_LETTERS
 from pairwright.generators.edits.written.reasons import nearness
+from pairwright.generators.edits.written.targets import Asked
 from pairwright.generators.llm.client.messages import Image, Request, Schema
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.json_schema import build_schema
@@ -148,11 +148,11 @@ class AnnotationBuilder:
         types = self.types if self.kind == "hard_negative" else ()
         true = [_true_texts(found) for _, found in batch]
         written = [
-            (pair, [(_requested_edit(self.kind, each.type), each.text) for each in found if not each.reason])
+            (pair, [(Asked.of_type(self.kind, each.type), each.text) for each in found if not each.reason])
             for pair, found in batch
         ]
         positives = [
-            (pair, [(_requested_edit("hard_positive", each.type), text) for text, each in texts.items()])
+            (pair, [(Asked.of_type("hard_positive", each.type), text) for text, each in texts.items()])
             for (pair, _), texts in zip(batch, true, strict=True)
         ]
         checked = checks.check_batch(written, other_types=types)
@@ -264,7 +264,7 @@ def edit_annotation(  # noqa: PLR0913, PLR0917 - the parts of a row
     pair: Pair, kind: str, candidate: EditCandidate, checked: Checked, origin: Origin, attempt: str
 ) -> Annotation:
     """Return the annotation of a checked candidate."""
-    asked = _requested_edit(kind, candidate.type)
+    asked = Asked.of_type(kind, candidate.type)
     prompt = candidate.prompt or origin.prompt
     if (prompt, candidate.request) != (origin.prompt, origin.request):
         origin = _origin_of(origin, prompt, candidate.request)
@@ -306,9 +306,3 @@ def _rank_candidates(found: Sequence[tuple[EditCandidate, Checked]], count: int)
     rest = sorted((item for item in found if item[1].reason), key=lambda item: -nearness(item[1].reason))
     spare = [(candidate, Checked(outcome.text, reason="spare")) for candidate, outcome in good[count:]]
     return [*good[:count], *spare, *rest]
-
-
-@lru_cache(maxsize=100)
-def _requested_edit(kind: str, name: str) -> Asked:
-    form, _, target = name.partition("-")
-    return Asked(kind, form, target)

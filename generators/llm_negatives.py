@@ -21,10 +21,9 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.edits.constraints.knowledge import EditThesaurus
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVE_TYPES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES
@@ -72,7 +71,7 @@ class LLMNegatives:
 
     Args:
         thesaurus: WordNet (`language.wordnet.load_wordnet`).
-        pool: frozen statistics of the user's captions (`language.pool`).
+        pool: frozen statistics of the user's captions (`language.pool_statistics`).
         tagger: tags the captions and what the model wrote.
         book: the prompts.
         model: name of the model at the server.
@@ -89,7 +88,7 @@ class LLMNegatives:
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
         self,
-        thesaurus: EditThesaurus,
+        thesaurus: Thesaurus,
         pool: Pool,
         tagger: Tagger,
         book: PromptBook,

@@ -16,11 +16,10 @@ from functools import cached_property
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.captions.context import words_of
-from pairwright.generators.edits.constraints.knowledge import EditThesaurus
+from pairwright.generators.captions.image_words import words_of
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.listed_edits import POSITIVE_TYPES, POSITIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
@@ -59,7 +58,7 @@ class LLMPositives:
 
     Args:
         thesaurus: WordNet (`language.wordnet.load_wordnet`).
-        pool: frozen statistics of the user's captions (`language.pool`).
+        pool: frozen statistics of the user's captions (`language.pool_statistics`).
         tagger: tags the captions and what the model wrote.
         book: the prompts.
         model: name of the model at the server.
@@ -76,7 +75,7 @@ class LLMPositives:
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
         self,
-        thesaurus: EditThesaurus,
+        thesaurus: Thesaurus,
         pool: Pool,
         tagger: Tagger,
         book: PromptBook,

@@ -155,7 +155,7 @@ class RuleNegatives:
         positives = Positives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
         for kind in self.options.types:
-            outcomes: Iterator[Any] = self._editors.by_type[kind].outcomes(prepared, seeds[kind])
+            outcomes: Iterator[Any] = self._editors.outcomes(prepared, kind, seeds[kind])
             paired = kind in PAIRED_TYPES and (self.options.both_sides or kind == "negation")
             for ordinal in range(self.options.per_type):
                 attempt = f"{kind}/{ordinal}"

@@ -23,12 +23,18 @@ from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
 from pairwright.generators.edits.rewordings import Rewordings, ScoredPlace, draw_rewordings
 from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.language.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 NAME = "rules-positives"
 VERSION = 11
 TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
+BY_PREFERENCE = (
+    "replace-attribute",
+    "replace-relation",
+    "replace-object",
+    "swap-object",
+)  # beside a negative of another type
 _REWORDED = {"replace-object": "object", "replace-attribute": "attribute", "replace-relation": "relation"}
 
 RewriteRule = Callable[[Caption, random.Random], Iterator[Outcome]]
@@ -40,13 +46,9 @@ def rewrite_rules(
     """Return the rule of each type; they share one cache of synonyms."""
     rewordings = Rewordings(thesaurus, pool, minimum=minimum, model=model)
     return {
-        **{kind: partial(_reword, rewordings, target) for kind, target in _REWORDED.items()},
+        **{kind: partial(rewordings.reword, target) for kind, target in _REWORDED.items()},
         "swap-object": swap_around_and,
     }
-
-
-def _reword(rewordings: Rewordings, target: str, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
-    return rewordings.reword(caption, target, rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class RulePositives:
 
     Args:
         thesaurus: WordNet (`language.wordnet.load_wordnet`).
-        pool: frozen statistics of the user's captions (`language.pool`).
+        pool: frozen statistics of the user's captions (`language.pool_statistics`).
         options: what to make.
         model: the cloze model of the pool; optional.
 
@@ -102,9 +104,7 @@ class RulePositives:
         stripped = [strip_invisible(pair, words) for pair, words in zip(pairs, tokens, strict=True)]
         captions = [Caption(pair, words) for pair, words in stripped]
         reworded = {
-            kind: self._rewordings.score([(each, self._rewordings.find(each, _REWORDED[kind])) for each in captions])
-            for kind in self.options.types
-            if kind in _REWORDED
+            kind: self._rewordings.score(captions, _REWORDED[kind]) for kind in self.options.types if kind in _REWORDED
         }
         return [
             restore_invisible(self._annotate(caption, {kind: found[at] for kind, found in reworded.items()}, rng), pair)

@@ -17,16 +17,15 @@ from pairwright.datasets.records import Annotation, Edit
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import first_good
 from pairwright.generators.edits.written.checks import Checked, EditChecks
-from pairwright.generators.edits.written.kinds import Asked
+from pairwright.generators.edits.written.targets import Asked
 from pairwright.generators.edits.written.unwrapping import sameness
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.negatives import FOR_BENCHMARKS
+from pairwright.generators.positives import BY_PREFERENCE, RewriteRule
 from pairwright.generators.positives import TYPES as POSITIVES
-from pairwright.generators.positives import RewriteRule
 
 TYPES = FOR_BENCHMARKS
 DISQUALIFYING_REASONS = frozenset({"no_edit", "identical", "duplicate", "same_meaning", "true_of_image"})
-_FALLBACK_TYPES = ("replace-attribute", "replace-relation", "replace-object", "swap-object")
 # What describes a thing may be a noun too ("a brick building"), but what names one seldom only describes.
 _TYPES_BY_LIKELIHOOD = tuple(sorted(TYPES, key=lambda kind: kind != "replace-attribute"))
 _CACHE_SIZE = 4096
@@ -137,14 +136,13 @@ class Triples:
     def _checked(
         self, caption: Caption, text: str, kind: str, taken: Collection[str], other_types: Sequence[str] = ()
     ) -> Checked:
-        form, _, target = kind.partition("-")
-        asked = Asked("hard_negative", form, target)
+        asked = Asked.of_type("hard_negative", kind)
         return self._checks.check_all(caption, [(asked, text)], taken=taken, other_types=other_types)[0]
 
     def rounds(self, kind: str) -> list[tuple[str, ...]]:
         """Return the positive types to try for a negative type: first its own, then others if allowed."""
         own = positive_types_for(kind)
-        others = tuple(other for other in _FALLBACK_TYPES if other not in own)
+        others = tuple(other for other in BY_PREFERENCE if other not in own)
         return [types for types in (own, others if self._any_type else ()) if types]
 
     def choose(

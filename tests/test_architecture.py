@@ -50,6 +50,14 @@ def test_a_room_imports_only_from_rooms_to_its_left(room: str) -> None:
                 assert steps[1] in allowed, f"{path} imports {name}"
 
 
+def test_what_rules_are_made_of_imports_one_way() -> None:
+    order = ["lexicon", "language", "captions", "edits"]
+    for at, folder in enumerate(order):
+        later = tuple(f"pairwright.generators.{other}." for other in order[at + 1 :])
+        for path in sorted((ROOT / "generators" / folder).rglob("*.py")):
+            assert not [name for name in imported(path) if name.startswith(later)], path
+
+
 def test_the_trainer_imports_records_and_the_online_maker_and_its_evaluation_readers_and_metrics_too() -> None:
     always = ("pairwright.datasets", "pairwright.training", "pairwright.generators.online")
     for path in modules("training"):

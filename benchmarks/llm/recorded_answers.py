@@ -37,7 +37,7 @@ from PIL import Image
 
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.generators.edits.written.checks import Checked, EditChecks
-from pairwright.generators.edits.written.kinds import Asked
+from pairwright.generators.edits.written.targets import Asked
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Tagger, Token

@@ -85,8 +85,7 @@ def _plan_rationales(config: BuildConfig, sample: RowSample[Pair], access: Model
             fields = {"known": list(dict.fromkeys(known)), "caption": text, "label": label, "image": pair.image}
             item = definition.item(fields, pair.key)
             rows.append(task.row((item, ordinal)))
-    total = None if sample.total is None else sample.total * (negatives + 1)
-    return estimate_rows(STAGE, rows, total, access)
+    return estimate_rows(STAGE, rows, sample.total * (negatives + 1), access)
 
 
 def _selected_pairs(config: BuildConfig, out: Path) -> Iterator[Pair]:

@@ -73,10 +73,9 @@ class _StageProgress:
             self.seen.popleft()
         then, had = self.seen[0]
         rate = (rows - had) / (now - then) if now > then else 0.0
-        eta = max(0, self.of - rows) / rate if self.of and rate else None
         spent = sum((part[2] for part in self.parts.values()), RequestTotals())
         failed = sum(part[1] for part in self.parts.values())
-        return Snapshot(rows, self.of, spent, cost, now - self.began, rate, eta, failed)
+        return Snapshot(rows, self.of, spent, cost, now - self.began, rate, failed)
 
 
 class AnswerService:

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.captions.context import ImageWords
-from pairwright.generators.captions.phrases import NUMBER_WORDS
+from pairwright.generators.captions.image_words import ImageWords
+from pairwright.generators.lexicon.attributes import counts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.tables import read_rows
@@ -29,17 +29,12 @@ APART = 0.3  # what is further apart is not near
 MOSTLY = 0.5
 
 Refutes = Callable[[Box, Box], bool]
-_NUMBERS: Final[Mapping[str, int]] = {
-    **{word: number for number, word in enumerate(NUMBER_WORDS, 1)},
-    **{str(number): number for number in range(1, len(NUMBER_WORDS) + 1)},
-    "single": 1, "couple": 2, "pair": 2, "both": 2, "double": 2, "trio": 3,
-}  # fmt: skip
 _SEVERAL = words_with("vague")
 
 
 def number_of(word: str) -> int:
     """Return the value of a number word; 0 for other words."""
-    return _NUMBERS.get(word, 0)
+    return counts().get(word, 0)
 
 
 def is_vague(word: str) -> bool:
@@ -62,7 +57,7 @@ def may_count(words: ImageWords, noun: str, word: str, said: int = 0) -> bool:
     if is_vague(word):
         labels = _labels(words, noun)
         return not words.crowds.isdisjoint(labels) or sum(words.labels.get(label, 0) for label in labels) > 1
-    same = [other for other, value in _NUMBERS.items() if value == number]
+    same = [other for other, value in counts().items() if value == number]
     stated = any(words.said_with(noun, other, elsewhere=True) for other in same)
     return stated or count_in_doubt(words, noun, said, number)
 
@@ -148,52 +143,16 @@ def _is_within(one: Box, other: Box) -> bool:
     return width > 0 < height and width * height >= MOSTLY * (one.x2 - one.x1) * (one.y2 - one.y1)
 
 
-def _is_lower(one: Box, other: Box) -> bool:
-    return _down(one, other) > MARGIN
-
-
-def _is_higher(one: Box, other: Box) -> bool:
-    return _down(one, other) < -MARGIN
-
-
-def _is_right(one: Box, other: Box) -> bool:
-    return _across(one, other) > MARGIN
-
-
-def _is_left(one: Box, other: Box) -> bool:
-    return _across(one, other) < -MARGIN
-
-
-def _touches_not(one: Box, other: Box) -> bool:
-    return _gap(one, other) > MARGIN or _is_lower(one, other)
-
-
-def _is_close(one: Box, other: Box) -> bool:
-    return _gap(one, other) < CLOSE
-
-
-def _is_apart(one: Box, other: Box) -> bool:
-    return _gap(one, other) > APART
-
-
-def _not_beside(one: Box, other: Box) -> bool:
-    """Whether one is upon or behind the other, or far from it; below it, close to it, it may well be next to it."""
-    return (_is_in_line(one, other) and _gap(one, other) < 0) or _is_apart(one, other)
-
-
-def _not_within(one: Box, other: Box) -> bool:
-    return not _is_within(one, other)
-
-
-_TESTS: Final[Mapping[str, Refutes]] = {
-    "right": _is_right,
-    "left": _is_left,
-    "lower": _is_lower,
-    "higher": _is_higher,
-    "touches_not": _touches_not,
-    "close": _is_close,
-    "apart": _is_apart,
-    "not_beside": _not_beside,
-    "not_within": _not_within,
+_REFUTATIONS: Final[Mapping[str, Refutes]] = {
+    "right": lambda one, other: _across(one, other) > MARGIN,
+    "left": lambda one, other: _across(one, other) < -MARGIN,
+    "lower": lambda one, other: _down(one, other) > MARGIN,
+    "higher": lambda one, other: _down(one, other) < -MARGIN,
+    "touches_not": lambda one, other: _gap(one, other) > MARGIN or _down(one, other) > MARGIN,
+    "close": lambda one, other: _gap(one, other) < CLOSE,
+    "apart": lambda one, other: _gap(one, other) > APART,
+    # One is upon or behind the other, or far from it; below it, close to it, it may well be next to it.
+    "not_beside": lambda one, other: (_is_in_line(one, other) and _gap(one, other) < 0) or _gap(one, other) > APART,
+    "not_within": lambda one, other: not _is_within(one, other),
 }
-_REFUTED_BY: Final = {row["phrase"]: _TESTS[row["refuted_by"]] for row in read_rows("box_relations")}
+_REFUTED_BY: Final = {row["phrase"]: _REFUTATIONS[row["refuted_by"]] for row in read_rows("box_relations")}

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Final
 
 from pairwright.datasets.records import Pair
-from pairwright.generators.captions.context import ImageWords
+from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
-from pairwright.generators.edits.realisation import Change, Style, caption_style, joined_word_spans
+from pairwright.generators.captions.realisation import Change, Style, caption_style, joined_word_spans
 from pairwright.generators.language.cloze.context import MAX_BAG
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.language.word_set import word_set
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
 
 # When every place fails, the reason that stands furthest to the right is the one given.
@@ -32,8 +32,8 @@ _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _CONTENTS, _COMPANY = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VERB"})
 
 # Words that speak of a thing named before; what they stand beside cannot be moved or changed in number or sex.
-ANAPHORS = word_set("its their his her hers theirs it them him himself herself itself themselves each other")
-GENDERED = word_set("his her hers him he she himself herself")
+ANAPHORS = words_with("anaphor")
+GENDERED = words_with("gendered")
 
 _BEGIN_RELATIONS = frozenset({("next", "to"), ("close", "to"), ("full", "of")})  # "a street | next to"
 

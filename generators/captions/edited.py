@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
-from pairwright.generators.captions.asking import asks
 from pairwright.generators.captions.caption import REASONS, Caption, Outcome
-from pairwright.generators.edits.realisation import Change, rewrite, splits_any_span
+from pairwright.generators.captions.questions import asks
+from pairwright.generators.captions.realisation import Change, rewrite, splits_any_span
 
 BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
 _DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"

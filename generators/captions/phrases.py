@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.language.word_set import word_set
+from pairwright.generators.lexicon.function_words import words_with
 
 NOUNS = frozenset({"NN", "NNS"})
 PROPER = frozenset({"NNP", "NNPS"})
@@ -22,14 +22,11 @@ ADJECTIVES = frozenset({"JJ"})
 PARTICIPLES = frozenset({"VBN", "VBG"})
 DETERMINERS = frozenset({"DT", "PRP$", "WP$", "PDT"})
 PLURAL = frozenset({"NNS", "NNPS"})
+ARTICLES = frozenset({"a", "an"})
 _ANY_NOUN = NOUNS | PROPER
 _MODIFIED = NOUNS | ADJECTIVES
 _OPENING = DETERMINERS | {"CD"} | ADJECTIVES | _ANY_NOUN  # a phrase starts with one of these
-_NO_NOUNS = word_set(  # though the tagger may say so
-    "lush leafy shirtless slender cloudless shiny sexy pristine chubby foamy ripe miniature stainless matching"
-)
-_COLOURS = word_set("orange gold silver pink violet tan maroon turquoise beige cream")
-_COVERED = word_set("covered filled lined topped capped coated soaked dipped glazed drenched colored coloured")
+_NO_NOUNS, _COLOURS, _COVERED = words_with("no_noun"), words_with("colour_noun"), words_with("covered")
 
 NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -58,6 +55,11 @@ class NounPhrase:
     joined: bool
     head: int
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has neither a determiner nor a number."""
+        return self.determiner < 0 and self.count < 0
+
 
 def noun_phrases(tokens: Sequence[Token]) -> tuple[NounPhrase, ...]:
     """Return the noun phrases of a caption, from left to right, without overlap."""
@@ -71,11 +73,6 @@ def noun_phrases(tokens: Sequence[Token]) -> tuple[NounPhrase, ...]:
             found.append(phrase)
             index = phrase.end
     return tuple(found)
-
-
-def is_plural(token: Token) -> bool:
-    """Whether a noun is tagged as plural."""
-    return token.tag in PLURAL
 
 
 def span(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:

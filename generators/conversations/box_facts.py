@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 
 from pairwright.datasets.records import Box
-from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.conversations import question_templates
 from pairwright.generators.conversations.facts import Fact, label_fields

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pairwright.datasets.records import Pair
-from pairwright.generators.captions.context import ImageWords
+from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.conversations import question_templates
 from pairwright.generators.conversations.caption_cleaning import strip_html
 from pairwright.generators.conversations.caption_lexicon import (

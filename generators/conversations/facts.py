@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from pairwright.generators.captions.context import ImageWords, plural_of
+from pairwright.generators.captions.image_words import ImageWords, plural_of
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.conversations import question_templates
 from pairwright.generators.conversations.caption_lexicon import AGENT_NOUNS

@@ -4,7 +4,7 @@
 and colours from the tagged caption.
 
 Presence, absence and numbers are asked only for labels in `vocabulary`, which the source annotates wherever they occur.
-Labels with a crowd (`captions/context.py`) are neither absent nor counted. Labels with ten boxes or more are not
+Labels with a crowd (`captions/image_words.py`) are neither absent nor counted. Labels with ten boxes or more are not
 counted, since sources stop annotating crowds one by one. Labels that cannot be part of an English sentence (other
 scripts, line breaks, tokens such as <image>, more than 60 characters) are not used. Every second absent label shares a
 group (`label_sets`) with a present one, which makes it more plausible.
@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from pairwright.datasets.records import Box, Pair
-from pairwright.generators.captions.context import ImageWords, plural_of
-from pairwright.generators.captions.phrases import NounPhrase, is_plural, noun_phrases
+from pairwright.generators.captions.image_words import ImageWords, plural_of
+from pairwright.generators.captions.phrases import PLURAL, NounPhrase, noun_phrases
 from pairwright.generators.conversations import question_templates
 from pairwright.generators.conversations.box_facts import MAX_PAIRS, box_facts, measurement_facts
 from pairwright.generators.conversations.caption_facts import CaptionFacts, colour_fact, count_fact
+from pairwright.generators.conversations.caption_lexicon import COLOURS
 from pairwright.generators.conversations.facts import Fact, drop_contradictions, label_fields
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.lexicon.attributes import concepts_of
 from pairwright.generators.lexicon.label_sets import GROUP_OF
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
@@ -36,7 +36,6 @@ MAX_EITHER_OR = 2
 
 _NAMEABLE = re.compile(r"(?=.*[a-z\u00df-\u024f])[ -;=?-~\u00a1-\u024f’]{1,60}")
 MASS, PLURAL_ONLY = flagged("mass"), flagged("plural_only")
-_COLOURS = {word: concept for concept, words in concepts_of("colour").items() for word in words if concept != "blond"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +222,10 @@ class Grounding:
         if determiner not in {"a", "an", "the"} or phrase.joined or phrase.count >= 0:
             return ""
         before = self.tokens[phrase.start - 1].text.lower() if phrase.start else ""
-        if is_plural(self.tokens[phrase.head]) or before in _COLOURS:  # "a red an orange meter"
+        if self.tokens[phrase.head].tag in PLURAL or before in COLOURS:  # "a red an orange meter"
             return ""
         inside = [token.text.lower() for token in self.tokens[phrase.start : phrase.end]]
-        colours = [word for word in inside if word in _COLOURS]
+        colours = [word for word in inside if word in COLOURS]
         shaded = {"light", "dark", "bright", "pale", "and", "or"}.intersection(inside)
         return colours[0] if len(colours) == 1 and inside[-1] != colours[0] and not shaded else ""
 

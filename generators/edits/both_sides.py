@@ -12,9 +12,7 @@ from dataclasses import replace
 from pairwright.datasets.records import Annotation, Origin
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import Edited, edited_annotation, first_good
-from pairwright.generators.positives import RewriteRule
-
-_ALL = ("replace-attribute", "replace-relation", "replace-object", "swap-object")
+from pairwright.generators.positives import BY_PREFERENCE, RewriteRule
 
 
 class Positives:
@@ -53,7 +51,7 @@ class Positives:
         return row.id
 
     def _make(self, kind: str) -> Annotation:
-        rng = random.Random(self._seed + _ALL.index(kind))
+        rng = random.Random(self._seed + BY_PREFERENCE.index(kind))
         found = first_good(self._caption, self._makers[kind](self._caption, rng), self._taken)
         self._made[kind] = self._row(found, kind)
         return self._made[kind]
@@ -65,7 +63,7 @@ class Positives:
 def _order(kind: str) -> Sequence[str]:
     """Return the types of positives for a negative, the same form and target first."""
     form, _, target = kind.partition("-")
-    return sorted(_ALL, key=lambda other: (not other.endswith(target), not other.startswith(form), _ALL.index(other)))
+    return sorted(BY_PREFERENCE, key=lambda other: (not other.endswith(target), not other.startswith(form)))
 
 
 def with_positive(row: Annotation, positive_id: str) -> Annotation:

@@ -17,7 +17,7 @@ from typing import Final
 from pairwright.generators.captions.caption import ANAPHORS, Caption, Outcome
 from pairwright.generators.captions.phrases import PROPER, NounPhrase
 from pairwright.generators.edits.swaps.proposal import exchanged_words
-from pairwright.generators.lexicon.nouns import noun_features
+from pairwright.generators.lexicon.nouns import nouns_of_class
 from pairwright.generators.lexicon.tables import read_rows
 
 _START: Final = "|"  # marks the start of a caption
@@ -59,17 +59,8 @@ def _words_of(caption: Caption, phrase: NounPhrase) -> tuple[str, ...]:
     return caption.lower[phrase.start : phrase.end]
 
 
-def _is_bare(phrase: NounPhrase) -> bool:
-    return phrase.determiner < 0 and phrase.count < 0
-
-
 def _is_person(caption: Caption, phrase: NounPhrase) -> bool:
-    return _is_person_noun(caption.head(phrase))
-
-
-def _is_person_noun(noun: str) -> bool:
-    features = noun_features().get(noun)
-    return features is not None and "person" in features.classes
+    return caption.head(phrase) in nouns_of_class("person")
 
 
 def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
@@ -80,15 +71,15 @@ def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> b
         return False
     if f"{caption.head(one)} and {caption.head(other)}" in _words("fixed"):
         return False
-    if any(_is_clause(caption, phrase) for phrase in (one, other)) or _is_bare(one) is not _is_bare(other):
+    if any(_is_clause(caption, phrase) for phrase in (one, other)) or one.is_bare is not other.is_bare:
         return False
-    return not _is_bare(one) or all(_needs_no_determiner(caption, phrase) for phrase in (one, other))
+    return not one.is_bare or all(_needs_no_determiner(caption, phrase) for phrase in (one, other))
 
 
 def _is_clause(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether a verb is among what was read as nouns: "a woman | cross country ski", "displays | houses schedules"."""
     nouns = phrase.nouns
-    does = any(_is_person_noun(caption.lemmas[at]) or caption.lemmas[at] in _words("beast") for at in nouns[:-2])
+    does = any(caption.lemmas[at] in nouns_of_class("person") | _words("beast") for at in nouns[:-2])
     return does or (len(nouns) > _MOST_NOUNS and all(caption.tag(at) == "NNS" for at in nouns[:2]))
 
 
@@ -121,7 +112,7 @@ def _stands_free(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
 
 def _is_free_before(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
     before, holder = _before(caption, one), _before(caption, one, 2)
-    has, bare = before in _words("has"), _is_bare(one)
+    has, bare = before in _words("has"), one.is_bare
     if has and _is_had(caption, caption.ending_at(one.start - 1)):
         return False  # "a room with a bed with | a red cover and a desk"
     if before in _words("be"):

@@ -20,10 +20,9 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
-from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
-from pairwright.generators.edits.replacements import MAX_TRIES, Replacements
-from pairwright.generators.edits.sampling import balance_of_targets, order_by_weight
-from pairwright.generators.edits.scored_captions import FloatArray, score_captions
+from pairwright.generators.edits.proposals import FloatArray, score_captions
+from pairwright.generators.edits.replacements import MAX_TRIES, REPLACEMENT_TYPES, Replacements, build_replacements
+from pairwright.generators.edits.sampling import balance_of_targets, log_weights, order_by_weight
 from pairwright.generators.edits.shuffling import shuffle
 from pairwright.generators.edits.swaps.proposal import SwapProposal
 from pairwright.generators.edits.swaps.swaps import SWAPPED, Swaps
@@ -53,13 +52,14 @@ ProposeInsertions = Callable[[Sequence[Caption]], Sequence[AdditionProposals]]
 
 
 class Editor(Protocol):
-    """Makes the edits of one type."""
+    """Makes the edits of one type; `Replacements` is one."""
 
-    def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome | BothOutcome]:
+    def outcomes(self, caption: Caption, proposals: Any, seed: int) -> Iterator[Outcome | BothOutcome]:
         """Yield edits of a caption in random order, and reasons where there is none.
 
         Args:
-            prepared: the caption.
+            caption: the caption.
+            proposals: of `PreparedCaption`, of this type.
             seed: 64 random bits.
         """
         ...
@@ -71,25 +71,9 @@ Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted
 class BalancedEditor(Editor, Protocol):
     """An editor whose inserted and replaced words are balanced."""
 
-    def allowed(self, prepared: PreparedCaption) -> Iterator[Proposal]:
+    def allowed(self, caption: Caption, proposals: Any) -> Iterator[Proposal]:
         """Yield the likeliest proposals that no constraint rejects."""
         ...
-
-
-@dataclass(frozen=True)
-class ReplaceEditor:
-    """Makes REPLACE edits of one kind."""
-
-    name: str
-    replacements: Replacements
-
-    def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome]:
-        """Yield edits in random order, and reasons."""
-        return self.replacements.outcomes(prepared.caption, prepared.proposals[self.name], seed)
-
-    def allowed(self, prepared: PreparedCaption) -> Iterator[Proposal]:
-        """Yield the likeliest proposals that no constraint rejects."""
-        return self.replacements.allowed(prepared.caption, prepared.proposals[self.name])
 
 
 @dataclass(frozen=True)
@@ -97,25 +81,28 @@ class InsertEditor:
     """Makes edits that insert words: ADD of one target, and NEGATION.
 
     Attributes:
-        name: type of the edits.
         balance: of each word of the vocabulary, for paired edits.
         knowledge: what the constraints read.
         paired: yield pairs of a false and a true edit.
         skip: ids of constraints that are not applied.
     """
 
-    name: str
     balance: FloatArray
     knowledge: Knowledge
     paired: bool
     skip: frozenset[str]
 
-    def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome | BothOutcome]:
+    def outcomes(
+        self,
+        caption: Caption,  # noqa: ARG002 - the protocol's
+        proposals: AdditionProposals,
+        seed: int,
+    ) -> Iterator[Outcome | BothOutcome]:
         """Yield edits, or pairs of a false and a true one, in random order, and reasons."""
-        proposals: AdditionProposals = prepared.proposals[self.name]
         if proposals.places and not len(proposals):
             yield "no_positive" if self.paired else "no_candidate"
-        for at in islice(order_by_weight(self._weights(proposals), seed), MAX_TRIES):
+        weights = log_weights(proposals, self.balance) if self.paired else proposals.log_ratio
+        for at in islice(order_by_weight(weights, seed), MAX_TRIES):
             violated = find_violation(proposals.proposed_edit(at), self.knowledge, skip=self.skip)
             if violated is not None:
                 yield violated.reason
@@ -124,41 +111,35 @@ class InsertEditor:
             else:
                 yield (proposals.false_change(at),)
 
-    def allowed(self, prepared: PreparedCaption) -> Iterator[Proposal]:
+    def allowed(self, caption: Caption, proposals: AdditionProposals) -> Iterator[Proposal]:  # noqa: ARG002
         """Yield the likeliest proposals that no constraint rejects."""
-        proposals: AdditionProposals = prepared.proposals[self.name]
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
             if find_violation(proposals.proposed_edit(at), self.knowledge, skip=self.skip) is None:
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
-    def _weights(self, proposals: AdditionProposals) -> FloatArray:
-        if not self.paired:
-            return proposals.log_ratio
-        return proposals.log_ratio + self.balance[proposals.new] - self.balance[proposals.old]
 
-
-@dataclass(frozen=True)
 class SwapEditor:
     """Makes SWAP edits of one target."""
 
-    name: str
-
-    def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome]:
+    def outcomes(
+        self,
+        caption: Caption,  # noqa: ARG002 - the protocol's
+        proposals: Sequence[SwapProposal | str],
+        seed: int,
+    ) -> Iterator[Outcome]:
         """Yield reasons, and edits in random order."""
-        found: list[SwapProposal | str] = prepared.proposals[self.name]
-        yield from (each for each in found if isinstance(each, str))
-        swaps = [each for each in found if not isinstance(each, str)]
+        yield from (each for each in proposals if isinstance(each, str))
+        swaps = [each for each in proposals if not isinstance(each, str)]
         weights = np.log(np.array([each.weight for each in swaps], np.float32))
         yield from (swaps[at].changes for at in order_by_weight(weights, seed))
 
 
-@dataclass(frozen=True)
 class ShuffleEditor:
-    """Makes SHUFFLE edits."""
+    """Makes SHUFFLE edits, which need no proposals."""
 
-    def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome]:
+    def outcomes(self, caption: Caption, proposals: None, seed: int) -> Iterator[Outcome]:  # noqa: ARG002
         """Yield edits in random order."""
-        return shuffle(prepared.caption, seed)
+        return shuffle(caption, seed)
 
 
 @dataclass(frozen=True)
@@ -177,18 +158,22 @@ class EditorSet:
     insertions: Mapping[str, ProposeInsertions]
     swaps: Swaps
 
-    def balanced(self, name: str) -> BalancedEditor:
-        """Return the editor of a type of `BALANCED_TYPES`."""
-        return cast("BalancedEditor", self.by_type[name])
+    def outcomes(self, prepared: PreparedCaption, name: str, seed: int) -> Iterator[Outcome | BothOutcome]:
+        """Yield edits of a type, and reasons; see `Editor.outcomes`."""
+        return self.by_type[name].outcomes(prepared.caption, prepared.proposals.get(name), seed)
+
+    def allowed(self, prepared: PreparedCaption, name: str) -> Iterator[Proposal]:
+        """Yield the likeliest proposals of a type of `BALANCED_TYPES` that no constraint rejects."""
+        return cast("BalancedEditor", self.by_type[name]).allowed(prepared.caption, prepared.proposals[name])
 
     def prepare(self, captions: Sequence[Caption], *, screened: bool = True) -> list[PreparedCaption]:
         """Return captions with what the editors read, scored together; for ``screened`` see `Proposer.propose`."""
         prepared = [PreparedCaption(caption) for caption in captions]
-        replacing = {name: each for name, each in self.by_type.items() if isinstance(each, ReplaceEditor)}
+        replacing = {name: each for name, each in self.by_type.items() if isinstance(each, Replacements)}
         kinds = [REPLACEMENT_TYPES[name].kind for name in replacing]
-        slots = score_captions(captions, self.materials.thesaurus, self.materials.model.cloze, kinds)
+        slots = score_captions(captions, self.materials.knowledge.thesaurus, self.materials.model.cloze, kinds)
         found: dict[str, Sequence[Any]] = {
-            name: editor.replacements.proposer.propose(slots, screened=screened) for name, editor in replacing.items()
+            name: editor.proposer.propose(slots, screened=screened) for name, editor in replacing.items()
         }
         found |= {name: propose(captions) for name, propose in self.insertions.items()}
         found |= self.swaps.propose(captions)
@@ -224,32 +209,22 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
     additions = Additions(materials) if not ADDED.keys().isdisjoint(wanted) else None
     for name in wanted:
         if name in REPLACEMENT_TYPES:
-            editors[name] = ReplaceEditor(name, build_replacements(name, materials, floor, skip))
+            editors[name] = build_replacements(name, materials, floor, skip)
         elif name in ADDED and additions is not None:
-            insertions[name] = partial(_additions, additions, ADDED[name], paired=both_sides)
+            insertions[name] = partial(additions.propose, target=ADDED[name], paired=both_sides)
             editors[name] = _insert_editor(name, materials, paired=both_sides, skip=skip)
         elif name == "negation":
-            insertions[name] = partial(_negations, Negations(materials.model.cloze, materials.thesaurus, vocabulary))
+            negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary)
+            insertions[name] = negations.propose
             editors[name] = _insert_editor(name, materials, paired=True, skip=skip)
         elif name in SWAPPED:
-            editors[name] = SwapEditor(name)
+            editors[name] = SwapEditor()
         else:
             editors[name] = ShuffleEditor()
     return EditorSet(materials, editors, insertions, swaps)
 
 
-def _additions(
-    additions: Additions, target: str, captions: Sequence[Caption], *, paired: bool
-) -> Sequence[AdditionProposals]:
-    propose = additions.propose_pairs if paired else additions.propose
-    return propose(additions.score(captions, target, paired=paired), target)
-
-
-def _negations(negations: Negations, captions: Sequence[Caption]) -> Sequence[AdditionProposals]:
-    return [negations.propose(each) for each in negations.score(captions)]
-
-
 def _insert_editor(name: str, materials: EditMaterials, *, paired: bool, skip: frozenset[str]) -> InsertEditor:
     targets = materials.model.cloze.targets(BALANCED_TYPES.get(name, "noun"))
     balance = balance_of_targets(targets, materials.model.balance.get(name, {}))
-    return InsertEditor(name, balance, materials.knowledge, paired, skip)
+    return InsertEditor(balance, materials.knowledge, paired, skip)

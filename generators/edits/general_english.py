@@ -78,10 +78,6 @@ class GeneralEnglish:
         """Return 0: neutral."""
         return 0.0
 
-    def context_fit(self, word: str, context: Iterable[str], least: int = SEEN_COUNT) -> tuple[int, float]:
-        """Return the number of context words, all counted as seen with ``word``, and a neutral plausibility of 0."""
-        return (sum(1 for other in context if other != word) if least <= SEEN_COUNT else 0), 0.0
-
 
 def pool_or_general_english(statistics: PoolStatistics, wordnet: WordNet) -> PoolStatistics | GeneralEnglish:
     """Return ``statistics`` if they cover at least `MIN_CAPTIONS` captions, else general English."""

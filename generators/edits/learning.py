@@ -18,8 +18,8 @@ from pairwright.generators.language.cloze.context import ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import known_share, train_cloze_model
-from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.protocols import Thesaurus
 
 BALANCE_CAPTIONS: Final = 3_000  # pairs on which the word balance is learned, at most
 BALANCE_BATCH: Final = 500
@@ -125,7 +125,7 @@ def allowed_proposals(editors: EditorSet, captions: Sequence[Caption], first: in
     found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in editors.by_type}
     for at, prepared in enumerate(editors.prepare(captions), first):
         for name, rows in found.items():
-            rows += [(at, *proposal) for proposal in editors.balanced(name).allowed(prepared)]
+            rows += [(at, *proposal) for proposal in editors.allowed(prepared, name)]
     return {name: _as_arrays(rows) for name, rows in found.items()}
 
 

@@ -22,18 +22,19 @@ from typing import Final
 import numpy as np
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.edits.additions.absence import AdditionThesaurus, names_of
+from pairwright.generators.captions.realisation import Change
+from pairwright.generators.edits.additions.absence import names_of
 from pairwright.generators.edits.additions.places import context_of_insertion, end_of_caption
-from pairwright.generators.edits.additions.proposals import AdditionProposals, FloatArray, typical_log_probs
-from pairwright.generators.edits.realisation import Change
+from pairwright.generators.edits.additions.proposals import AdditionProposals, FloatArray, WordPair, typical_log_probs
+from pairwright.generators.edits.constraints.scope import ANY_DENIAL
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
-from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.label_sets import labels_of
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
+from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 FLOOR: Final = 0.05  # of p(word) / p(typical word), of both words: most labels are nothing that the scene could have
@@ -74,21 +75,6 @@ class NegationPlace:
         return Change(self.at, self.end, frame.format(noun))
 
 
-@dataclass(frozen=True, slots=True)
-class DeniedCaption:
-    """The places of one caption where something may be denied, and how likely each word is there.
-
-    Attributes:
-        caption: the caption.
-        places: n places.
-        log_probs: natural log-probability of each noun of the vocabulary of the model, float32 (n, vocabulary).
-    """
-
-    caption: Caption
-    places: Sequence[NegationPlace]
-    log_probs: FloatArray
-
-
 class Negations:
     """Proposes pairs of a false and a true negation.
 
@@ -98,40 +84,33 @@ class Negations:
         vocabulary: labels, or names of label sets, that have a box wherever there is such a thing; see the module.
     """
 
-    def __init__(self, model: ClozeModel, thesaurus: AdditionThesaurus, vocabulary: Iterable[str]) -> None:
+    def __init__(self, model: ClozeModel, thesaurus: Thesaurus, vocabulary: Iterable[str]) -> None:
         self._model, self._index = model, model.index("noun")
         known = (label for label in labels_of(tuple(vocabulary)) if label in self._index)
         self.labels = tuple(label for label in known if label not in flagged("plural_only"))
         self._columns = np.array([self._index[label] for label in self.labels], np.int64)
         self._names = {label: names_of(label, thesaurus) for label in self.labels}
 
-    def score(self, captions: Sequence[Caption]) -> list[DeniedCaption]:
-        """Return the places of captions, scored together."""
-        found = [list(self._places(caption)) if self.labels else [] for caption in captions]
-        scores = self._model.log_probs("noun", [place.context for places in found for place in places])
-        ends = np.cumsum([len(places) for places in found])
-        parts = np.split(scores, ends[:-1]) if found else []
-        return [DeniedCaption(*each) for each in zip(captions, found, parts, strict=True)]
-
-    def propose(self, denied: DeniedCaption) -> AdditionProposals:
-        """Return pairs of denials of one caption: ``new`` is denied falsely and ``old`` truly."""
-        found = list(self._pairs(denied))
-        place, old, new = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
-        ratios = np.array([row[3] for row in found], np.float32)
+    def propose(self, captions: Sequence[Caption]) -> list[AdditionProposals]:
+        """Return pairs of denials of each caption, scored together: ``new`` is denied falsely and ``old`` truly."""
+        places = [list(self._places(caption)) if self.labels else [] for caption in captions]
+        scores = self._model.log_probs("noun", [place.context for found in places for place in found])
+        parts = np.split(scores, np.cumsum([len(found) for found in places])[:-1]) if places else []
         targets = self._model.targets("noun")
-        return AdditionProposals(denied.caption, denied.places, targets, place, old, new, ratios, form="negation")
+        return [
+            AdditionProposals.of_pairs(caption, found, targets, self._pairs(caption, found, part), "negation")
+            for caption, found, part in zip(captions, places, parts, strict=True)
+        ]
 
-    def _pairs(self, denied: DeniedCaption) -> Iterator[tuple[int, int, int, float]]:
-        absent = [at for at, label in enumerate(self.labels) if self.is_absent(denied.caption, label)]
-        if not absent or not denied.places:
+    def _pairs(self, caption: Caption, places: Sequence[NegationPlace], log_probs: FloatArray) -> Iterator[WordPair]:
+        absent = [at for at, label in enumerate(self.labels) if self.is_absent(caption, label)]
+        if not absent or not places:
             return
-        present = [at for at, label in enumerate(self.labels) if self._is_unspoken(denied.caption, label)]
-        fits = denied.log_probs[:, self._columns] - typical_log_probs(denied.log_probs)[:, None]
+        present = [at for at, label in enumerate(self.labels) if self._is_unspoken(caption, label)]
+        fits = log_probs[:, self._columns] - typical_log_probs(log_probs)[:, None]
         least = np.log(FLOOR)
-        for at, place in enumerate(denied.places):
-            false = (
-                [self.labels.index(place.denied)] if place.denied else self._of_number(denied.caption, present, place)
-            )
+        for at, place in enumerate(places):
+            false = [self.labels.index(place.denied)] if place.denied else self._of_number(caption, present, place)
             for new in false:
                 for old in absent:
                     if min(fits[at, old], fits[at, new]) >= least and _alike(self.labels[old], self.labels[new]):
@@ -154,9 +133,7 @@ class Negations:
         return [at for at in labels if (caption.words.labels[self.labels[at]] > 1) == place.several]
 
     def _places(self, caption: Caption) -> Iterator[NegationPlace]:
-        if not words_with("denies").isdisjoint(caption.lower) or not words_with("denies_behind").isdisjoint(
-            caption.lower
-        ):
+        if not ANY_DENIAL.isdisjoint(caption.lower):
             return  # two negations confuse
         for where, one, more in _frames():
             if where == _END:

@@ -18,15 +18,15 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.phrases import NOUNS, NounPhrase
-from pairwright.generators.edits.scored_captions import FloatArray
+from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELATION, context_of, find_slots
 from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.language.sources import Pool, Thesaurus
-from pairwright.generators.lexicon.attributes import concepts
+from pairwright.generators.lexicon.attributes import concepts, share_class
 from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.synonyms import (
     dictionary_rewordings,
     other_senses,
@@ -89,13 +89,13 @@ class Rewordings:
         self._thesaurus, self._pool, self._minimum, self._model = thesaurus, pool, minimum, model
         self._synonyms = lru_cache(maxsize=20_000)(self._find_synonyms)
 
-    def find(self, caption: Caption, target: str) -> list[Place | str]:
-        """Return where a caption has other words for an "object", "attribute" or "relation", and reasons for no others."""
-        finders = {"object": self._nouns, "attribute": self._adjectives, "relation": self._relations}
-        return [*finders[target](caption)]
+    def score(self, captions: Sequence[Caption], target: str) -> list[list[ScoredPlace | str]]:
+        """Return where captions have other words for an "object", "attribute" or "relation", and reasons for no others.
 
-    def score(self, found: Sequence[tuple[Caption, Sequence[Place | str]]]) -> list[list[ScoredPlace | str]]:
-        """Return the places of captions with their ratios, scored together; those of a caption do not depend on others."""
+        Captions are scored together; the ratios of one do not depend on the others.
+        """
+        find = {"object": self._nouns, "attribute": self._adjectives, "relation": self._relations}[target]
+        found = [(caption, [*find(caption)]) for caption in captions]
         rows = self._log_probs(found) if self._model is not None else {}
         return [
             [
@@ -105,9 +105,9 @@ class Rewordings:
             for at, (_, places) in enumerate(found)
         ]
 
-    def reword(self, caption: Caption, target: str, rng: random.Random) -> Iterator[Outcome]:
+    def reword(self, target: str, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
         """Yield what `draw_rewordings` does for one caption and target."""
-        return draw_rewordings(caption, self.score([(caption, self.find(caption, target))])[0], rng)
+        return draw_rewordings(caption, self.score([caption], target)[0], rng)
 
     def _scored(self, place: Place, row: FloatArray | None) -> ScoredPlace:
         """Return the probability of each new word of a place relative to the old one, by the model or by the pool."""
@@ -187,7 +187,7 @@ class Rewordings:
     def _described(caption: Caption, at: int) -> str:
         """Return the lemma of the noun that a token describes on its own, or an empty string."""
         word, beside = caption.word(at), {caption.word(at - 1), caption.word(at + 1)}
-        if _joins_others(caption, at) or any(_are_of_one_class(word, other) for other in beside):
+        if _joins_others(caption, at) or any(share_class(word, other) for other in beside):
             return ""  # "a 20 year | old man", "golden | brown fries"
         for phrase in caption.phrases:
             inside = phrase.start <= at < phrase.end and not phrase.joined
@@ -244,11 +244,6 @@ def _joins_others(caption: Caption, at: int) -> bool:
     """Whether a word belongs to the one before or behind it: by a hyphen, an adverb or a noun before it."""
     before, after = caption.tag(at - 1), caption.tag(at + 1)
     return before in {"HYPH", "RB"} or before.startswith("NN") or after == "HYPH"
-
-
-def _are_of_one_class(one: str, other: str) -> bool:
-    groups = {group for group, _ in concepts().get(one, ())}
-    return not groups.isdisjoint(group for group, _ in concepts().get(other, ()))
 
 
 def _candidates(word: str, kind: str, noun: str = "") -> tuple[str, ...]:

@@ -15,23 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.edits.proposals import Proposals
-from pairwright.generators.edits.scored_captions import FloatArray
+from pairwright.generators.edits.additions.proposals import AdditionProposals
+from pairwright.generators.edits.proposals import FloatArray, Proposals
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 2.0**-53
-
-
-def sample_proposals(proposals: Proposals, balance: FloatArray, seed: int) -> Iterator[int]:
-    """Yield the indices of proposals, drawn by weight without replacement.
-
-    Args:
-        proposals: of one caption and kind.
-        balance: of each word of the vocabulary, natural logarithms.
-        seed: 64 random bits.
-    """
-    return order_by_weight(log_weights(proposals, balance), seed)
 
 
 def order_by_weight(log_weights: FloatArray, seed: int) -> Iterator[int]:
@@ -43,8 +32,8 @@ def order_by_weight(log_weights: FloatArray, seed: int) -> Iterator[int]:
     yield from np.argsort(waiting, kind="stable").tolist()
 
 
-def log_weights(proposals: Proposals, balance: FloatArray) -> FloatArray:
-    """Return the natural logarithm of the weight of each proposal."""
+def log_weights(proposals: Proposals | AdditionProposals, balance: FloatArray) -> FloatArray:
+    """Return the natural logarithm of the weight of each proposal, given the balance of each word of the vocabulary."""
     return proposals.log_ratio + balance[proposals.new] - balance[proposals.old]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pairwright.generators.captions.caption import Caption, Outcome
-from pairwright.generators.edits.realisation import Change, lowercase_span
+from pairwright.generators.captions.realisation import Change, lowercase_span
 
 BLOCK = 2
 _LEAST_BLOCKS = 3

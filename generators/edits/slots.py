@@ -16,14 +16,14 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.captions.caption import ParsedText
-from pairwright.generators.captions.phrases import NOUNS, NounPhrase
-from pairwright.generators.edits.realisation import Change
+from pairwright.generators.captions.phrases import ARTICLES, NOUNS, NounPhrase
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.relations import load_relations
 
 NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
@@ -31,7 +31,6 @@ FINITE: Final = frozenset({"VBZ", "VBP"})
 PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger mixes them up behind a noun
 _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
 _ENDS: Final = ("",) * REACH
-_ARTICLES: Final = frozenset({"a", "an"})
 _CLAUSES: Final = words_with("opens_clause")
 _FURTHEST: Final = 3  # tokens between a thing and its relation: "a man who is standing on"
 
@@ -143,7 +142,7 @@ def _slots_of_phrase(caption: ParsedText, phrase: NounPhrase, thesaurus: Thesaur
     described = [] if phrase.joined else [*phrase.adjectives]
     described += [at for at in phrase.nouns if at < start and caption.lower[at] in concepts()]  # "a brick wall"
     for at in (phrase.count, *described) if phrase.count >= 0 else described:
-        if caption.plural(phrase) and caption.word(at - 1) in _ARTICLES:
+        if caption.plural(phrase) and caption.word(at - 1) in ARTICLES:
             continue  # the article belongs to the word: "a few tables", "a dozen eggs"
         yield Slot(ADJECTIVE, at, at + 1, caption.lower[at], after=noun, phrase=phrase)
 

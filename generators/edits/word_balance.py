@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.atomic_files import replace_atomically
-from pairwright.generators.edits.proposals import IntArray
-from pairwright.generators.edits.scored_captions import FloatArray
+from pairwright.generators.edits.proposals import FloatArray, IntArray
 
 ROUNDS = 25
 _STEP = 0.5

@@ -1,7 +1,6 @@
 """Inflection of lemmas, choice of "a" or "an", and letter case of replaced words.
 
-Forms come from lemminflect, by Penn Treebank tag, with a short table of exceptions for forms that captions use instead
-of its first choice. "a" or "an" depends on the sound: spelling rules, with exceptions for silent h, "yoo" and "w"
+Forms come from lemminflect, by Penn Treebank tag, with exceptions in the lexicon (``word_forms.tsv``). "a" or "an" depends on the sound: spelling rules, with exceptions for silent h, "yoo" and "w"
 sounds, and initialisms ("an SUV", "a UFO").
 """
 
@@ -10,34 +9,10 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.language.spacy_import import import_lemminflect
+from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.tables import read_rows
 
-_FORMS: Final = {
-    ("person", "NNS"): "people",
-    ("people", "NNS"): "people",
-    ("ox", "NNS"): "oxen",
-    ("fish", "NNS"): "fish",
-    ("deer", "NNS"): "deer",
-    ("bison", "NNS"): "bison",
-    ("aircraft", "NNS"): "aircraft",
-    ("cattle", "NNS"): "cattle",
-    ("rhinoceros", "NNS"): "rhinoceroses",
-    ("cactus", "NNS"): "cacti",
-    ("hoof", "NNS"): "hooves",
-    ("tv", "NNS"): "TVs",
-    ("buffalo", "NNS"): "buffaloes",
-    ("pants", "NNS"): "pants",
-    ("jeans", "NNS"): "jeans",
-    ("shorts", "NNS"): "shorts",
-    ("clothes", "NNS"): "clothes",
-    ("sunglasses", "NNS"): "sunglasses",
-    ("goggles", "NNS"): "goggles",
-    ("be", "VBP"): "are",
-    ("be", "VBD"): "was",
-    ("light", "VBN"): "lit",
-    ("lie", "VBD"): "lay",
-    ("lie", "VBN"): "lain",
-    ("lie", "VBG"): "lying",
-}
+_FORMS: Final = {(row["lemma"], row["tag"]): row["form"] for row in read_rows("word_forms") if row["only"] != "lemma"}
 _INFLECTED: Final = frozenset(("NNS", "NNPS", "VBD", "VBG", "VBN", "VBP", "VBZ", "JJR", "JJS", "RBR", "RBS"))
 _PERIPHRASTIC: Final = {"JJR": "more", "JJS": "most", "RBR": "more", "RBS": "most"}
 
@@ -52,31 +27,7 @@ _VOWEL_SOUND: Final = re.compile(
 _LETTERS_WITH_VOWEL: Final = frozenset("AEFHILMNORSX")
 _INITIALISM: Final = re.compile(r"[A-Z]{2,5}s?(?![A-Za-z])")
 _WITHOUT_VOWEL: Final = re.compile(r"[B-DF-HJ-NP-TV-Z]+")
-_READ_BY_LETTER: Final = frozenset(
-    (
-        "SUV",
-        "LED",
-        "ATM",
-        "NBA",
-        "FBI",
-        "IBM",
-        "UFO",
-        "USA",
-        "UPS",
-        "USB",
-        "UK",
-        "US",
-        "EU",
-        "ID",
-        "AC",
-        "AM",
-        "RV",
-        "OJ",
-        "MRI",
-        "EMT",
-        "ESPN",
-    )
-)
+_READ_BY_LETTER: Final = words_with("spelled_out")
 
 
 @lru_cache(maxsize=65536)
@@ -86,7 +37,7 @@ def inflect(lemma: str, tag: str) -> str:
     The last word of a multi-word noun is inflected, and the first of a multi-word verb. Base-form tags and tags without
     inflected forms (IN, DT, ...) return the lemma.
 
-    Source: lemminflect, with the exceptions in the module.
+    Source: lemminflect, with the exceptions of the lexicon.
     """
     if tag not in _INFLECTED or not lemma:
         return lemma

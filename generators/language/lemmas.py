@@ -1,7 +1,7 @@
 """Lemmas and universal tags from words and their Penn Treebank tags.
 
 Both are functions of words and tags alone, so they are the same for every tagging pipeline. Lemmas come from
-lemminflect's dictionary (and its rules for unknown words), with a short table of exceptions for plurals. Universal tags
+lemminflect's dictionary (and its rules for unknown words), with exceptions in the lexicon (``word_forms.tsv``). Universal tags
 come from a table; auxiliaries are distinguished from full verbs by the tags that follow.
 """
 
@@ -12,6 +12,7 @@ from typing import Final
 from pairwright.generators.language.invisible_characters import remove_invisible
 from pairwright.generators.language.spacy_import import import_lemminflect
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.tables import read_rows
 
 _UNIVERSAL: Final = {
     **dict.fromkeys(("NN", "NNS"), "NOUN"),
@@ -33,42 +34,7 @@ _UNIVERSAL: Final = {
 _SUBORDINATORS: Final = frozenset(
     ("while", "because", "if", "although", "though", "unless", "whether", "that", "since", "whereas")
 )
-# Plurals that lemminflect assigns to another word, or that have no singular.
-_PLURALS: Final = {
-    "leaves": "leaf",
-    "axes": "axe",
-    "pants": "pants",
-    "jeans": "jeans",
-    "shorts": "shorts",
-    "glasses": "glass",
-    "goggles": "goggles",
-    "sunglasses": "sunglasses",
-    "eyeglasses": "eyeglasses",
-    "binoculars": "binoculars",
-    "scissors": "scissors",
-    "headphones": "headphones",
-    "clothes": "clothes",
-    "people": "person",
-    "persons": "person",
-    "dice": "die",
-    "bikes": "bike",
-    "ties": "tie",
-    "movies": "movie",
-    "cookies": "cookie",
-    "veggies": "veggie",
-    "halves": "half",
-    "calves": "calf",
-}
-_VERBS: Final = {
-    ("lay", "VBD"): "lie",
-    ("lying", "VBG"): "lie",
-    ("dyeing", "VBG"): "dye",
-    ("'s", "VBZ"): "be",
-    ("'re", "VBP"): "be",
-    ("'m", "VBP"): "be",
-    ("'ve", "VBP"): "have",
-    ("lit", "VBN"): "light",
-}
+_LEMMAS: Final = {(row["form"], row["tag"]): row["lemma"] for row in read_rows("word_forms") if row["only"] != "form"}
 _LEMMINFLECT_POS: Final = {"NOUN": "NOUN", "PROPN": "NOUN", "VERB": "VERB", "ADJ": "ADJ", "ADV": "ADV"}
 _BASE_FORMS: Final = frozenset(("NN", "NNP", "JJ", "RB", "VB", "WRB"))
 
@@ -77,13 +43,12 @@ _BASE_FORMS: Final = frozenset(("NN", "NNP", "JJ", "RB", "VB", "WRB"))
 def lemmatize(word: str, tag: str) -> str:
     """Return the lemma of a tagged word, in lower case and without invisible characters.
 
-    Source: lemminflect's dictionary, with the exceptions in the module.
+    Source: lemminflect's dictionary, with the exceptions of the lexicon.
     """
     lower = (remove_invisible(word) or word).lower()
-    if tag in {"NNS", "NNPS"} and lower in _PLURALS:
-        return _PLURALS[lower]
-    if (lower, tag) in _VERBS:
-        return _VERBS[lower, tag]
+    known = _LEMMAS.get((lower, "NNS" if tag == "NNPS" else tag))
+    if known is not None:
+        return known
     pos = _LEMMINFLECT_POS.get(_UNIVERSAL.get(tag, "X"), "")
     if not pos or tag in _BASE_FORMS or not lower.isascii() or not any(letter.isalpha() for letter in lower):
         return lower

@@ -20,7 +20,7 @@ size of the parts.
 
 import hashlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -53,6 +53,8 @@ _SMOOTHING = 0.5  # added to each pair's count, so that the PMI of unseen pairs 
 _NONE: Final[dict[str, int]] = {}
 Pair = tuple[str, str]
 _Key = TypeVar("_Key", str, Pair, PrepositionalLink)
+_Group = TypeVar("_Group")
+_Member = TypeVar("_Member")
 
 
 @dataclass(slots=True)
@@ -143,6 +145,13 @@ def _by_first(counts: dict[Pair, int]) -> dict[str, dict[str, int]]:
     return table
 
 
+def _grouped(pairs: Iterable[tuple[_Group, _Member]]) -> dict[_Group, set[_Member]]:
+    found: dict[_Group, set[_Member]] = {}
+    for group, member in pairs:
+        found.setdefault(group, set()).add(member)
+    return found
+
+
 def _adjacent(tokens: Sequence[Token]) -> Iterable[Pair]:
     for at, token in enumerate(tokens):
         if token.pos == "ADJ" or token.tag in {"IN", "TO"}:
@@ -219,6 +228,10 @@ class PoolStatistics:
     runs: dict[Pair, int]
     links: dict[PrepositionalLink, int]
 
+    def __hash__(self) -> int:
+        """Make statistics a key of caches; dicts have no hash."""
+        return hash(self.captions)
+
     def frequency(self, lemma: str, pos: str) -> int:
         """Return the number of captions with the lemma and that universal tag."""
         return self.lemmas.get((lemma, pos), 0)
@@ -226,10 +239,6 @@ class PoolStatistics:
     def form_frequency(self, form: str) -> int:
         """Return the number of captions with the word form, in any letter case."""
         return self.forms.get(form.lower(), 0)
-
-    def common(self, pos: str, minimum: int = 1) -> list[str]:
-        """Return the lemmas with that tag in at least ``minimum`` captions, most frequent first."""
-        return [lemma for lemma, frequency in self._by_pos.get(pos, ()) if frequency >= minimum]
 
     def cooccurrence(self, a: str, b: str) -> int:
         """Return the number of captions with both content words; for a word with itself, with that word."""
@@ -277,24 +286,18 @@ class PoolStatistics:
         Unknown context words are skipped; 0 if none is left, or for an unknown word. Positive values mean that the
         words co-occur more often than independent words. Source: Bouma 2009, with 0.5 added to each pair's count.
         """
-        return self.context_fit(word, context)[1]
-
-    def context_fit(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
-        """Return the number of context words that co-occur with a word in at least ``least`` captions, and `plausibility`."""
         own, alone = self._alone.get(word), self._alone
         if own is None:
-            return 0, 0.0
+            return 0.0
         beside, whole = self._cooccurring.get(word, _NONE), math.log(self.captions + 1)
-        seen, known, total = 0, 0, 0.0
+        known, total = 0, 0.0
         for other in context:
             if other not in alone or other == word:
                 continue
             known += 1
-            both = beside.get(other, 0)
-            seen += both >= least
-            chance = math.log(both + _SMOOTHING) - whole
+            chance = math.log(beside.get(other, 0) + _SMOOTHING) - whole
             total += max(-1.0, min(1.0, (own + alone[other] - chance) / chance))
-        return seen, total / known if known else 0.0
+        return total / known if known else 0.0
 
     def cooccurrences(self, word: str, others: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return `cooccurrence` of a word with each of others."""
@@ -344,31 +347,15 @@ class PoolStatistics:
 
     @cached_property
     def _lefts(self) -> dict[Pair, set[str]]:
-        found: dict[Pair, set[str]] = {}
-        for left, preposition, noun in self.links:
-            found.setdefault((preposition, noun), set()).add(left)
-        return found
+        return _grouped(((preposition, noun), left) for left, preposition, noun in self.links)
 
     @cached_property
     def _links_to(self) -> dict[str, set[Pair]]:
-        found: dict[str, set[Pair]] = {}
-        for left, preposition, noun in self.links:
-            found.setdefault(noun, set()).add((left, preposition))
-        return found
+        return _grouped((noun, (left, preposition)) for left, preposition, noun in self.links)
 
     @cached_property
     def _rights(self) -> dict[Pair, set[str]]:
-        found: dict[Pair, set[str]] = {}
-        for left, preposition, noun in self.links:
-            found.setdefault((left, preposition), set()).add(noun)
-        return found
-
-    @cached_property
-    def _by_pos(self) -> dict[str, list[tuple[str, int]]]:
-        grouped: dict[str, list[tuple[str, int]]] = {}
-        for (lemma, pos), frequency in self.lemmas.items():
-            grouped.setdefault(pos, []).append((lemma, frequency))
-        return {pos: sorted(words, key=lambda word: (-word[1], word[0])) for pos, words in grouped.items()}
+        return _grouped(((left, preposition), noun) for left, preposition, noun in self.links)
 
     @cached_property
     def digest(self) -> str:
@@ -414,15 +401,7 @@ class PoolStatistics:
             ) from error
         if dict(frame.schema) != _schema() or frame.height == 0:
             raise StorageError(f"{path}: not pool statistics. A build writes them to statistics/words.parquet.")
-        kinds: dict[str, list[tuple[Pair, int]]] = {
-            "captions": [],
-            "lemma": [],
-            "form": [],
-            "pair": [],
-            "adjacent": [],
-            "run": [],
-            "link": [],
-        }
+        kinds = defaultdict[str, list[tuple[Pair, int]]](list)
         for kind, a, b, number in frame.iter_rows():
             kinds[kind].append(((a, b), number))
         return cls(

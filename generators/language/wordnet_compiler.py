@@ -119,6 +119,7 @@ def _synset_arrays(graph: _Graph) -> dict[str, NDArray[Any]]:
             down[parent].append(synset)
     domains = [LEXICAL_DOMAINS.index(synset.lexname()) for synset in graph.synsets]
     members = [[graph.words[_spelling(lemma)] for lemma in synset.lemmas()] for synset in graph.synsets]
+    # `similar` is not read any more: it goes when the version of the table changes next.
     similar = [graph.numbers(synset.similar_tos() + synset.verb_groups()) for synset in graph.synsets]
     arrays = _rows("up", up) | _rows("down", down) | _rows("similar", similar) | _rows("member", members)
     return arrays | {"domain": np.array(domains, dtype=np.uint8)}

@@ -1,7 +1,7 @@
 """Choice of word senses by frequency.
 
 The *main* sense of a noun is its most frequent one in a visible domain (animal, artifact, food, person, ...), unless
-its first sense has four times the count, or `_CAPTION_SENSES` lists another; for other words it is the most frequent.
+its first sense has four times the count, or ``noun_senses.tsv`` gives the rank of another; for other words it is the most frequent.
 A sense is *relevant* if it is the main one or has a tenth of the lemma's count; a lemma without counts has its first
 two. A word *means* a sense that is its main one or has a quarter of its count: so "lap" is no synonym of "circle", and
 "sit" none of "ride".
@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, WordGraph
+from pairwright.generators.lexicon.tables import read_rows
 
 _VISIBLE = frozenset(
     LEXICAL_DOMAINS.index(f"noun.{name}")
@@ -29,29 +30,7 @@ _VISIBLE = frozenset(
     )
 )
 # Rank (from 0) of the sense in captions, if it is neither the first nor the most frequent visible one.
-_CAPTION_SENSES: Final = {
-    "bat": 4,  # of baseball
-    "bike": 1,  # the bicycle
-    "board": 2,
-    "cake": 2,  # baked
-    "case": 4,  # a container
-    "court": 3,  # of tennis
-    "glass": 1,  # to drink from
-    "grill": 1,
-    "lot": 1,
-    "meter": 1,
-    "mouse": 3,  # of a computer
-    "mug": 3,
-    "net": 4,  # of a game
-    "plate": 3,  # a dish
-    "ring": 2,
-    "seat": 2,
-    "sign": 3,
-    "star": 4,  # the shape
-    "tank": 1,
-    "toilet": 1,  # the fixture
-    "yard": 1,  # of a house
-}
+_CAPTION_SENSES: Final = {row["noun"]: int(row["rank"]) for row in read_rows("noun_senses") if row["rank"]}
 _PLANT: Final = LEXICAL_DOMAINS.index("noun.plant")
 _FOOD: Final = LEXICAL_DOMAINS.index("noun.food")
 _DOMINANCE_RATIO = 4  # count of the first sense to that of a visible one, from which the first is the main one

@@ -2,8 +2,7 @@
 
 Lemmas and synsets are numbers. A lemma is in lower case with spaces; lemmas are sorted by their bytes, so that a lemma
 is found by bisection, without a dict of 147,000 strings. Rows of unequal length (the senses of a lemma, the members of
-a synset, its hypernyms ``up``, hyponyms ``down``, ``similar`` adjectives and grouped verbs, the antonyms of a lemma) are
-a flat array and an array of row starts. The file is an uncompressed .npz of unsigned integers, about 10 MB, that loads
+a synset, its hypernyms ``up``, hyponyms ``down``, the antonyms of a lemma) are a flat array and an array of row starts. The file is an uncompressed .npz of unsigned integers, about 10 MB, that loads
 in some 50 ms. It is written by `wordnet_compiler`.
 """
 
@@ -54,7 +53,7 @@ class WordGraph:
             arrays, "sense_at", "sense_synset", "sense_count"
         )
         self._member_at, self._member = _views(arrays, "member_at", "member")
-        self._edges = {name: _views(arrays, f"{name}_at", name) for name in ("up", "down", "similar")}
+        self._edges = {name: _views(arrays, f"{name}_at", name) for name in ("up", "down")}
         self._antonym_at, *self._antonym = _views(arrays, "antonym_at", "antonym_from", "antonym_to", "antonym_sense")
         self.number = lru_cache(maxsize=20_000)(self._find_number)  # a search in 150,000 spellings
         self.spelling = lru_cache(maxsize=20_000)(self._find_spelling)
@@ -113,20 +112,12 @@ class WordGraph:
         source, target, sense = (column[rows].tolist() for column in self._antonym)
         return list(zip(source, target, sense, strict=True))
 
-    def next(self, synset: int, relation: str) -> list[int]:
-        """Return the synsets one step ``up`` or ``down``, or ``similar``."""
+    def walk(self, start: int, relation: str) -> Iterator[int]:
+        """Yield the synsets on all ways ``up`` or ``down``, nearest first, beginning with ``start``."""
         starts, targets = self._edges[relation]
-        return targets[starts[synset] : starts[synset + 1]].tolist()
-
-    def walk(self, start: int, relation: str, steps: int = sys.maxsize) -> Iterator[tuple[int, int]]:
-        """Yield each synset within ``steps`` with its distance, nearest first, beginning with ``start`` at 0."""
-        starts, targets = self._edges[relation]
-        seen, layer, distance = {start}, [start], 0
+        seen, layer = {start}, [start]
         while layer:
-            for synset in layer:
-                yield synset, distance
-            if distance == steps:
-                return
+            yield from layer
             reached = []
             for synset in layer:
                 for target in targets[starts[synset] : starts[synset + 1]]:
@@ -134,7 +125,6 @@ class WordGraph:
                         seen.add(target)
                         reached.append(target)
             layer = reached
-            distance += 1
 
 
 def _views(arrays: Arrays, *names: str) -> tuple["memoryview[int]", ...]:

@@ -10,23 +10,16 @@ other if no number of things could be called by both (``numbers.tsv``). A word m
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 from pairwright.generators.lexicon.nouns import NounLexicon, cell_words
+from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 NUMBER: Final = "number"  # class of number words
 _UNLIMITED: Final = 10**9
 
 Concept = tuple[str, str]  # class and name
-
-
-class Antonyms(Protocol):
-    """The relation of WordNet that the attributes are built from."""
-
-    def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
-        """Return the direct antonyms."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +65,18 @@ def concepts_of(name: str) -> dict[str, tuple[str, ...]]:
     return {concept: words for (group, concept), words in concept_words().items() if group == name}
 
 
+@lru_cache(maxsize=100)
+def words_of_class(name: str) -> frozenset[str]:
+    """Return the words of a class."""
+    return frozenset(word for words in concepts_of(name).values() for word in words)
+
+
+def share_class(one: str, other: str) -> bool:
+    """Whether two words are of one class: both are colours."""
+    groups = {group for group, _ in concepts().get(one, ())}
+    return not groups.isdisjoint(group for group, _ in concepts().get(other, ()))
+
+
 @lru_cache(maxsize=1)
 def class_conditions() -> dict[str, NounCondition]:
     """Return beside which nouns each class holds."""
@@ -114,17 +119,17 @@ def untouched_words() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def counts() -> dict[str, int]:
-    """Return the number that each word names: "two", "2", "pair"."""
+    """Return the number that each word of a small number names: "two", "2", "pair"."""
     return {row["word"]: int(row["count"]) for row in read_rows("numbers") if row["count"]}
 
 
 @lru_cache(maxsize=1)
 def number_ranges() -> dict[str, tuple[int, int]]:
     """Return of how many things, at least and at most, each number word may be said."""
-    return {row["word"]: (int(row["least"]), int(row["greatest"] or _UNLIMITED)) for row in read_rows("numbers")}
+    rows = (row for row in read_rows("numbers") if row["least"])
+    return {row["word"]: (int(row["least"]), int(row["greatest"] or _UNLIMITED)) for row in rows}
 
 
-@lru_cache(maxsize=5_000)
 @lru_cache(maxsize=5_000)
 def same_concept(word: str) -> frozenset[str]:
     """Return all words of the concepts of a word, itself among them."""
@@ -139,14 +144,14 @@ class AttributeLexicon:
         nouns: classes of the nouns beside which they stand.
     """
 
-    def __init__(self, thesaurus: Antonyms, nouns: NounLexicon) -> None:
+    def __init__(self, thesaurus: Thesaurus, nouns: NounLexicon) -> None:
         self._thesaurus, self._nouns = thesaurus, nouns
         self._near = neighbours(told_apart=False)
         self._names = lru_cache(maxsize=20_000)(self._find_names)
         self._antonyms = lru_cache(maxsize=20_000)(self._find_antonyms)
         self._candidates = lru_cache(maxsize=20_000)(self._find_candidates)
 
-    def __reduce__(self) -> tuple[object, tuple[Antonyms, NounLexicon]]:
+    def __reduce__(self) -> tuple[object, tuple[Thesaurus, NounLexicon]]:
         """Pickle without the caches."""
         return AttributeLexicon, (self._thesaurus, self._nouns)
 

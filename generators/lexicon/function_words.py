@@ -14,10 +14,10 @@ def _features() -> dict[str, frozenset[str]]:
     return {feature: frozenset(words) for feature, words in found.items()}
 
 
-def words_with(*features: str) -> frozenset[str]:
-    """Return the words that have one of the features.
+def words_with(feature: str) -> frozenset[str]:
+    """Return the words that have a feature.
 
     Raises:
         KeyError: no word has the feature.
     """
-    return frozenset().union(*(_features()[feature] for feature in features))
+    return _features()[feature]

@@ -11,25 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
+from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 _ALIVE: Final = frozenset({"person", "animal"})
 _SEXES: Final = frozenset({"male", "female"})
 _GROWN: Final = frozenset({"baby", "adult"})  # mutually exclusive; a child may be a boy to one and a man to another
-
-
-class NounThesaurus(Protocol):
-    """The relations of WordNet that the nouns are built from."""
-
-    def hypernym_path(self, lemma: str, pos: str) -> Sequence[str]:
-        """Return the lemmas of the main sense and of all above it, nearest first."""
-        ...
-
-    def sense_closure(self, lemma: str, pos: str) -> tuple[frozenset[int], frozenset[int]]:
-        """Return the relevant senses, and those with all senses above them."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +61,6 @@ class NounProfile:
 
 @dataclass(frozen=True, slots=True)
 class _NounClass:
-    name: str
     above: frozenset[str]
     places: frozenset[str]
 
@@ -114,6 +102,12 @@ def noun_features() -> dict[str, NounFeatures]:
 def flagged(flag: str) -> frozenset[str]:
     """Return the nouns with a feature: "frame", "mass", "worn", ..."""
     return frozenset(noun for noun, features in noun_features().items() if flag in features.flags)
+
+
+@lru_cache(maxsize=8)
+def nouns_of_class(name: str) -> frozenset[str]:
+    """Return the nouns to which the table itself gives a class, "person" or "shape"."""
+    return frozenset(noun for noun, features in noun_features().items() if name in features.classes)
 
 
 @lru_cache(maxsize=2)
@@ -166,7 +160,7 @@ def _classes() -> tuple[dict[str, _NounClass], dict[str, str]]:
     by_kind: dict[str, str] = {}
     for row in read_rows("noun_classes"):
         above = frozenset({row["class"], *cell_words(row["parents"])})
-        classes[row["class"]] = _NounClass(row["class"], above, frozenset(cell_words(row["places"])))
+        classes[row["class"]] = _NounClass(above, frozenset(cell_words(row["places"])))
         for kind in cell_words(row["kinds"]):
             by_kind.setdefault(kind, row["class"])
     return classes, by_kind
@@ -179,7 +173,7 @@ class NounLexicon:
         thesaurus: WordNet.
     """
 
-    def __init__(self, thesaurus: NounThesaurus) -> None:
+    def __init__(self, thesaurus: Thesaurus) -> None:
         self._thesaurus = thesaurus
         near = (self._meant(row["kind"]) for row in read_rows("noun_near_kinds"))
         self._near_kinds = frozenset[int]().union(*near)
@@ -187,7 +181,7 @@ class NounLexicon:
         self._by_use = lru_cache(maxsize=4)(self._index)
         self._substitutes = lru_cache(maxsize=20_000)(self._find_substitutes)
 
-    def __reduce__(self) -> tuple[object, tuple[NounThesaurus]]:
+    def __reduce__(self) -> tuple[object, tuple[Thesaurus]]:
         """Pickle without the caches."""
         return NounLexicon, (self._thesaurus,)
 
@@ -214,10 +208,6 @@ class NounLexicon:
     def is_frame(self, noun: str) -> bool:
         """Whether a noun speaks of the picture, of parts or amounts ("close up", "side", "group"): never edited."""
         return self.has_flag(noun, "frame")
-
-    def gender(self, noun: str) -> str:
-        """Return "male", "female" or, of most nouns, an empty string."""
-        return next(iter(self.profile(noun).flags & _SEXES), "")
 
     def exclusive(self, one: str, other: str) -> bool:
         """Whether a thing called ``one`` is not called ``other``; symmetric."""

@@ -61,7 +61,6 @@ class Relation:
     Attributes:
         key: the whole phrase, its verb as a lemma.
         verb: lemma, or empty.
-        particle: adverb between verb and preposition, or empty ("up" of "hold up").
         preposition: or empty.
         states: what verb and preposition allow together.
         weak: the same with what `Preposition.weak` adds.
@@ -73,7 +72,6 @@ class Relation:
 
     key: str
     verb: str
-    particle: str
     preposition: str
     states: States
     weak: States
@@ -123,12 +121,6 @@ class RelationLexicon:
         self._table = lru_cache(maxsize=256)(self._find_table)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
 
-    def keys(self) -> tuple[str, ...]:
-        """Return all phrases that the tables allow, sorted: many are odd ("hang into"), so a pool should choose."""
-        verbs = {lemma for lemma, frame in self._verbs if frame != "i"}
-        places = {f"{lemma} {phrase}" for lemma, frame in self._verbs if frame == "i" for phrase in self._prepositions}
-        return tuple(sorted({*self._prepositions, *verbs, *places}))
-
     def analyse(self, key: str) -> Relation | None:
         """Return what is known of a phrase, or None if its verb or its preposition is not in the tables."""
         if key not in self._analysed:
@@ -140,20 +132,20 @@ class RelationLexicon:
         particle, _, phrase = rest.partition(" ")
         plain, transitive = self._verbs.get((lemma, "i")), self._verbs.get((lemma, "t"))
         if key in self._prepositions:
-            return self._relation(key, None, "", self._prepositions[key])
-        for chosen, adverb in ((key, ""), (f"{lemma} {phrase}", particle)):
+            return self._relation(key, None, self._prepositions[key])
+        for chosen in (key, f"{lemma} {phrase}"):
             if (chosen, "p") in self._verbs:
-                return self._relation(key, self._verbs[chosen, "p"], adverb, None)
+                return self._relation(key, self._verbs[chosen, "p"], None)
         if plain and rest in self._prepositions:
-            return self._relation(key, plain, "", self._prepositions[rest])
+            return self._relation(key, plain, self._prepositions[rest])
         if plain and particle in plain.particles and phrase in self._prepositions:
-            return self._relation(key, plain, particle, self._prepositions[phrase])
+            return self._relation(key, plain, self._prepositions[phrase])
         for verb in (transitive, plain):
             if verb and (not rest or rest in verb.particles):
-                return self._relation(key, verb, rest, None)
+                return self._relation(key, verb, None)
         return None
 
-    def _relation(self, key: str, verb: Verb | None, particle: str, preposition: Preposition | None) -> Relation:
+    def _relation(self, key: str, verb: Verb | None, preposition: Preposition | None) -> Relation:
         states = weak = verb.states if verb else self._space.every
         if preposition:
             states, weak = (_restricted(each, states) for each in (preposition.states, preposition.weak))
@@ -161,7 +153,6 @@ class RelationLexicon:
         return Relation(
             key,
             key.partition(" ")[0] if verb else "",
-            particle,
             preposition.phrase if preposition else chosen,
             states,
             weak,

@@ -5,30 +5,18 @@ an infant is a baby, but a baby may be an elephant's. WordNet adds synonyms of w
 first synonym of the other and both are things that can be touched. Whether a rewording reads well is for others to say.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 from pairwright.generators.lexicon.attributes import NounCondition
-from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_same, noun_features
+from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_same, nouns_of_class
+from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 _TOUCHED: Final = ("artifact", "animal", "food", "plant")  # of other nouns WordNet's senses mislead
 _WORDNET_POS: Final = {"noun": "NOUN", "adjective": "ADJ"}
 _STEM: Final = 4  # letters shared by words of one stem ("walk", "walking"), which are no synonyms to use
-
-
-class Synonyms(Protocol):
-    """The relations of WordNet that rewordings are built from."""
-
-    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
-        """Return the other lemmas of the first senses."""
-        ...
-
-    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
-        """Return whether the lemma is a kind of ``kind``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +52,7 @@ def rewordings(word: str, pos: str, noun: str = "", table: str = "rewordings") -
     return tuple(dict.fromkeys(other for row in rows if row.condition.holds(names) for other in row.others))
 
 
-def dictionary_rewordings(word: str, pos: str, thesaurus: Synonyms) -> tuple[str, ...]:
+def dictionary_rewordings(word: str, pos: str, thesaurus: Thesaurus) -> tuple[str, ...]:
     """Return WordNet's synonyms of a noun or adjective that are safe to write, of words without rows of their own."""
     if (pos, word) in rewording_rows() or not _may_be_exchanged(word):
         return ()
@@ -74,15 +62,14 @@ def dictionary_rewordings(word: str, pos: str, thesaurus: Synonyms) -> tuple[str
 
 @lru_cache(maxsize=1)
 def _never_exchanged() -> frozenset[str]:
-    persons = (noun for noun, features in noun_features().items() if "person" in features.classes)
-    return frozenset({*persons, *(row["word"] for row in read_rows("never_synonyms"))})
+    return nouns_of_class("person").union(row["word"] for row in read_rows("never_synonyms"))
 
 
 def _may_be_exchanged(word: str) -> bool:
     return word.isalpha() and word not in _never_exchanged()
 
 
-def _is_safe(word: str, other: str, pos: str, thesaurus: Synonyms) -> bool:
+def _is_safe(word: str, other: str, pos: str, thesaurus: Thesaurus) -> bool:
     return (
         _may_be_exchanged(other)
         and other[:_STEM] != word[:_STEM]

@@ -49,7 +49,6 @@ from pairwright.generators.llm.token_estimate import (
 T = TypeVar("T")
 
 SAMPLE_SIZE = 200  # rows: a standard error of about 2 % where rows differ by a third
-SAMPLE_WINDOW = 100_000  # rows to sample from, where they need not be counted
 MAX_ROUNDS = 20  # rounds of a step: one that repeats a request until an answer is valid would never end
 
 FIRST_TOKEN_S, TOKEN_S = 0.6, 0.015  # seconds to the first token of an answer and per token: a small hosted model
@@ -157,23 +156,19 @@ def _shown(found: EstimatedRange) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class RowSample(Generic[T]):
-    """A sample of rows in order, and the number of all rows; None: unknown."""
+    """A sample of rows in order, and the number of all rows."""
 
     items: list[T]
-    total: int | None
+    total: int
 
 
-def sample_rows(
-    items: Iterable[T], size: int = SAMPLE_SIZE, *, seed: int = 0, within: int | None = None
-) -> RowSample[T]:
+def sample_rows(items: Iterable[T], size: int = SAMPLE_SIZE, *, seed: int = 0) -> RowSample[T]:
     """Return a uniform random sample, drawn in one pass with at most ``size`` items in memory.
 
     Args:
         items: read once.
         size: sample size, at least 1; smaller if there are fewer items.
         seed: the same seed and items give the same sample.
-        within: sample from the first so many items and do not read the rest (`SAMPLE_WINDOW` is enough for items in
-            random order); None: read all.
 
     Raises:
         UsageError: ``size`` is less than 1.
@@ -182,18 +177,12 @@ def sample_rows(
         raise UsageError(f"a sample needs 1 row or more, not {size}.")
     rng, chosen, seen = make_rng(seed, "plan"), list[tuple[int, T]](), 0
     for item in items:
-        if seen == within:
-            return RowSample(_in_order(chosen), None)
         seen += 1
         if len(chosen) < size:
             chosen.append((seen, item))
         elif (place := rng.randrange(seen)) < size:  # Algorithm R (Vitter, 1985)
             chosen[place] = (seen, item)
-    return RowSample(_in_order(chosen), seen)
-
-
-def _in_order(chosen: list[tuple[int, T]]) -> list[T]:
-    return [item for _, item in sorted(chosen, key=lambda each: each[0])]
+    return RowSample([item for _, item in sorted(chosen, key=lambda each: each[0])], seen)
 
 
 @dataclass(slots=True)

@@ -95,10 +95,6 @@ class DocumentSpans:
             spans.append((own[0], behind))
         return cls(tuple(spans), len(offsets))
 
-    def moved(self, by: int) -> "DocumentSpans":
-        """Return the spans with ``by`` tokens of padding before the prompt."""
-        return replace(self, spans=tuple((a + by, b + by) for a, b in self.spans), length=self.length + by)
-
 
 def with_documents(
     messages: Sequence[Message], documents: Sequence[Document], at: int | None = None

@@ -76,7 +76,6 @@ class Snapshot:
         cost: USD of the session; None if a price is unknown.
         seconds: time since the start of the run.
         rate: rows per second over the last `RATE_S` seconds.
-        eta: remaining seconds at this rate; None: unknown.
         failed: rows of the session with an error or a request without an answer.
     """
 
@@ -86,7 +85,6 @@ class Snapshot:
     cost: float | None
     seconds: float
     rate: float
-    eta: float | None
     failed: int = 0
 
 
@@ -301,8 +299,7 @@ class _Pace:
             self._seen.popleft()
         then, had = self._seen[0]
         rate = (rows - had) / (now - then) if now > then else 0.0
-        eta = max(0, self._of - rows) / rate if self._of and rate else None
-        return Snapshot(rows, self._of, meter.spent, cost, now - self._began, rate, eta, meter.failed)
+        return Snapshot(rows, self._of, meter.spent, cost, now - self._began, rate, meter.failed)
 
 
 @contextlib.contextmanager

@@ -12,8 +12,8 @@ from functools import lru_cache
 from pairwright.datasets.records import Annotation, Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.captions.phrases import noun_phrases
+from pairwright.generators.captions.realisation import Change, rewrite
 from pairwright.generators.edits.general_english import GeneralEnglish
-from pairwright.generators.edits.realisation import Change, rewrite
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet

@@ -37,7 +37,6 @@ class SmallThesaurus:
 
     animals: frozenset[str] = frozenset({"dog", "cat", "horse", "cow", "zebra", "bird"})
     compounds: frozenset[str] = frozenset({"fire hydrant", "hot dog"})
-    siblings: tuple[str, ...] = ("chair", "couch")
 
     def has(self, lemma: str, pos: str) -> bool:
         """Know two compounds."""
@@ -51,16 +50,22 @@ class SmallThesaurus:
         """Know one antonym."""
         return ("shut",) if (lemma, pos) == ("open", "ADJ") else ()
 
-    def co_hyponyms(
-        self, lemma: str, pos: str, levels: int = 2, keep: Callable[[str], bool] | None = None
-    ) -> Sequence[str]:
-        """Know the siblings of a bench."""
-        found = self.siblings[:levels] if (lemma, pos) == ("bench", "NOUN") else ()
-        return [word for word in found if keep is None or keep(word)]
-
     def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
         """Know one kind of animal under each animal: its young."""
         return (f"young {lemma}",) if pos == "NOUN" and lemma in self.animals else ()
+
+    def hypernyms(self, lemma: str, pos: str) -> Iterable[str]:
+        """Know that animals are animals."""
+        return ("animal",) if self.is_a(lemma, "animal", pos) else ()
+
+    def hypernym_path(self, lemma: str, pos: str) -> Sequence[str]:
+        """Know that animals are animals."""
+        return (lemma, *self.hypernyms(lemma, pos))
+
+    def sense_closure(self, lemma: str, pos: str) -> tuple[frozenset[int], frozenset[int]]:
+        """Know one sense, that of animals."""
+        senses = frozenset(range(len([*self.hypernyms(lemma, pos)])))
+        return senses, senses
 
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
         """Know which nouns are animals, and which are birds."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.generators.edits.realisation import Change, rewrite
+from pairwright.generators.captions.realisation import Change, rewrite
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.registry import Materials
 

@@ -19,16 +19,16 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import comb
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.context import ImageWords, plural_of
+from pairwright.generators.captions.image_words import ImageWords, plural_of
 from pairwright.generators.edits.additions.places import drawn_figures
-from pairwright.generators.language.sources import Pool as PoolWords
 from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
 BoolArray = npt.NDArray[np.bool_]
@@ -43,45 +43,9 @@ _UNNAMED_TO_ONCE: Final = 3.0  # images in which no caption names an object, to 
 _MAX_UNNAMED: Final = 0.9
 _CAPTIONS: Final = 5  # of each image of the table
 _PRIOR: Final = 20.0  # captions with the rate of the whole pool, added to those with a word
+_NAMED: Final = 5  # captions of the pool that have to name an object
 _SEEN: Final = 2  # captions of the pool in which two words are together by more than chance
 _STEM: Final = 4  # letters that a derived word shares: "skateboarder" may have a skateboard
-
-
-class Pool(PoolWords, Protocol):
-    """Statistics of the user's captions."""
-
-    @property
-    def captions(self) -> int:
-        """Number of captions."""
-        ...
-
-    def cooccurrences(self, word: str, others: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the number of captions with a word and each of others."""
-        ...
-
-    def plausibilities(self, word: str, others: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Return how well each of some words goes with one other."""
-        ...
-
-
-class AdditionThesaurus(Protocol):
-    """The relations of WordNet that additions are checked with."""
-
-    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
-        """Return the other lemmas of the first senses."""
-        ...
-
-    def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
-        """Return all that is a kind of the lemma."""
-        ...
-
-    def hypernyms(self, lemma: str, pos: str) -> Iterable[str]:
-        """Return all that the lemma is a kind of."""
-        ...
-
-    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
-        """Return whether the lemma is a kind of ``kind``."""
-        ...
 
 
 class AbsentObjects:
@@ -91,17 +55,14 @@ class AbsentObjects:
         thesaurus: WordNet.
         pool: statistics of the user's captions.
         vocabulary: nouns that the cloze model knows.
-        minimum: captions of the pool that have to name an object.
 
     Attributes:
         nouns: objects that may be added, singular.
     """
 
-    def __init__(self, thesaurus: AdditionThesaurus, pool: Pool, vocabulary: Iterable[str], minimum: int) -> None:
+    def __init__(self, thesaurus: Thesaurus, pool: Pool, vocabulary: Iterable[str]) -> None:
         self._pool, known = pool, frozenset(vocabulary)
-        counts = {
-            noun: images for noun, images in _noticed().items() if noun in known and _often(pool, noun) >= minimum
-        }
+        counts = {noun: images for noun, images in _noticed().items() if noun in known and _often(pool, noun) >= _NAMED}
         self.nouns = tuple(counts)
         self._passed_over = {k: np.array([passed_over(c, k) for c in counts.values()]) for k in range(_CAPTIONS + 1)}
         self._named_share = 1 - self._passed_over[1]
@@ -123,28 +84,24 @@ class AbsentObjects:
         plausible = self._plausible(caption)
         if not plausible:
             return self._unpacked(0)
-        words = caption.words
-        said = self._of_image(frozenset((words.own, *words.others)), frozenset(words.labels), words)
-        return self._unpacked(plausible & ~(said | self._expected(caption, caption.contents, MAX_RISK)))
+        said = self._of_image(caption.words)
+        return self._unpacked(plausible & ~(said | self._expected(caption.words, caption.contents, MAX_RISK)))
 
     def possible(self, caption: Caption) -> BoolArray:
         """Return whether the caption itself does not name the object, nor make it so likely that all would expect it."""
         words = caption.words
         named = self._named(words, words.own)
-        return ~self._unpacked(named | self._expected(caption, caption.contents, MAX_TRUE_RISK))
+        return ~self._unpacked(named | self._expected(words, caption.contents, MAX_TRUE_RISK))
 
     def joins(self, noun: str) -> BoolArray:
         """Return whether captions name the object together with a noun."""
         return self._unpacked(self._beside(noun)[0])
 
-    def _of_image(self, lines: frozenset[tuple[str, ...]], labels: frozenset[str], words: ImageWords) -> int:
+    def _of_image(self, words: ImageWords) -> int:
         """Return the objects that what is said of the image names or may mean, or leaves unnamed; kept for its next caption."""
-        key = lines, labels
+        key = frozenset((words.own, *words.others)), frozenset(words.labels)
         if self._last[0] != key:
-            silent, found = min(_CAPTIONS, 1 + len(words.others)), self._named(words, words.all)
-            for word in words.all:
-                found |= self._expected_beside(word, silent, MAX_RISK)
-            self._last = key, found
+            self._last = key, self._named(words, words.all) | self._expected(words, words.all, MAX_RISK)
         return self._last[1]
 
     def _named(self, words: ImageWords, said: Iterable[str]) -> int:
@@ -158,10 +115,10 @@ class AbsentObjects:
                     found |= mask
         return found
 
-    def _expected(self, caption: Caption, words: Iterable[str], limit: float) -> int:
+    def _expected(self, words: ImageWords, beside: Iterable[str], limit: float) -> int:
         """Return the objects that captions with one of some words may leave unnamed."""
-        silent, found = min(_CAPTIONS, 1 + len(caption.words.others)), 0
-        for word in words:
+        silent, found = min(_CAPTIONS, 1 + len(words.others)), 0
+        for word in beside:
             found |= self._expected_beside(word, silent, limit)
         return found
 
@@ -212,7 +169,7 @@ class AbsentObjects:
         """Return the least value of the words of each object."""
         return np.minimum.reduceat(values, self._starts) if len(values) else values
 
-    def _index_names(self, thesaurus: AdditionThesaurus) -> None:
+    def _index_names(self, thesaurus: Thesaurus) -> None:
         """Note which objects a word may name, a phrase by its last word, and a word by its first letters."""
         for at, noun in enumerate(self.nouns):
             for name in sorted(names_of(noun, thesaurus)):
@@ -265,7 +222,7 @@ def _implied() -> tuple[tuple[tuple[str, ...], frozenset[str]], ...]:
     )
 
 
-def names_of(noun: str, thesaurus: AdditionThesaurus) -> frozenset[str]:
+def names_of(noun: str, thesaurus: Thesaurus) -> frozenset[str]:
     """Return the word forms that name a thing or something that may be it: kinds of it, and what it is a kind of."""
     head = noun.rpartition(" ")[2]
     same = {noun, head, *thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *loosely_same(head)}
@@ -275,5 +232,5 @@ def names_of(noun: str, thesaurus: AdditionThesaurus) -> frozenset[str]:
     return frozenset({*names, *map(plural_of, names), *words})
 
 
-def _is_kind(noun: str, kind: str, thesaurus: AdditionThesaurus) -> bool:
+def _is_kind(noun: str, kind: str, thesaurus: Thesaurus) -> bool:
     return noun == kind or any(thesaurus.is_a(each, kind, "NOUN") for each in (noun, noun.rpartition(" ")[2]))

@@ -17,10 +17,11 @@ from typing import Final
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.edits.additions.absence import MAX_RISK, Pool
-from pairwright.generators.lexicon.addition_words import words_with_role
-from pairwright.generators.lexicon.attributes import AttributeLexicon, concepts_of, same_concept
+from pairwright.generators.edits.additions.absence import MAX_RISK
+from pairwright.generators.lexicon.attributes import AttributeLexicon, same_concept, words_of_class
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon
+from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.tables import read_rows
 
 _SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip
@@ -88,7 +89,7 @@ class FalseAttributes:
 
     def _find_told(self, head: str, group: str) -> int:
         """Return how often captions give a noun an attribute of a class."""
-        return sum(self._pool.adjacency(word, head) for word in _words_of_class(group))
+        return sum(self._pool.adjacency(word, head) for word in words_of_class(group))
 
     def _risk(self, caption: Caption, head: str, attribute: str) -> float:
         again, things = self._again.get(attribute, 0.0), self._pool.frequency(head, "NOUN")
@@ -107,11 +108,6 @@ class FalseAttributes:
         )
 
 
-@lru_cache(maxsize=100)
-def _words_of_class(name: str) -> frozenset[str]:
-    return frozenset(word for words in concepts_of(name).values() for word in words)
-
-
 def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str]:
     size = len(nouns)
     for at in range(1, len(line) - size + 1):
@@ -121,4 +117,4 @@ def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str
 
 def _is_denied(caption: Caption, attribute: str) -> bool:
     """Whether one of the captions that have an attribute may not mean it."""
-    return any(attribute in line and not words_with_role("unreal").isdisjoint(line) for line in caption.words.others)
+    return any(attribute in line and not words_with("unreal").isdisjoint(line) for line in caption.words.others)

@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.edits.realisation import Change
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import article
-from pairwright.generators.lexicon.addition_words import words_with_role
-from pairwright.generators.lexicon.nouns import flagged, noun_features
+from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.nouns import flagged, nouns_of_class
 from pairwright.generators.lexicon.tables import read_rows
 
 OBJECT, ATTRIBUTE = "object", "attribute"
@@ -103,10 +103,9 @@ def closing_frames() -> tuple[Frame, ...]:
     )
 
 
-@lru_cache(maxsize=1)
 def drawn_figures() -> frozenset[str]:
     """Return the nouns of figures: "circle", "star"."""
-    return frozenset(noun for noun, features in noun_features().items() if "shape" in features.classes)
+    return nouns_of_class("shape")
 
 
 def object_places(caption: Caption) -> list[Place]:
@@ -162,9 +161,9 @@ def _behind_phrase(caption: Caption, phrase: NounPhrase) -> Iterator[Place]:
         if following is not None and listed and _is_indefinite(caption, following):
             comma = list_comma(caption.pair.caption, caption.tokens[phrase.end - 1].end)
             yield _behind(caption, phrase, Frame(comma, "", "", frozenset(), shown=False))
-    elif (not after or after in words_with_role("closing")) and before in words_with_role("having") - {"and"}:
+    elif (not after or after in words_with("closing")) and before in words_with("having") - {"and"}:
         yield _behind(caption, phrase, Frame(" and ", "", "", frozenset(), shown=False))
-    elif _leads_to_scene(caption, phrase) and not words_with_role("having") & set(caption.lower):
+    elif _leads_to_scene(caption, phrase) and not words_with("having") & set(caption.lower):
         yield _behind(caption, phrase, Frame(" with ", "", "with", frozenset(), shown=False))
 
 
@@ -217,7 +216,7 @@ def _last(caption: Caption) -> Iterator[Place]:
 def _first(caption: Caption) -> Iterator[Place]:
     """Yield the place before a caption that names what is there without a finite verb: "a bench and | a lamp"."""
     phrase = caption.starting_at(0)
-    if phrase is None or caption.lower[0] not in words_with_role("opening") or not caption.is_whole(phrase):
+    if phrase is None or caption.lower[0] not in words_with("opening") or not caption.is_whole(phrase):
         return
     named = caption.is_thing(phrase) or caption.head(phrase) in flagged("gathering")
     verbless = caption.tag(phrase.end) in {"IN", "VBG", "VBN"} and _FINITE_TAGS.isdisjoint(caption.tags)
@@ -289,7 +288,7 @@ def _around(frame: str) -> tuple[str, str]:
 
 def _is_indefinite(caption: Caption, phrase: NounPhrase) -> bool:
     inside = caption.lower[phrase.start : phrase.end]
-    return inside[0] in words_with_role("indefinite") and ANAPHORS.isdisjoint(inside)
+    return inside[0] in words_with("indefinite") and ANAPHORS.isdisjoint(inside)
 
 
 def list_comma(text: str, at: int = 0) -> str:

@@ -10,7 +10,7 @@ tests, so neither the place nor the kind of word says which of them is true; wei
 one standing for the replaced word of a REPLACE edit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import AbsentObjects, BoolArray
 from pairwright.generators.edits.additions.attributes import FalseAttributes
 from pairwright.generators.edits.additions.places import (
@@ -33,19 +34,19 @@ from pairwright.generators.edits.additions.places import (
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.stated import StatedObjects
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.realisation import Change
-from pairwright.generators.lexicon.addition_words import words_with_role
+from pairwright.generators.lexicon.function_words import words_with
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
 Row = tuple[IntArray, FloatArray]  # columns of the vocabulary, and their log-ratios
+WordPair = tuple[int, int, int, float]  # place, column of the true word, of the false one, and its log-ratio
 
 FLOORS: Final = {OBJECT: 0.1, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); see benchmarks
 PAIR_FLOOR: Final = 0.05  # the same of objects, both of a pair
 RELATION_FLOOR: Final = 0.1  # of p(relation) / p(typical relation)
 _MAX_LOG_RATIO: Final = 0.0  # a word that is likelier than a typical one is not preferred
-_MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ
+MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ
 KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
 
 
@@ -115,6 +116,20 @@ class AdditionProposals:
     log_ratio: FloatArray
     form: str = "add"
 
+    @classmethod
+    def of_pairs(
+        cls,
+        caption: Caption,
+        places: Sequence[AnyPlace],
+        targets: Sequence[str],
+        found: Iterable[WordPair],
+        form: str = "add",
+    ) -> "AdditionProposals":
+        """Return proposals of pairs of words."""
+        pairs = list(found)
+        place, old, new = np.array([pair[:3] for pair in pairs], np.int64).reshape(-1, 3).T
+        return cls(caption, places, targets, place, old, new, np.array([pair[3] for pair in pairs], np.float32), form)
+
     def __len__(self) -> int:
         return len(self.new)
 
@@ -141,18 +156,15 @@ class Additions:
 
     Args:
         materials: WordNet, the statistics and the edit model of the user's captions, and the lexicons.
-        minimum: captions of the pool that have to name an added object.
         floors: by target; see the module.
     """
 
-    def __init__(
-        self, materials: EditMaterials, *, minimum: int = 5, floors: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, materials: EditMaterials, *, floors: Mapping[str, float] | None = None) -> None:
         self._model, self._floors = materials.model.cloze, FLOORS if floors is None else floors
-        self._nouns = nouns = materials.nouns
+        self._nouns = nouns = materials.knowledge.nouns
         known = self._model.index("noun")
-        self.objects = AbsentObjects(materials.thesaurus, materials.pool, known, minimum)
-        self.attributes = FalseAttributes(materials.attributes, nouns, materials.pool)
+        self.objects = AbsentObjects(materials.knowledge.thesaurus, materials.knowledge.pool, known)
+        self.attributes = FalseAttributes(materials.knowledge.attributes, nouns, materials.knowledge.pool)
         self._stated = StatedObjects(nouns, self.objects.nouns)
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
@@ -201,17 +213,23 @@ class Additions:
     def _join(self, place: Place) -> BoolArray:
         return self._joins(place.head, alike=bool(place.before and not place.relation))
 
-    def propose(self, captions: Sequence[ScoredPlaces], target: str) -> list[AdditionProposals]:
-        """Return the false additions to captions, which do not depend on the others."""
-        rows = [self._object_rows(each) if target == OBJECT else self._attribute_rows(each) for each in captions]
-        if target == OBJECT:
-            self._keep_fitting_relations(captions, rows)
-        return [self._false_additions(each, target, row) for each, row in zip(captions, rows, strict=True)]
+    def propose(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[AdditionProposals]:
+        """Return the false additions to captions, which do not depend on the others.
 
-    def propose_pairs(self, captions: Sequence[ScoredPlaces], target: str) -> list[AdditionProposals]:
-        """Return false additions to captions, each with a true one in the same place."""
-        find = self._object_pairs if target == OBJECT else self._attribute_pairs
-        return [self._paired_additions(each, target, [*find(each)]) for each in captions]
+        Args:
+            captions: the captions.
+            target: `OBJECT` or `ATTRIBUTE`.
+            paired: each comes with a true addition in the same place.
+        """
+        scored = self.score(captions, target, paired=paired)
+        if paired:
+            find = self._object_pairs if target == OBJECT else self._attribute_pairs
+            targets = self._model.targets(KINDS[target])
+            return [AdditionProposals.of_pairs(each.caption, each.places, targets, find(each)) for each in scored]
+        rows = [self._object_rows(each) if target == OBJECT else self._attribute_rows(each) for each in scored]
+        if target == OBJECT:
+            self._keep_fitting_relations(scored, rows)
+        return [self._false_additions(each, target, row) for each, row in zip(scored, rows, strict=True)]
 
     def _with_fitting_relations(self, found: list[tuple[int, Place, bool]]) -> list[tuple[int, Place, bool]]:
         asked = [
@@ -273,7 +291,7 @@ class Additions:
         found = np.ones(len(self._columns), bool)
         if drawn_figures().isdisjoint(words):
             found &= ~self._figures
-        if not words_with_role("alone").isdisjoint(caption.lower):
+        if not words_with("alone").isdisjoint(caption.lower):
             found &= ~self._alive
         return found
 
@@ -292,7 +310,7 @@ class Additions:
         )
         return np.logical_and(together, like)
 
-    def _object_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
+    def _object_pairs(self, scored: ScoredPlaces) -> Iterator[WordPair]:
         caption, log_probs = scored.caption, scored.log_probs
         candidates = [self._at[noun] for noun in self._stated.stated(caption)]
         # What is expected would never be added falsely, so that adding it would say that it is true.
@@ -312,7 +330,7 @@ class Additions:
                 for is_false in np.flatnonzero(false & (row >= least)):
                     if _alike(nouns[is_true], nouns[is_false]):
                         old, new = self._columns[is_true], self._columns[is_false]
-                        yield place, int(old), int(new), float(row[is_false] - row[is_true])
+                        yield place, int(old), int(new), min(float(row[is_false] - row[is_true]), _MAX_LOG_RATIO)
 
     def _attribute_rows(self, scored: ScoredPlaces) -> list[Row]:
         index, targets, rows = self._model.index("adjective"), self._model.targets("adjective"), []
@@ -325,7 +343,7 @@ class Additions:
             rows.append((columns, scored.log_probs[at, columns] - scored.typical[at]))
         return rows
 
-    def _attribute_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
+    def _attribute_pairs(self, scored: ScoredPlaces) -> Iterator[WordPair]:
         index, targets = self._model.index("adjective"), self._model.targets("adjective")
         rows = self._attribute_rows(scored)
         for at, (place, (columns, ratios)) in enumerate(zip(scored.places, rows, strict=True)):
@@ -336,27 +354,14 @@ class Additions:
                     continue
                 for new, false_ratio in zip(columns, ratios, strict=True):
                     if _alike(true, targets[new]):
-                        yield at, index[true], int(new), float(false_ratio - ratio)
+                        yield at, index[true], int(new), min(float(false_ratio - ratio), _MAX_LOG_RATIO)
 
     def _false_additions(self, scored: ScoredPlaces, target: str, rows: Sequence[Row]) -> AdditionProposals:
         place = np.repeat(np.arange(len(rows)), [len(columns) for columns, _ in rows])
         new = np.concatenate([np.zeros(0, np.int64), *(columns for columns, _ in rows)])
-        ratios = np.concatenate([np.zeros(0, np.float32), *(ratios for _, ratios in rows)])
-        return self._proposals(scored, target, place, np.full(len(new), -1), new, ratios=ratios)
-
-    def _paired_additions(
-        self, scored: ScoredPlaces, target: str, found: Sequence[tuple[int, int, int, float]]
-    ) -> AdditionProposals:
-        place, old, new = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
-        ratios = np.array([row[3] for row in found], np.float32)
-        return self._proposals(scored, target, place, old, new, ratios=ratios)
-
-    def _proposals(  # noqa: PLR0913 - the fields of a record
-        self, scored: ScoredPlaces, target: str, place: IntArray, old: IntArray, new: IntArray, *, ratios: FloatArray
-    ) -> AdditionProposals:
+        ratios = np.minimum(np.concatenate([np.zeros(0, np.float32), *(ratios for _, ratios in rows)]), _MAX_LOG_RATIO)
         targets = self._model.targets(KINDS[target])
-        ratios = np.minimum(ratios, _MAX_LOG_RATIO)
-        return AdditionProposals(scored.caption, scored.places, targets, place, old, new, ratios)
+        return AdditionProposals(scored.caption, scored.places, targets, place, np.full(len(new), -1), new, ratios)
 
 
 def typical_log_probs(log_probs: FloatArray) -> FloatArray:
@@ -366,4 +371,4 @@ def typical_log_probs(log_probs: FloatArray) -> FloatArray:
 
 def _alike(one: str, other: str) -> bool:
     """Whether two words are of about the same length."""
-    return abs(len(one) - len(other)) <= _MOST_LETTERS and one.count(" ") == other.count(" ")
+    return abs(len(one) - len(other)) <= MOST_LETTERS and one.count(" ") == other.count(" ")

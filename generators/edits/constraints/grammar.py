@@ -1,19 +1,17 @@
 """Whether an edit leaves a well-formed caption, as far as the words around it tell."""
 
-from pairwright.generators.captions.asking import asks
+from pairwright.generators.captions.questions import asks
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 
 
 def is_question(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether the caption asks: what states nothing is neither true nor false."""
-    del known
     return asks(edit.caption.pair.caption)
 
 
 def splits_word(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether an edit begins or ends inside of a joined word ("walk-in"), and is not one part of it for another."""
-    del known
     joined = edit.caption.joined
     if not joined or edit.form == "swap":
         return False
@@ -27,7 +25,6 @@ def splits_word(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def repeats_neighbour(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a new word stands beside the same word: "a sofa, sofa"."""
-    del known
     if edit.form == "swap" or not edit.new:
         return False
     words, caption = edit.new.split(), edit.caption
@@ -39,5 +36,4 @@ def repeats_neighbour(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_in_name(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether an edit changes a part of a name: "Red" of the Red Sox."""
-    del known
     return edit.form == "replace" and edit.target != "relation" and edit.caption.in_name(edit.start)

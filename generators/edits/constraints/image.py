@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_truth import is_vague, may_count, number_of, place_in_doubt
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     are_opposed,
@@ -30,7 +31,6 @@ from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 
 _COLLECTIVE: Final = words_with("collective")
-_ARTICLES: Final = frozenset({"a", "an"})
 _BIRDS: Final = frozenset({"bird", "birds"})
 _REACH: Final = 8  # words between two related things
 _NEAR: Final = 4  # words before a thing in which its preposition stands
@@ -85,7 +85,6 @@ def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a caption gives the described thing the new attribute."""
-    del known
     words, own = edit.caption.words, edit.form == "add"
     if not words.others and not own:
         return False
@@ -99,11 +98,10 @@ def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether there may be as many things as the edit says, by boxes, crowds and other captions."""
-    del known
     words, counted = edit.caption.words, max(map(number_of, edit.old.split()), default=0)
     names = same_forms if edit.form == "swap" else loosely_same
     return any(
-        (_ARTICLES.issuperset(edit.old.split()) and edit.form == "replace" and words.several(noun))
+        (ARTICLES.issuperset(edit.old.split()) and edit.form == "replace" and words.several(noun))
         or any(may_count(words, name, word, counted if edit.form == "replace" else 0) for name in names(noun))
         for word, noun in _descriptions(edit)
         if number_of(word) or is_vague(word)
@@ -112,7 +110,6 @@ def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_said_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether another caption has the new relation between the same two things, or its place alone."""
-    del known
     asked = relation_of(edit)
     if asked is None:
         return False
@@ -144,7 +141,6 @@ def said_relations(caption: Caption, subject: str, thing: str) -> SaidRelations:
 
 def is_said_deed(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether another caption says that someone does what the new relation says, and not what the old one does."""
-    del known
     return any(is_deed(key, edit.new, edit.old) for key in said_deeds(edit.caption))
 
 
@@ -156,7 +152,6 @@ def said_deeds(caption: Caption) -> frozenset[str]:
 
 def may_be_place(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether boxes leave open that the new relation of place holds."""
-    del known
     said = relation_of(edit) if edit.caption.words.boxes else None
     if said is None:
         return False
@@ -165,7 +160,6 @@ def may_be_place(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def may_be_other_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether there are several of a thing of which the caption mentions one: the edit may be true of another."""
-    del known
     if edit.target == "attribute":
         nouns = {noun for word, noun in _descriptions(edit) if not number_of(word) and not is_vague(word)}
     else:
@@ -211,7 +205,7 @@ def relation_of(edit: ProposedEdit) -> Relation | None:
     """Return the relation that an edit says of two things, or None."""
     if edit.form == "swap" and edit.target == "object":
         between = edit.caption.lower[edit.end : edit.second[0]]
-        phrase = " ".join(word for word in between if word not in _ARTICLES).removesuffix(" the")
+        phrase = " ".join(word for word in between if word not in ARTICLES).removesuffix(" the")
         return Relation(edit.new, phrase, edit.old) if phrase else None
     if edit.target != "relation" or not edit.after:
         return None

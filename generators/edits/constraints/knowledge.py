@@ -6,15 +6,15 @@ verb, a preposition and a noun).
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
-from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.edits.constraints.lexical import same_forms
 from pairwright.generators.language.lemmas import singular_of
-from pairwright.generators.language.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.attributes import AttributeLexicon
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.nouns import NounLexicon, NounThesaurus, flagged, loosely_same, noun_features
+from pairwright.generators.lexicon.nouns import NounLexicon, flagged, loosely_same, noun_features
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
@@ -71,10 +71,6 @@ class Names:
         return frozenset(found - self.never | (words & self.exact))
 
 
-class EditThesaurus(Thesaurus, NounThesaurus, Protocol):
-    """What edits ask WordNet."""
-
-
 class Knowledge:
     """Answers by WordNet and pool statistics.
 
@@ -83,7 +79,7 @@ class Knowledge:
         pool: statistics of the reference captions.
     """
 
-    def __init__(self, thesaurus: EditThesaurus, pool: Pool) -> None:
+    def __init__(self, thesaurus: Thesaurus, pool: Pool) -> None:
         self.thesaurus, self.pool = thesaurus, pool
         self.nouns = NounLexicon(thesaurus)
         self.attributes = AttributeLexicon(thesaurus, self.nouns)

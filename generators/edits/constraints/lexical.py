@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.language.lemmas import is_verb, lemmatize
 from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
 from pairwright.generators.lexicon.nouns import cell_words, loosely_same
@@ -16,7 +16,7 @@ _REWORDED_NOUNS: Final = frozenset(
     frozenset((row["noun"], other)) for row in read_rows("reworded_nouns") for other in cell_words(row["others"])
 )
 GENERAL: Final = {row["noun"]: cell_words(row["kinds"]) for row in read_rows("general_nouns")}
-SENSES: Final = {row["noun"]: row["sense"] for row in read_rows("noun_senses")}
+SENSES: Final = {row["noun"]: row["sense"] for row in read_rows("noun_senses") if row["sense"]}
 _AUXILIARIES: Final = frozenset({"be", "have"})
 _BEARING: Final = frozenset({"place:held", "place:worn", "place:contains", "place:bears"})
 
@@ -36,12 +36,12 @@ def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
     return other in entailed or (pos == "noun" and frozenset((one, other)) in _REWORDED_NOUNS)
 
 
-@lru_cache(maxsize=4)
-def reworded_anywhere(pos: str) -> dict[str, frozenset[str]]:
-    """Return the words of a part of speech, with those that `reworded` may hold for, whatever the noun."""
+@lru_cache(maxsize=1)
+def reworded_relations() -> dict[str, frozenset[str]]:
+    """Return the relations, with those that `reworded` may hold for, whatever the noun."""
     found: dict[str, set[str]] = {}
-    for (of, word), rows in (*rewording_rows().items(), *rewording_rows("entailed_rewordings").items()):
-        for other in (other for row in rows if of == pos for other in row.others):
+    for (pos, word), rows in (*rewording_rows().items(), *rewording_rows("entailed_rewordings").items()):
+        for other in (other for row in rows if pos == "relation" for other in row.others):
             found.setdefault(word, set()).add(other)
             found.setdefault(other, set()).add(word)
     return {word: frozenset(others) for word, others in found.items()}

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Final
 
 from pairwright.generators.captions.box_truth import is_vague
+from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     GENERAL,
@@ -20,14 +21,13 @@ from pairwright.generators.edits.constraints.lexical import (
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.lexicon.attributes import concepts, number_ranges, same_concept
+from pairwright.generators.lexicon.attributes import number_ranges, same_concept, share_class
 from pairwright.generators.lexicon.relations import UNKNOWN
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
-_ARTICLES: Final = frozenset({"a", "an"})
 _POS: Final = {"object": "noun", "attribute": "adjective", "relation": "relation"}
 _SMALL: Final = frozenset({"a", "of", "-"})  # "a pair of"
-_ONE: Final = _ARTICLES | {"one", "1", "single"}  # as captions count
+_ONE: Final = ARTICLES | {"one", "1", "single"}  # as captions count
 _SEVERAL: Final = (3, 10**9)
 # Nobody who calls things few calls them many, whatever their number.
 _AS_CAPTIONED: Final = {"few": (2, 3), "many": (4, 10**9), "numerous": (4, 10**9)}
@@ -45,13 +45,12 @@ def is_same_thing(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_general_noun(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether one noun names the sort of thing that the other is ("a room", "a kitchen")."""
-    del known
     return edit.new in GENERAL.get(edit.old, ()) or edit.old in GENERAL.get(edit.new, ())
 
 
 def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether an attribute may hold of what another holds of, or counts the same."""
-    if edit.new in _ARTICLES:
+    if edit.new in ARTICLES:
         return not _is_one(edit.old)  # where there are two dogs there is a dog
     old, new = ([word for word in words.split() if word != "of"] for words in (edit.old, edit.new))
     if len(old) != 1 or len(new) != 1:
@@ -61,11 +60,7 @@ def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
         return same_count(one, other)
     if are_opposed(one, other):
         return False
-    return (
-        not {group for group, _ in concepts().get(one, ())}.isdisjoint(group for group, _ in concepts().get(other, ()))
-        or reword_each_other(one, other)
-        or known.related(one, other, "ADJ")
-    )
+    return share_class(one, other) or reword_each_other(one, other) or known.related(one, other, "ADJ")
 
 
 def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -31,7 +31,6 @@ _UNSEEN = words_with("unseen")
 
 def is_everywhere(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether nearly every image has such a thing, mentioned or not: a floor, a hand."""
-    del known
     return edit.new in _UNSEEN
 
 
@@ -126,8 +125,7 @@ def usage_of(caption: Caption, old: str, end: int, known: Knowledge) -> Usage | 
         return None
     if caption.lower[phrase.start] in words_with("one"):
         return Usage.ONE
-    bare = phrase.determiner < 0 and phrase.count < 0
-    return Usage.MASS if bare and known.share_without_article(old.rpartition(" ")[2]) >= MASS else None
+    return Usage.MASS if phrase.is_bare and known.share_without_article(old.rpartition(" ")[2]) >= MASS else None
 
 
 def lacks_usage(noun: str, usage: Usage, known: Knowledge) -> bool:
@@ -198,7 +196,6 @@ def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def lacks_motion(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a preposition of a path would have no verb of motion: "a blanket | into a bag"."""
-    del known
     return is_bare_path(edit.new) and not is_bare_path(edit.old)
 
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
+from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.lexicon.function_words import words_with
 
@@ -34,17 +35,17 @@ class Scope(NamedTuple):
     word: int = -1
 
 
-def is_in_negation_scope(edit: ProposedEdit) -> bool:
+def is_in_negation_scope(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether an edit stands in what its caption negates."""
     return not ANY_DENIAL.isdisjoint(edit.caption.lower) and _touches(edit, _negations(edit.caption))
 
 
-def is_in_disjunction(edit: ProposedEdit) -> bool:
+def is_in_disjunction(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether an edit stands in what its caption leaves open by "or"."""
     return not _OR.isdisjoint(edit.caption.lower) and _touches(edit, _disjunctions(edit.caption))
 
 
-def is_in_company(edit: ProposedEdit) -> bool:
+def is_in_company(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether an edit replaces one of several things in a row, or what accompanies another, where no boxes say what is there."""
     caption = edit.caption
     phrase = next((each for each in caption.phrases if each.start <= edit.start < each.end), None)
@@ -53,7 +54,7 @@ def is_in_company(edit: ProposedEdit) -> bool:
     return caption.word(phrase.start - 1) in _ONE_MORE or caption.word(phrase.end) in _LISTS
 
 
-def is_denial(edit: ProposedEdit) -> bool:
+def is_denial(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether an edit adds or removes a negating word."""
     return bool(ANY_DENIAL & (set(edit.old.split()) ^ set(edit.new.split())))
 

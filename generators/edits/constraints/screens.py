@@ -37,7 +37,7 @@ from pairwright.generators.edits.constraints.knowledge import (
 from pairwright.generators.edits.constraints.lexical import (
     is_displaced_deed,
     plain_relation,
-    reworded_anywhere,
+    reworded_relations,
     split_relation,
 )
 from pairwright.generators.edits.constraints.plausibility import (
@@ -432,7 +432,7 @@ class RelationScreen(Screen):
 
     def _find_reworded(self, key: str) -> BoolArray:
         found = np.zeros(len(self.targets), bool)
-        for word in {key, *reworded_anywhere("relation").get(key, ())} & self._index.keys():
+        for word in {key, *reworded_relations().get(key, ())} & self._index.keys():
             found[self._index[word]] = True
         return found
 

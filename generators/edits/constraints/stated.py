@@ -16,8 +16,8 @@ from typing import Final
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.lexicon.addition_words import words_with_role
 from pairwright.generators.lexicon.attributes import concepts, opposites
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon, flagged
 
 _MARK: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[.,;:!?()\"]")
@@ -41,7 +41,7 @@ class StatedObjects:
         lines = [frozenset(_marks(text)) for text in caption.pair.captions]
         found: dict[str, list[frozenset[str]]] = {noun: [] for noun in boxed}
         for text, line in zip(caption.pair.captions, lines, strict=True):
-            if words_with_role("unreal").isdisjoint(line):
+            if words_with("unreal").isdisjoint(line):
                 for noun in self._stated_by(_marks(text)):
                     found.setdefault(noun, []).append(line)
         return [
@@ -53,10 +53,10 @@ class StatedObjects:
 
     def _stated_by(self, marks: tuple[str, ...]) -> Iterator[str]:
         for at, mark in enumerate(marks):
-            if mark not in words_with_role("determiner") or _hangs(marks, at):
+            if mark not in words_with("determiner") or _hangs(marks, at):
                 continue
             noun, end = self._noun_after(marks, at + 1)
-            if noun and (end >= len(marks) or marks[end] in words_with_role("end")):
+            if noun and (end >= len(marks) or marks[end] in words_with("behind_thing")):
                 yield noun
 
     def _noun_after(self, marks: tuple[str, ...], start: int) -> tuple[str, int]:
@@ -87,7 +87,7 @@ def _marks(text: str) -> tuple[str, ...]:
 
 def _hangs(marks: tuple[str, ...], at: int) -> bool:
     before, beyond = marks[at - 1] if at else "", marks[at - 2] if at > 1 else ""
-    return before in words_with_role("hanging") and not (before in {"of", "to"} and beyond in words_with_role("side"))
+    return before in words_with("hanging") and not (before in {"of", "to"} and beyond in words_with("side"))
 
 
 def _is_plain(word: str) -> bool:

@@ -1,18 +1,30 @@
-"""Whether a caption with two stretches exchanged says the same, or may."""
+"""Whether a caption with two stretches exchanged says the same, or may.
 
-from collections.abc import Sequence
+"A sink and a stove with a window" names three things that are there together: a list joined by "and", commas and one
+"with". In which order they stand says nothing, and to which of them "with" belongs is unclear, so an exchange of two
+of its items is no negative. A second "with" gives each owner its own thing, and so does an owner that is alive ("a man
+with a hat and a woman"): there an exchange is another statement. Words of one class that describe one thing ("white
+black blue and red stripes") are such a list as well.
+"""
+
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pairwright.generators.captions.lists import is_one_description, is_one_list
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import converses
 from pairwright.generators.edits.constraints.meaning import same_count
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.attributes import share_class
 from pairwright.generators.lexicon.function_words import words_with
 
-_JOINS = words_with("joins_items")
+_BETWEEN_ITEMS: Final = words_with("joins_items")
 _AND: Final = frozenset({"and", "or"})
+_LISTS: Final = _AND | {"&", ","}
+_HAS: Final = "with"
+_IN_PHRASE: Final = frozenset(
+    {"DT", "PDT", "PRP$", "CD", "JJ", "JJR", "JJS", "NN", "NNS", "NNP", "NNPS", "HYPH", "POS"}
+)  # tags
 _WITHIN: Final = frozenset({"JJ", "RB", "CC", "CD", "HYPH"})  # tags between words that describe one thing
 _QUALIFIES: Final = frozenset({"JJ", "CD"})
 
@@ -21,29 +33,37 @@ def is_symmetric(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether two things may change places and the caption is as true: around "and", "near"."""
     between = _between(edit)
     words = [token.text.lower() for token in between]
-    wording = " ".join(word for word in words if word not in _JOINS - _AND)
+    wording = " ".join(word for word in words if word not in _BETWEEN_ITEMS - _AND)
     symmetric = any(known.relations.paraphrase(wording, other) for other in converses(wording))
-    symmetric = symmetric or all(word in _JOINS for word in words)
+    symmetric = symmetric or all(word in _BETWEEN_ITEMS for word in words)
     return bool(between) and symmetric and not _keeps_quality(edit, edit.start)
 
 
 def is_in_one_list(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether two things are items of one list, in whatever order: "a sink and a stove with a window"."""
-    whole = not _keeps_quality(edit, edit.start) and not _keeps_quality(edit, edit.second[0])
-    return whole and is_one_list(edit.caption.tokens, (edit.start, edit.end), edit.second, known.nouns.is_alive)
+    if _keeps_quality(edit, edit.start) or _keeps_quality(edit, edit.second[0]):
+        return False
+    tokens, owned = edit.caption.tokens, False
+    for start, end in _connectives(tokens, edit.end, edit.second[0]):
+        words = edit.caption.lower[start:end]
+        if any(word not in _LISTS and word != _HAS for word in words):
+            return False
+        if _HAS in words:
+            if owned or known.nouns.is_alive(tokens[start - 1].lemma):
+                return False
+            owned = True
+    return edit.end < edit.second[0]
 
 
 def counts_the_same(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether two exchanged words may count the same: "some people", "three pictures"."""
-    del known
     return same_count(edit.old, edit.new)
 
 
 def describes_one_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether two exchanged words describe the same thing."""
-    del known
     tokens, between = edit.caption.tokens, _between(edit)
-    if between and is_one_description(tokens, edit.end - 1, edit.second[0]):
+    if between and _is_one_description(edit.caption.lower[edit.end - 1], between):
         return True
     longer = max((edit.start, edit.end), edit.second, key=lambda span: span[1] - span[0])
     passed = between or tokens[slice(*longer)]
@@ -52,14 +72,33 @@ def describes_one_thing(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_no_list(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a positive exchanges what is not joined by "and", or what belongs to the other: "a man and his dog"."""
-    del known
     words = [token.text.lower() for token in _between(edit)]
     owned = any(token.tag == "PRP$" for token in edit.caption.tokens[slice(*edit.second)])
-    return owned or _AND.isdisjoint(words) or not all(word in _JOINS for word in words)
+    return owned or _AND.isdisjoint(words) or not all(word in _BETWEEN_ITEMS for word in words)
 
 
 def _between(edit: ProposedEdit) -> Sequence[Token]:
     return edit.caption.tokens[edit.end : edit.second[0]]
+
+
+def _is_one_description(word: str, following: Sequence[Token]) -> bool:
+    """Whether tokens go on to describe what a word describes: they are of its class, "and" or commas."""
+    return all(
+        (lower := token.text.lower()) in _LISTS or token.tag == "HYPH" or share_class(word, lower)
+        for token in following
+    )
+
+
+def _connectives(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the stretches between two positions that are no part of a noun phrase."""
+    at = start
+    while at < end:
+        begin = at
+        while at < end and tokens[at].tag not in _IN_PHRASE:
+            at += 1
+        if at > begin:
+            yield begin, at
+        at += 1
 
 
 def _keeps_quality(edit: ProposedEdit, start: int) -> bool:

@@ -96,26 +96,6 @@ def applicable_constraints(
     )
 
 
-def _negation_scope(edit: ProposedEdit, known: Knowledge) -> bool:
-    del known
-    return scope.is_in_negation_scope(edit)
-
-
-def _denial(edit: ProposedEdit, known: Knowledge) -> bool:
-    del known
-    return scope.is_denial(edit)
-
-
-def _disjunction(edit: ProposedEdit, known: Knowledge) -> bool:
-    del known
-    return scope.is_in_disjunction(edit)
-
-
-def _company(edit: ProposedEdit, known: Knowledge) -> bool:
-    del known
-    return scope.is_in_company(edit)
-
-
 _BOTH: Final = ("hard_negative", "hard_positive")
 _THINGS: Final = ("replace-object", "add-object")
 _QUALITIES: Final = ("replace-attribute", "add-attribute", "swap-attribute")
@@ -148,25 +128,25 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         by_place=True,
     ),
     Constraint(
-        "denial", "truth", "another_target", ("replace-*", "swap-*", "add-*"), _denial,
+        "denial", "truth", "another_target", ("replace-*", "swap-*", "add-*"), scope.is_denial,
         Example("a street [with] cars", "without", "replace-relation"),
         Example("a cat [under] a table", "on", "replace-relation"),
         by_words=True,
     ),
     Constraint(
-        "negation_scope", "truth", "true_of_image", ("*",), _negation_scope,
+        "negation_scope", "truth", "true_of_image", ("*",), scope.is_in_negation_scope,
         Example("a street with no [cars] on it", "buses", "replace-object"),
         Example("a [street] with no cars on it", "beach", "replace-object"),
         by_place=True,
     ),
     Constraint(
-        "disjunction", "truth", "true_of_image", ("*",), _disjunction,
+        "disjunction", "truth", "true_of_image", ("*",), scope.is_in_disjunction,
         Example("a [cat] or a dog on a bed", "horse", "replace-object"),
         Example("a cat or a dog on a [bed]", "roof", "replace-object"),
         by_place=True,
     ),
     Constraint(
-        "in_company", "truth", "true_of_image", ("replace-object",), _company,
+        "in_company", "truth", "true_of_image", ("replace-object",), scope.is_in_company,
         Example("a sink and a [mirror]", "towel", "replace-object"),
         Example("a [sink] under a mirror", "towel", "replace-object"),
         by_place=True,

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_truth import count_in_doubt
 from pairwright.generators.captions.caption import ANAPHORS, Caption
-from pairwright.generators.captions.phrases import NUMBER_WORDS, NounPhrase
+from pairwright.generators.captions.phrases import ARTICLES, NUMBER_WORDS, NounPhrase
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.realisation import Change
 from pairwright.generators.edits.slots import FINITE
 from pairwright.generators.edits.swaps.proposal import (
     MIN_COUNT,
@@ -26,10 +26,17 @@ from pairwright.generators.edits.swaps.proposal import (
     exchange_spans,
 )
 from pairwright.generators.language.inflection import article, inflect
-from pairwright.generators.lexicon.attributes import concept_words, concepts, opposites, same_concept, untouched_words
+from pairwright.generators.lexicon.attributes import (
+    concept_words,
+    concepts,
+    opposites,
+    same_concept,
+    untouched_words,
+    words_of_class,
+)
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 from pairwright.generators.lexicon.synonyms import rewordings
-from pairwright.generators.lexicon.tables import read_rows
 
 MAX_RISK: Final = 0.1  # estimated probability that both things have the other attribute as well
 MIN_NUMBER_WEIGHT: Final = 0.05  # of an exchange of numbers, by the pool's counts
@@ -161,14 +168,14 @@ def _modifiers_of(caption: Caption, materials: SwapMaterials, phrase: NounPhrase
         if phrase.adjectives and coloured:
             first, end = phrase.adjectives[0], phrase.adjectives[-1] + 1
             words = tuple(caption.word(at) for at in range(first, end) if caption.word(at) not in {"and", ","})
-            if all(map(_is_colour, words)):
+            if words_of_class(_COLOUR).issuperset(words):
                 yield Modifier(phrase, first, end, words)
         return
     for at in (*phrase.adjectives, *phrase.nouns[:-1]):
         word = caption.word(at)
         described = caption.tag(at) == "JJ" if at in phrase.adjectives else word in concepts()
         whole = at not in caption.parts and caption.tag(at + 1) != "HYPH" and not _is_bound(caption, materials, at)
-        if described and whole and word not in untouched_words() and (coloured or not _is_colour(word)):
+        if described and whole and word not in untouched_words() and (coloured or word not in words_of_class(_COLOUR)):
             yield Modifier(phrase, at, at + 1, (word,))
 
 
@@ -181,14 +188,10 @@ def _is_bound(caption: Caption, materials: SwapMaterials, at: int) -> bool:
 
 def _may_be_coloured(caption: Caption, materials: SwapMaterials, phrase: NounPhrase) -> bool:
     """Whether a thing may have any colour: no person, no stop sign, nothing in a picture without colours."""
-    if materials.nouns.is_person(caption.head(phrase)) or caption.noun(phrase) == "stop sign":
+    if materials.knowledge.nouns.is_person(caption.head(phrase)) or caption.noun(phrase) == "stop sign":
         return False
     frames = (caption.head(each) for each in caption.phrases if {*caption.lower[each.start : each.end]} >= _COLOURLESS)
-    return not any(materials.nouns.is_frame(frame) for frame in frames)
-
-
-def _is_colour(word: str) -> bool:
-    return any(group == _COLOUR for group, _ in concepts().get(word, ()))
+    return not any(materials.knowledge.nouns.is_frame(frame) for frame in frames)
 
 
 def _exchange(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> SwapProposal | str:
@@ -247,7 +250,7 @@ def _number(caption: Caption, phrase: NounPhrase) -> int:
         whole = caption.tag(phrase.count + 1) != "HYPH" and word in NUMBER_WORDS and phrase.determiner < 0
         number = NUMBER_WORDS.index(word) + 1 if whole else 0
         return number if (number > 1) is caption.plural(phrase) else 0
-    opens = phrase.determiner == phrase.start and caption.word(phrase.start) in {"a", "an"}
+    opens = phrase.determiner == phrase.start and caption.word(phrase.start) in ARTICLES
     return int(opens and not caption.plural(phrase))
 
 
@@ -297,14 +300,9 @@ def _agrees(caption: Caption, *phrases: NounPhrase) -> bool:
     finite = {at for at, tag in enumerate(caption.tags) if tag in FINITE}
     if not finite <= verbs or (listed and finite):
         return False
-    if not (ANAPHORS | _words_with("plural")).isdisjoint(caption.lower):
+    if not (ANAPHORS | words_with("together")).isdisjoint(caption.lower):
         return False
-    return all(caption.word(phrase.start - 1) not in _words_with("single") for phrase in phrases)
-
-
-@lru_cache(maxsize=8)
-def _words_with(effect: str) -> frozenset[str]:
-    return frozenset(row["word"] for row in read_rows("swap_numbers") if row["effect"] == effect)
+    return all(caption.word(phrase.start - 1) not in words_with("at_one_place") for phrase in phrases)
 
 
 def _changes(caption: Caption, counted: Counted, number: int) -> Iterator[Change]:

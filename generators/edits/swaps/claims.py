@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.language.sources import Pool
+from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.relations import load_relations
 
 _VERBS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN"})

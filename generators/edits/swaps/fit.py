@@ -15,9 +15,9 @@ from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.edits.swaps.proposal import Span, SwapProposal
 from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.language.sources import Thesaurus
+from pairwright.generators.lexicon.protocols import Thesaurus
 
-DEFAULT_FLOOR: Final = 0.003  # of the weight of a swap; see benchmarks/RESULTS.md for the trade-off
+FLOOR: Final = 0.003  # of the weight of a swap; see benchmarks/RESULTS.md for the trade-off
 _MAX_LOG_RATIO: Final = 3.0  # above it a swap is not preferred any more: an odd original must not decide alone
 
 
@@ -126,10 +126,7 @@ def _change(before: _ReadText, after: _ReadText) -> dict[int, int] | None:
 
 
 def weigh_swaps(
-    fit: SwapFit,
-    texts: Sequence[ParsedText],
-    proposed: Sequence[Sequence[SwapProposal | str]],
-    floor: float = DEFAULT_FLOOR,
+    fit: SwapFit, texts: Sequence[ParsedText], proposed: Sequence[Sequence[SwapProposal | str]]
 ) -> list[list[SwapProposal | str]]:
     """Return the proposed swaps of each text with their weights; `no_candidate` instead of those below the floor."""
     exchanges = [
@@ -139,18 +136,16 @@ def weigh_swaps(
         if not isinstance(each, str) and each.spans is not None
     ]
     ratios = iter(fit.ratios(exchanges))
-    return [[*_weighed(found, ratios, floor)] for found in proposed]
+    return [[*_weighed(found, ratios)] for found in proposed]
 
 
-def _weighed(
-    proposed: Iterable[SwapProposal | str], ratios: Iterator[float], floor: float
-) -> Iterator[SwapProposal | str]:
+def _weighed(proposed: Iterable[SwapProposal | str], ratios: Iterator[float]) -> Iterator[SwapProposal | str]:
     for each in proposed:
         if isinstance(each, str) or each.spans is None:
             yield each
         else:
             weight = next(ratios)
-            yield replace(each, weight=weight) if weight >= floor else "no_candidate"
+            yield replace(each, weight=weight) if weight >= FLOOR else "no_candidate"
 
 
 def exchanged_order(length: int, first: Span, second: Span) -> list[int]:

@@ -17,9 +17,9 @@ from typing import Final
 
 from pairwright.generators.captions.caption import ANAPHORS, GENDERED, Caption
 from pairwright.generators.captions.phrases import NounPhrase, span
+from pairwright.generators.captions.realisation import lowercase_span
 from pairwright.generators.edits.constraints.image import is_said_relation, may_be_place
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.realisation import lowercase_span
 from pairwright.generators.edits.slots import FINITE
 from pairwright.generators.edits.swaps.attributes import (
     are_same_names,
@@ -78,7 +78,7 @@ def _exchange_nouns(
         "has",
         "place",
     }
-    if (joined and not materials.nouns.is_alive(caption.head(phrase))) or not _share_class(
+    if (joined and not materials.knowledge.nouns.is_alive(caption.head(phrase))) or not _share_class(
         caption, materials, phrase, second
     ):
         return "no_candidate"  # a bed with two pillows is no pillow with two beds
@@ -94,13 +94,13 @@ def _exchange_nouns(
 
 def _are_pronouns_of(caption: Caption, materials: SwapMaterials, *phrases: NounPhrase) -> bool:
     """Whether a word such as "his" may speak of one of the phrases."""
-    people = any(materials.nouns.is_person(caption.head(phrase)) for phrase in phrases)
+    people = any(materials.knowledge.nouns.is_person(caption.head(phrase)) for phrase in phrases)
     return people and not GENDERED.isdisjoint(caption.lower)
 
 
 def _share_class(caption: Caption, materials: SwapMaterials, one: NounPhrase, other: NounPhrase) -> bool:
     """Whether two nouns are of one class: both are furniture."""
-    first, second = (materials.nouns.profile(caption.head(phrase)) for phrase in (one, other))
+    first, second = (materials.knowledge.nouns.profile(caption.head(phrase)) for phrase in (one, other))
     return not first.classes.isdisjoint(second.classes)
 
 
@@ -159,7 +159,7 @@ def _trades(caption: Caption, materials: SwapMaterials, one: Claim, other: Claim
 
 def _is_own(caption: Caption, materials: SwapMaterials, claim: Claim) -> bool:
     """Whether a claim tells what one thing has and another hardly has as well."""
-    scene = claim.thing is not None and materials.nouns.has_flag(caption.head(claim.thing), "surroundings")
+    scene = claim.thing is not None and materials.knowledge.nouns.has_flag(caption.head(claim.thing), "surroundings")
     return bool(_ways_of(claim) & {"has", "place"}) and not scene
 
 
@@ -175,7 +175,7 @@ def _fault(
     inside = {*caption.lower[one.start : one.end], *caption.lower[other.start : other.end]}
     numbers_differ = caption.plural(one) != caption.plural(other) and not FINITE.isdisjoint(caption.tags)
     whole = all(_stands_alone(caption, phrase, subjects) for phrase in (one, other))
-    bare = _is_bare(one) is not _is_bare(other)
+    bare = one.is_bare is not other.is_bare
     if not whole or numbers_differ or bare or not ANAPHORS.isdisjoint(inside):
         return "not_grammatical"
     return "not_grammatical" if _are_pronouns_of(caption, materials, one, other) else ""
@@ -187,10 +187,6 @@ def _stands_alone(caption: Caption, phrase: NounPhrase, subjects: set[int]) -> b
     goes_on = after in _LISTS and caption.starting_at(phrase.end + 1) is not None and phrase.end + 1 not in subjects
     follows = before in _LISTS and phrase.start not in subjects
     return caption.is_whole(phrase) and after not in _CONTINUES and not goes_on and not follows
-
-
-def _is_bare(phrase: NounPhrase) -> bool:
-    return phrase.determiner < 0 and phrase.count < 0
 
 
 def _exchanged(claim: Claim, one: NounPhrase, other: NounPhrase) -> Claim:

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import span
+from pairwright.generators.captions.realisation import Change, lowercase_span
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
-from pairwright.generators.edits.realisation import Change, lowercase_span
-from pairwright.generators.language.sources import Pool
-from pairwright.generators.lexicon.nouns import NounLexicon
+from pairwright.generators.lexicon.protocols import Pool
 
 Span = tuple[int, int]
 
@@ -38,12 +37,10 @@ class SwapMaterials:
 
     Attributes:
         knowledge: what constraints read.
-        nouns: classes of nouns.
         skip: ids of constraints that are not applied.
     """
 
     knowledge: Knowledge
-    nouns: NounLexicon
     skip: frozenset[str] = frozenset()
 
     @property

@@ -24,8 +24,8 @@ class Swaps:
 
     def __init__(self, materials: EditMaterials, types: Sequence[str], skip: frozenset[str]) -> None:
         self._types = types
-        self._materials = SwapMaterials(materials.knowledge, materials.nouns, skip)
-        self._fit = ClozeFit(materials.model.cloze, materials.thesaurus)
+        self._materials = SwapMaterials(materials.knowledge, skip)
+        self._fit = ClozeFit(materials.model.cloze, materials.knowledge.thesaurus)
 
     def propose(self, captions: Sequence[Caption]) -> dict[str, list[list[SwapProposal | str]]]:
         """Return, by type, the swaps of each caption with their weights, and reasons; no caption's depend on others."""

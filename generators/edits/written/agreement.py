@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from pairwright.generators.edits.written.kinds import NOUNS
+from pairwright.generators.captions.phrases import ARTICLES
+from pairwright.generators.edits.written.targets import NOUNS
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
+from pairwright.generators.lexicon.protocols import Thesaurus
 
 _ONE, _MANY, _AMOUNTS = words_with("one"), words_with("many"), words_with("amount")
 _MEASURES, _COLLECTIVE, _INVARIANT = words_with("measure"), words_with("collective"), words_with("invariant")
@@ -98,7 +99,7 @@ def _of_noun(tokens: Sequence[Token], at: int, thesaurus: Thesaurus) -> Slip | N
     word, following, head = tokens[at].text.lower(), tokens[at + 1].text.lower(), _head(tokens, at + 1, thesaurus)
     noun = tokens[head]
     form, lemma = noun.text.lower(), noun.lemma
-    if word in {"a", "an"} and following in _COUNTED:
+    if word in ARTICLES and following in _COUNTED:
         counted = following in _VAGUE or (head and noun.tag == "NNS" and lemma not in _MEASURES)  # "a two story house"
         return Slip(at, f"{word} {following}", "") if counted else None
     if not head or not form.isalpha() or lemma in _INVARIANT or lemma in _MASS or not thesaurus.has(lemma, "NOUN"):

@@ -23,13 +23,12 @@ from typing import Final
 
 from pairwright.datasets.records import Edit, Pair
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.knowledge import EditThesaurus, Knowledge
+from pairwright.generators.captions.realisation import Change, normalize_capitals, rewrite
+from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
-from pairwright.generators.edits.realisation import Change, normalize_capitals, rewrite
 from pairwright.generators.edits.written.agreement import corrections
 from pairwright.generators.edits.written.alignment import Hunk, differences
-from pairwright.generators.edits.written.kinds import Asked, Stretch, deed
 from pairwright.generators.edits.written.locating import (
     are_described_oppositely,
     find_edit,
@@ -46,11 +45,12 @@ from pairwright.generators.edits.written.rebuilding import (
 )
 from pairwright.generators.edits.written.repairs import spelled_as, with_small_words
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
+from pairwright.generators.edits.written.targets import Asked, Stretch, deed
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
 from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize
-from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 _OPEN: Final = ("ADJ", "ADV", "NOUN", "VERB")
 _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
@@ -164,7 +164,7 @@ class EditChecks:
         tagger: the one that tagged the captions.
     """
 
-    def __init__(self, thesaurus: EditThesaurus, pool: Pool, tagger: Tagger) -> None:
+    def __init__(self, thesaurus: Thesaurus, pool: Pool, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
         self._known = Knowledge(thesaurus, pool)
         self._is_word = lru_cache(maxsize=50_000)(self._find_word)
@@ -241,8 +241,11 @@ class EditChecks:
 
     def _check_types(self, rows: _Rows, asked: Asked, text: str, tokens: Sequence[Token]) -> Checked | None:
         """Return the result for the first of the other types that a text is of, be it accepted or perhaps true."""
-        for form, _, target in (name.partition("-") for name in rows.types if name != f"{asked.form}-{asked.target}"):
-            checked = self._check(rows, Asked(asked.kind, form, target), text, tokens)
+        for name in rows.types:
+            other = Asked.of_type(asked.kind, name)
+            if other == asked:
+                continue
+            checked = self._check(rows, other, text, tokens)
             if checked.reason in _READ:
                 return checked
         return None

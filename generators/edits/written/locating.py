@@ -10,11 +10,12 @@ from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.lexical import are_opposed, split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import Hunk
-from pairwright.generators.edits.written.kinds import (
-    ARTICLES,
+from pairwright.generators.edits.written.repairs import is_small
+from pairwright.generators.edits.written.targets import (
     ATTRIBUTE,
     NOUNS,
     OBJECT,
@@ -27,7 +28,6 @@ from pairwright.generators.edits.written.kinds import (
     targets_of_addition,
     targets_of_words,
 )
-from pairwright.generators.edits.written.repairs import is_small
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.nouns import flagged
 from pairwright.generators.lexicon.relations import load_relations

@@ -5,7 +5,6 @@ from typing import Final
 
 from pairwright.generators.language.inflection import article
 
-MOST_LETTERS: Final = 3  # by which the true and the false words of an addition differ, as in pairs by rules
 _ARTICLE: Final = re.compile(r"\b(an?)(\s+)\Z", re.IGNORECASE)
 
 

@@ -1,8 +1,8 @@
 """Why a rewritten caption is not taken, in words of a closed set.
 
-One table for all checks on written rows, by rules or by a model. Words of the rule makers (`captions.REASONS`) that
-mean the same are the same here. What can go wrong with a model's answer as such (refused, malformed, ...) stands in
-`llm.troubles` and `llm.failures`.
+One table for all checks on written rows, by rules or by a model. Words of the rule makers (`captions.caption.REASONS`)
+that mean the same are the same here. What can go wrong with a model's answer as such (refused, malformed, ...) stands in
+`llm.output.errors` and `llm.client.request_errors`.
 
 The order goes from "nothing there" to "nearly": where several answers were tried, the reason of the best one is given.
 """

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pairwright.generators.edits.realisation import Change
+from pairwright.generators.captions.phrases import ARTICLES
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.written.alignment import Hunk
-from pairwright.generators.edits.written.kinds import ARTICLES
 from pairwright.generators.edits.written.swaps import Swap
 from pairwright.generators.language.tokens import Token
 

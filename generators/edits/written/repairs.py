@@ -12,8 +12,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.written.alignment import Hunk, agree, differences
-from pairwright.generators.edits.written.kinds import ARTICLES, NOUNS
+from pairwright.generators.edits.written.targets import NOUNS
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 

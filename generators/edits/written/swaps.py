@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import agree
-from pairwright.generators.edits.written.kinds import ATTRIBUTE, OBJECT, Asked, noun_after, targets_of_swap
 from pairwright.generators.edits.written.locating import noun_key
+from pairwright.generators.edits.written.targets import ATTRIBUTE, OBJECT, Asked, noun_after, targets_of_swap
 from pairwright.generators.language.tokens import Token
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from html import unescape
 from typing import Final
 
-from pairwright.generators.edits.realisation import Style, caption_style
+from pairwright.generators.captions.realisation import Style, caption_style
 from pairwright.generators.language.vocabulary import normalize_text
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.llm.output.boilerplate import starts_trailing_remark
@@ -65,22 +65,7 @@ _MARKS: Final = (
 )
 _SHOUTED: Final = re.compile(r"\b[A-Z]{2,}\b")
 _SHORT_FORMS = words_with("abbreviation")
-# What is written where there is nothing to write.
-_NOTHING: Final = frozenset(
-    {
-        "none",
-        "null",
-        "nil",
-        "n/a",
-        "na",
-        "nothing",
-        "not possible",
-        "impossible",
-        "not applicable",
-        "no edit",
-        "no change",
-    }
-)
+_NO_TEXT = words_with("no_text")
 
 
 @lru_cache(maxsize=1_000)  # the captions of an image are compared with each of its texts
@@ -100,7 +85,7 @@ def unwrapped(text: str, source: str, is_word: Callable[[str], bool]) -> str:
     if not _PLAIN.fullmatch(text):
         text = _without_marks(text, source, is_word)
     said = text.lower().strip(" .!")
-    return "" if said in _NOTHING and said != source.lower().strip(" .!") else text
+    return "" if said in _NO_TEXT and said != source.lower().strip(" .!") else text
 
 
 def _without_marks(text: str, source: str, is_word: Callable[[str], bool]) -> str:

@@ -1,7 +1,7 @@
 """Parser of answers that are plain text.
 
 Code fences, preambles ("Sure! Here is the new caption:"), labels, numbers and bullets, enclosing quotes and trailing
-remarks are removed. The rest must be what was requested: additional lines or sentences are an error.
+remarks are removed. Of one line, additional lines are an error.
 """
 
 import re
@@ -21,17 +21,12 @@ from pairwright.generators.llm.output.boilerplate import (
 from pairwright.generators.llm.output.errors import OutputError, ParsedAnswer
 from pairwright.generators.llm.output.json_parsing import find_json_values, iter_strings
 
-TextKind = Literal["line", "sentence", "lines", "text"]
+TextKind = Literal["line", "text"]
 
 _FENCE = re.compile(r"(?:[^\n]{0,200}:)?\s*```[\w+-]*[ \t]*\n?(?P<inside>[^`]*+)```\s*\Z")
-_NEXT = re.compile(r"[\w\])][.!?…]+[\"'”’)]*\s+[\"'“‘(]?[A-Z]")
-_SHORT = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|st|mt|vs|jr|sr|prof|no|inc|ltd|co|etc|e\.g|i\.e|u\.s|a\.m|p\.m)|\b[A-Z])\.$", re.IGNORECASE
-)
 _TAGS = re.compile(
     r"<(?P<tag>answer|final_answer|output|result|response|final)>(?P<inside>[^<]*+)</(?P=tag)>\Z", re.IGNORECASE
 )
-_OTHERS = {"line": "one line", "sentence": "one sentence", "lines": "the lines asked for", "text": "the text asked for"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +34,11 @@ class TextShape:
     """The shape of a plain text; its value is a string.
 
     Attributes:
-        kind: one *line*; one *sentence*; *lines* (the value has one item per line); or any *text*.
-        until: marker at which the answer ends, if it occurs; empty: none.
+        kind: one *line*, or any *text*.
         labels: labels that the model may write before its answer, such as ``Hard negative``, in addition to the usual ones.
     """
 
     kind: TextKind = "line"
-    until: str = ""
     labels: tuple[str, ...] = ()
 
 
@@ -58,8 +51,6 @@ def extract_text(text: str, shape: TextShape, *, cut: bool = False) -> ParsedAns
         cut: whether the server reports that the answer is cut off.
     """
     tolerated: list[str] = []
-    if shape.until and shape.until in text:
-        text, cut = text[: text.index(shape.until)], False
     text = text.strip()
     for step, word in ((_strip_fence, "fence"), (_unwrapped, "wrapped")):
         inner = step(text).strip()
@@ -76,27 +67,18 @@ def extract_text(text: str, shape: TextShape, *, cut: bool = False) -> ParsedAns
     if shape.kind == "text":
         kept = "\n".join(text.splitlines()[: _last_line(text, lines)]) if ended else text
         return ParsedAnswer(kept.strip(), None, tuple(tolerated))
-    if shape.kind == "lines":
-        items = [_strip_decorations(strip_list_marker(line), shape, tolerated) for line in lines]
-        return ParsedAnswer("\n".join(item for item in items if item), None, tuple(tolerated))
-    return _one(lines, shape, tolerated)
+    return _one_line(lines, shape, tolerated)
 
 
-def _one(lines: list[str], shape: TextShape, tolerated: list[str]) -> ParsedAnswer[str]:
-    if len(lines) > 1 and shape.kind == "line":
-        return ParsedAnswer(None, _too_much(shape), tuple(tolerated))
-    text = " ".join(lines)
+def _one_line(lines: list[str], shape: TextShape, tolerated: list[str]) -> ParsedAnswer[str]:
+    if len(lines) > 1:
+        return ParsedAnswer(None, OutputError("run_on", "You wrote more than one line."), tuple(tolerated))
+    text = lines[0]
     if text.startswith(("1.", "1)", "(1)", "- ", "* ", "• ")):
         text = strip_list_marker(text)
         tolerated.append("number")
     text = _strip_decorations(text, shape, tolerated)
-    if shape.kind == "sentence" and _sentences(text) > 1:
-        return ParsedAnswer(None, _too_much(shape), tuple(tolerated))
     return ParsedAnswer(text, None, tuple(dict.fromkeys(tolerated)))
-
-
-def _too_much(shape: TextShape) -> OutputError:
-    return OutputError("run_on", f"You wrote more than {_OTHERS[shape.kind]}.")
 
 
 def _strip_fence(text: str) -> str:
@@ -155,9 +137,3 @@ def _last_line(text: str, kept: list[str]) -> int:
         if seen == len(kept):
             return number
     return len(text)
-
-
-def _sentences(text: str) -> int:
-    return 1 + sum(
-        _SHORT.search(text[max(0, found.start() - 6) : found.start() + 2]) is None for found in _NEXT.finditer(text)
-    )

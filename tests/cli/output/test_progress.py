@@ -233,5 +233,5 @@ def test_every_command_that_may_take_long_has_quiet() -> None:
 
 def test_a_run_that_asks_a_model_shows_cost_tokens_and_failures() -> None:
     spent = RequestTotals(requests=7, cached=2, prompt_tokens=1_200, completion_tokens=34)
-    figures = progress.model_run_figures(Snapshot(9, 20, spent, 0.25, 3.0, 3.0, None, failed=4), 5.0)
+    figures = progress.model_run_figures(Snapshot(9, 20, spent, 0.25, 3.0, 3.0, failed=4), 5.0)
     assert figures["note"] == "7 billed + 2 cached, 1,234 tokens, $0.250 of $5.00, 4 failed"

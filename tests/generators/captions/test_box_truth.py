@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.box_truth import count_in_doubt, may_count, place_in_doubt
-from pairwright.generators.captions.context import ImageWords
+from pairwright.generators.captions.image_words import ImageWords
 from tests.generators.rule_fixtures import pair_of
 
 HIGH, LOW = Box("dog", 0.4, 0.1, 0.6, 0.3), Box("table", 0.3, 0.5, 0.7, 0.9)

@@ -9,10 +9,10 @@ from pairwright.datasets.colorshape.corpus import list_box_labels, make_sample, 
 from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.additions.proposals import AdditionProposals
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.edits.negation import Negations
-from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
 from tests.generators.edits.additions.small_world import caption_of, small_materials
@@ -29,7 +29,7 @@ CAT = Box("cat", 0.3, 0.1, 0.4, 0.2)
 @lru_cache(maxsize=1)
 def small_negations() -> Negations:
     materials = small_materials()
-    return Negations(materials.model.cloze, materials.thesaurus, LABELS)
+    return Negations(materials.model.cloze, materials.knowledge.thesaurus, LABELS)
 
 
 def texts_of(found: AdditionProposals) -> set[tuple[str, str]]:
@@ -42,7 +42,7 @@ def texts_of(found: AdditionProposals) -> set[tuple[str, str]]:
 
 
 def negated(text: str, *others: str, boxes: tuple[Box, ...] = (DOG,)) -> set[tuple[str, str]]:
-    return texts_of(small_negations().propose(small_negations().score([caption_of(text, *others, boxes=boxes)])[0]))
+    return texts_of(small_negations().propose([caption_of(text, *others, boxes=boxes)])[0])
 
 
 def test_a_thing_that_the_caption_affirms_is_denied_beside_one_that_is_not_there() -> None:
@@ -90,8 +90,8 @@ def test_without_proof_or_beside_another_negation_nothing_is_made(text: str, box
 
 def test_without_a_vocabulary_nothing_is_made() -> None:
     materials = small_materials()
-    negations = Negations(materials.model.cloze, materials.thesaurus, ())
-    assert not negations.propose(negations.score([caption_of("a man with a dog", boxes=(DOG,))])[0])
+    negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, ())
+    assert not negations.propose([caption_of("a man with a dog", boxes=(DOG,))])[0]
 
 
 def test_a_crowd_is_not_absent() -> None:
@@ -107,9 +107,9 @@ def test_negations_of_drawn_scenes_are_false_and_true() -> None:
     tokens, wordnet = tokens_of_all(captions), load_wordnet()
     negations = Negations(train_cloze_model(sample_slots(captions, tokens, wordnet)), wordnet, list_box_labels())
     made = 0
-    for denied in negations.score([Caption(pair, words) for pair, words in zip(pairs, tokens, strict=True)]):
-        scene = read_scene(denied.caption.pair)
-        for false, true in texts_of(negations.propose(denied)):
+    for found in negations.propose([Caption(pair, words) for pair, words in zip(pairs, tokens, strict=True)]):
+        scene = read_scene(found.caption.pair)
+        for false, true in texts_of(found):
             made += 1
             assert judge(false, scene) is OracleVerdict.FALSE, false
             assert judge(true, scene) is OracleVerdict.TRUE, true

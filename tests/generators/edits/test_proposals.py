@@ -6,8 +6,8 @@ import pytest
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import load_carried_model
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
-from pairwright.generators.edits.scored_captions import score_captions
+from pairwright.generators.edits.proposals import score_captions
+from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, build_replacements
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.rule_fixtures import pair_of, small_pool, tokens_of
 

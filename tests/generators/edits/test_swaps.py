@@ -8,16 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.generators.captions.caption import Caption, ParsedText
+from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.learning import sample_slots
-from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.edits.swaps.attributes import swap_attributes
 from pairwright.generators.edits.swaps.fit import ClozeFit, Exchange, exchanged_order, weigh_swaps
 from pairwright.generators.edits.swaps.objects import swap_objects
 from pairwright.generators.edits.swaps.proposal import SwapMaterials, SwapProposal
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.lexicon.nouns import NounLexicon
 from tests.generators.rule_fixtures import counted, pair_of, tokens_of, tokens_of_all
 
 POOL = (
@@ -48,7 +47,7 @@ class SameFit:
 def materials() -> SwapMaterials:
     """Return materials whose pool has each caption three times."""
     wordnet = load_wordnet()
-    return SwapMaterials(Knowledge(wordnet, counted(POOL * 3)), NounLexicon(wordnet))
+    return SwapMaterials(Knowledge(wordnet, counted(POOL * 3)))
 
 
 def proposed(propose: Proposer, materials: SwapMaterials, caption: str, *others: str) -> set[str]:

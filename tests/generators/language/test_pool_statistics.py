@@ -51,8 +51,6 @@ def test_frequencies_count_a_caption_once() -> None:
     statistics = count_captions(map(caption, ["dog dog dog", "a dog", "a cat"])).frozen()
     assert (statistics.captions, statistics.frequency("dog", "NOUN"), statistics.form_frequency("DOG")) == (3, 2, 2)
     assert statistics.frequency("dog", "VERB") == 0
-    assert statistics.common("NOUN") == ["dog", "cat"]
-    assert statistics.common("NOUN", minimum=2) == ["dog"]
 
 
 def test_co_occurrence_counts_content_words_of_a_caption_both_ways() -> None:
@@ -160,7 +158,7 @@ def test_a_torn_or_foreign_file_is_named(tmp_path: Path) -> None:
 
 def test_an_empty_pool_knows_nothing() -> None:
     statistics = PoolCounts().frozen()
-    assert (statistics.captions, statistics.common("NOUN"), statistics.plausibility("dog", ["cat"])) == (0, [], 0.0)
+    assert (statistics.captions, statistics.plausibility("dog", ["cat"])) == (0, 0.0)
 
 
 def test_too_many_pairs_lose_those_seen_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,56 +33,10 @@ def _wordnet() -> WordNet:
 
 
 @needs_table
-@pytest.mark.parametrize(
-    ("lemma", "pos", "others"),
-    [
-        ("dog", "NOUN", {"fox", "wolf"}),
-        ("bus", "NOUN", {"train"}),
-        ("car", "NOUN", {"truck", "motorcycle"}),
-        ("couch", "NOUN", {"chair", "bench"}),
-        ("banana", "NOUN", {"apple", "pear"}),
-        ("fork", "NOUN", {"spoon"}),
-        ("kitchen", "NOUN", {"bedroom", "bathroom"}),
-        ("eat", "VERB", {"drink"}),
-        ("red", "ADJ", {"blue", "green", "white"}),
-        ("black", "ADJ", {"white", "gray"}),
-    ],
-)
-def test_co_hyponyms_are_of_the_same_kind(wordnet: WordNet, lemma: str, pos: str, others: set[str]) -> None:
-    assert others <= set(wordnet.co_hyponyms(lemma, pos))
-
-
-@needs_table
-@pytest.mark.parametrize(("lemma", "pos"), WORDS)
-def test_co_hyponyms_are_never_the_word_its_synonyms_or_its_kind(wordnet: WordNet, lemma: str, pos: str) -> None:
-    found = set(wordnet.co_hyponyms(lemma, pos, levels=3))
-    assert lemma not in found
-    assert found.isdisjoint(wordnet.synonyms(lemma, pos, senses=9))
-    assert found.isdisjoint(wordnet.hypernyms(lemma, pos) | wordnet.hyponyms(lemma, pos))
-
-
-@needs_table
 def test_rare_senses_are_skipped(wordnet: WordNet) -> None:
-    assert "lap" not in {*wordnet.co_hyponyms("circle", "NOUN", 4), *wordnet.synonyms("circle", "NOUN", 9)}
+    assert "lap" not in wordnet.synonyms("circle", "NOUN", 9)
     assert "sit" not in wordnet.synonyms("ride", "VERB")
     assert "bull" not in wordnet.antonyms("bear", "NOUN")
-    assert "spectrum" not in wordnet.co_hyponyms("table", "NOUN")
-
-
-@needs_table
-def test_more_levels_reach_further(wordnet: WordNet) -> None:
-    """A circle is far from a triangle in WordNet; the caller widens."""
-    assert "triangle" not in wordnet.co_hyponyms("circle", "NOUN")
-    assert {"triangle", "star"} <= set(wordnet.co_hyponyms("circle", "NOUN", levels=4))
-    assert set(wordnet.co_hyponyms("dog", "NOUN", 1)) <= set(wordnet.co_hyponyms("dog", "NOUN", 2))
-
-
-@needs_table
-def test_general_words_for_people_have_only_opposites(wordnet: WordNet) -> None:
-    """A man may be a host, a professional and a friend as well."""
-    assert wordnet.co_hyponyms("man", "NOUN") == ["woman"]
-    assert wordnet.co_hyponyms("person", "NOUN") == []
-    assert "man" not in wordnet.co_hyponyms("surfer", "NOUN", levels=4)
 
 
 @needs_table
@@ -137,20 +91,18 @@ def test_unknown_words_have_no_neighbours(lemma: str, pos: str) -> None:
     if not wordnet.has(lemma, pos):
         assert not wordnet.synonyms(lemma, pos)
         assert not wordnet.antonyms(lemma, pos)
-        assert not wordnet.co_hyponyms(lemma, pos)
         assert not wordnet.hypernyms(lemma, pos)
 
 
 @needs_table
 def test_the_order_is_the_same_in_a_new_reader(wordnet: WordNet) -> None:
     again = WordNet(read_graph(table_path()), table_path())
-    assert all(wordnet.co_hyponyms(*word) == again.co_hyponyms(*word) for word in WORDS[:10])
+    assert all(wordnet.synonyms(*word, 9) == again.synonyms(*word, 9) for word in WORDS[:10])
 
 
 @needs_table
 def test_parts_of_speech_that_wordnet_has_not_have_no_words(wordnet: WordNet) -> None:
     assert not wordnet.has("on", "ADP")
-    assert not wordnet.co_hyponyms("on", "ADP")
     assert not wordnet.synonyms("he", "PRON")
 
 
@@ -204,14 +156,6 @@ def test_compiling_again_gives_the_same_bytes(tmp_path: Path) -> None:
         pytest.skip("NLTK does not find the corpus that the table was compiled from")
     compile_table(root, tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == table_path().read_bytes()
-
-
-@needs_table
-@pytest.mark.parametrize(("lemma", "pos"), WORDS)
-def test_co_hyponyms_that_are_wanted_are_those_of_all(wordnet: WordNet, lemma: str, pos: str) -> None:
-    found = wordnet.co_hyponyms(lemma, pos)
-    wanted = {*found[::2], "no such word", lemma}
-    assert wordnet.co_hyponyms(lemma, pos, 2, wanted.__contains__) == found[::2]
 
 
 def test_a_synonym_without_counts_has_the_shared_sense_as_its_first(wordnet: WordNet) -> None:

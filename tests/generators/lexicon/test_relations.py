@@ -1,7 +1,5 @@
 """The lexicon of relation phrases: what excludes what, what says the same, and the converse of a phrase."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +10,12 @@ from pairwright.generators.lexicon.states import exclude
 from pairwright.generators.lexicon.tables import read_rows
 
 LEXICON = load_relations()
-PHRASES = st.sampled_from(LEXICON.keys())
+_PREPOSITIONS = [row["phrase"] for row in read_rows("prepositions")]
+_VERBS = [(row["verb"], row["frame"]) for row in read_rows("verbs")]
+_PLACES = [f"{verb} {phrase}" for verb, frame in _VERBS if frame == "i" for phrase in _PREPOSITIONS]
+KEYS = sorted({*_PREPOSITIONS, *(verb for verb, frame in _VERBS if frame != "i"), *_PLACES})
+"""All phrases that the tables allow; many are odd ("hang into")."""
+PHRASES = st.sampled_from(KEYS)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +143,7 @@ def test_converses_say_the_same_from_the_other_side() -> None:
 def test_analysis_takes_a_phrase_apart() -> None:
     relation = LEXICON.analyse("sit down on top of")
     assert relation is not None
-    assert (relation.verb, relation.particle, relation.preposition) == ("sit", "down", "on top of")
+    assert (relation.verb, relation.preposition) == ("sit", "on top of")
     assert {"place:top", "body:sit"} <= relation.features
 
 
@@ -152,9 +155,8 @@ def test_the_longest_preposition_is_found(words: str, length: int) -> None:
     assert LEXICON.match_preposition(words.split(), 0) == length
 
 
-def test_keys_are_sorted_and_known() -> None:
-    assert all(one < other for one, other in pairwise(LEXICON.keys()))
-    assert all(LEXICON.analyse(key) for key in sorted(LEXICON.keys()))
+def test_all_phrases_of_the_tables_are_known() -> None:
+    assert all(LEXICON.analyse(key) for key in KEYS)
 
 
 @pytest.mark.parametrize(("name", "key"), [("prepositions", ("phrase",)), ("verbs", ("verb", "frame"))])

@@ -307,15 +307,6 @@ def test_a_sample_is_from_all_over_and_not_the_head() -> None:
     assert 4000 < sum(items) / len(items) < 6000
 
 
-def test_a_sample_within_the_first_rows_leaves_the_rest_unread() -> None:
-    source = iter(range(1000))
-    sample = sample_rows(source, 10, within=100)
-    assert sample.total is None
-    assert max(sample.items) < 100
-    assert next(source) == 101
-    assert sample_rows(range(100), 10, within=100).total == 100
-
-
 def test_a_sample_of_no_rows_is_refused() -> None:
     with pytest.raises(UsageError, match="1 row or more"):
         sample_rows([1], 0)

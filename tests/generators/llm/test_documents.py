@@ -65,8 +65,6 @@ def test_spans_are_disjoint_and_hold_every_letter_of_their_document(widths: list
 def test_a_token_over_an_edge_belongs_to_the_document_and_one_over_two_to_the_first() -> None:
     spans = DocumentSpans.of([(1, 3), (4, 6)], [(0, 0), (0, 2), (2, 5), (5, 6), (6, 9)])
     assert spans.spans == ((1, 3), (3, 4))
-    assert spans.moved(2).spans == ((3, 5), (5, 6))
-    assert spans.moved(2).length == 7
 
 
 def test_a_document_without_a_token_is_told() -> None:

@@ -5,10 +5,10 @@ from itertools import product
 
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.additions.proposals import AdditionProposals, Additions
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.language.cloze.context import ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSampler
@@ -74,9 +74,7 @@ def caption_of(text: str, *others: str, boxes: tuple[Box, ...] = ()) -> Caption:
 
 def proposals_of(caption: Caption, target: str, *, pairs: bool = False) -> AdditionProposals:
     """Return the proposals for one caption."""
-    additions = small_additions()
-    propose = additions.propose_pairs if pairs else additions.propose
-    return propose(additions.score([caption], target, paired=pairs), target)[0]
+    return small_additions().propose([caption], target, paired=pairs)[0]
 
 
 def false_texts(caption: Caption, target: str, *, pairs: bool = False) -> set[str]:

@@ -5,12 +5,12 @@ import pytest
 from pairwright.datasets.colorshape.corpus import make_sample, read_scene, sample_to_pair
 from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import Additions
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
@@ -38,7 +38,7 @@ def additions(captions: list[Caption]) -> Additions:
 @pytest.mark.parametrize(("target", "share"), [(OBJECT, 0.8), (ATTRIBUTE, 0.1)])
 def test_additions_are_false(captions: list[Caption], additions: Additions, target: str, share: float) -> None:
     made = 0
-    for found in additions.propose(additions.score(captions, target), target):
+    for found in additions.propose(captions, target):
         made += len(found) > 0
         for at in range(len(found)):
             text = rewrite(found.caption.pair.caption, [found.false_change(at)])[0]
@@ -49,7 +49,7 @@ def test_additions_are_false(captions: list[Caption], additions: Additions, targ
 @pytest.mark.parametrize(("target", "share"), [(OBJECT, 0.05), (ATTRIBUTE, 0.1)])
 def test_pairs_are_false_and_true(captions: list[Caption], additions: Additions, target: str, share: float) -> None:
     made = 0
-    for found in additions.propose_pairs(additions.score(captions, target, paired=True), target):
+    for found in additions.propose(captions, target, paired=True):
         scene = read_scene(found.caption.pair)
         made += len(found) > 0
         for at in range(len(found)):

@@ -9,10 +9,8 @@ from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import load_carried_model
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.proposals import Proposals, proposed_edit
-from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
-from pairwright.generators.edits.replacements import Replacements
-from pairwright.generators.edits.scored_captions import score_captions
+from pairwright.generators.edits.proposals import Proposals, proposed_edit, score_captions
+from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, Replacements, build_replacements
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.edits.constraints.test_constraints import POOL
@@ -38,7 +36,7 @@ def proposed(name: str) -> tuple[Replacements, tuple[tuple[Caption, Proposals], 
         Caption(pair, tokens)
         for pair, tokens in zip(PAIRS, load_tagger().tag([pair.caption for pair in PAIRS]), strict=True)
     ]
-    scored = score_captions(captions, materials.thesaurus, materials.model.cloze, [kind])
+    scored = score_captions(captions, materials.knowledge.thesaurus, materials.model.cloze, [kind])
     return made, tuple(zip(captions, made.proposer.propose(scored), strict=True))
 
 
@@ -68,7 +66,9 @@ def test_a_proposal_is_screened_the_same_in_any_batch(name: str) -> None:
     materials = EditMaterials.of(load_wordnet(), counted(POOL * 3), load_carried_model())
     for caption, proposals in found[:3]:
         kind = made.proposer.kind
-        (alone,) = made.proposer.propose(score_captions([caption], materials.thesaurus, materials.model.cloze, [kind]))
+        (alone,) = made.proposer.propose(
+            score_captions([caption], materials.knowledge.thesaurus, materials.model.cloze, [kind])
+        )
         assert alone.screened.asked.tolist() == proposals.screened.asked.tolist()
         assert alone.screened.violated.tolist() == proposals.screened.violated.tolist()
 

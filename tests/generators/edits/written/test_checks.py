@@ -15,8 +15,8 @@ from pairwright.datasets.rng import make_rng
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.edits.written.checks import Checked, EditChecks
-from pairwright.generators.edits.written.kinds import Asked
 from pairwright.generators.edits.written.reasons import REASONS, nearness
+from pairwright.generators.edits.written.targets import Asked
 from pairwright.generators.edits.written.unwrapping import unwrapped
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger

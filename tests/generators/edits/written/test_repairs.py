@@ -7,7 +7,7 @@ import pytest
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.edits.written.checks import Checked, EditChecks
-from pairwright.generators.edits.written.kinds import Asked
+from pairwright.generators.edits.written.targets import Asked
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm_negatives import TYPES

@@ -273,15 +273,6 @@ def test_a_caption_that_only_sounds_like_a_refusal_is_none(caption: str) -> None
         ("line", "A cat sits.\nQ: a horse\nA: a cow", "A cat sits.", ("run_on",)),
         ("line", "A cat sits.\n\nCaption: a horse", None, ()),
         ("line", "A cat sits.\nA cow sits.", None, ()),
-        ("sentence", "A cat\nsits.", "A cat sits.", ()),
-        ("sentence", "Dr. Who of St. Mary's meets J. Doe.", "Dr. Who of St. Mary's meets J. Doe.", ()),
-        ("sentence", "A cat sits. It is black.", None, ()),
-        (
-            "lines",
-            "Here are the captions:\n1. A cat.\n2) 'A cow.'\n\n- A hen.",
-            "A cat.\nA cow.\nA hen.",
-            ("label", "quotes"),
-        ),
         ("text", "Six legs.\nSo three.\n\nQ: How many\nA: 4", "Six legs.\nSo three.", ("run_on",)),
         ("text", "Six legs.\n\nSo three.", "Six legs.\n\nSo three.", ()),
     ],
@@ -292,15 +283,6 @@ def test_a_text_is_found_in_what_was_said(kind: Any, said: str, value: str | Non
     assert answer.reason == ("" if value else "run_on")
     if value:
         assert answer.tolerated == tolerated
-
-
-def test_a_marker_ends_a_text_by_rule() -> None:
-    assert only("a cat => a cow\na hen => a", shape=TextShape("line", until="\n")).value == "a cat => a cow"
-    assert (
-        only(reply("a cat => a cow\na hen => a", "length"), shape=TextShape("line", until="\n")).value
-        == "a cat => a cow"
-    )
-    assert only("a cat", shape=TextShape("line", until="\n")).value == "a cat"
 
 
 @pytest.mark.parametrize(
@@ -321,7 +303,7 @@ def test_an_opening_takes_no_sentence_of_the_answer_with_it(said: str, value: st
     assert only(said, shape=TextShape("text")).value == value
 
 
-@pytest.mark.parametrize("kind", ["line", "sentence", "lines", "text"])
+@pytest.mark.parametrize("kind", ["line", "text"])
 def test_a_text_that_the_server_cut_is_truncated(kind: Any) -> None:
     assert only(reply("A cat si", "length"), shape=TextShape(kind)).reason == "truncated"
 
@@ -329,7 +311,7 @@ def test_a_text_that_the_server_cut_is_truncated(kind: Any) -> None:
 @given(
     said=st.text(max_size=200) | st.text("{}[]\"'`:,.\n Aa1-*#<>/|\\", max_size=120),
     finish_reason=st.sampled_from(["stop", "length", "tool_calls", "", "planned"]),
-    shape=st.sampled_from([Edit, Several, TextShape(), TextShape("sentence"), TextShape("lines"), TextShape("text")]),
+    shape=st.sampled_from([Edit, Several, TextShape(), TextShape("text")]),
 )
 @settings(max_examples=examples(400))
 def test_no_answer_raises_and_each_gives_a_value_or_a_reason(said: str, finish_reason: str, shape: Any) -> None:
@@ -359,7 +341,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", LONG)
-@pytest.mark.parametrize("shape", [Edit, Several, TextShape("sentence"), TextShape("lines")])
+@pytest.mark.parametrize("shape", [Edit, Several, TextShape("line"), TextShape("text")])
 def test_no_answer_takes_long(name: str, shape: Any) -> None:
     began = time.process_time()
     only(LONG[name], shape=shape, request=GUARDED)

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.lexicon.attributes import concepts_of, opposites
+from pairwright.generators.lexicon.attributes import opposites, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.relations import load_relations
 
 OBJECT, ATTRIBUTE, RELATION = "object", "attribute", "relation"
 NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
-ARTICLES: Final = frozenset({"a", "an"})
 
-_COLOURS: Final = frozenset(word for words in concepts_of("colour").values() for word in words)
+_COLOURS: Final = words_of_class("colour")
 _PHRASES: Final = frozenset(word for pair in opposites() for word in pair if " " in word)  # "upside down"
 _NAMING: Final = NOUNS | {"PRP"}
 _VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
@@ -40,6 +40,12 @@ class Asked:
     kind: str
     form: str
     target: str
+
+    @classmethod
+    def of_type(cls, kind: str, name: str) -> "Asked":
+        """Return an edit of a type such as "replace-object"."""
+        form, _, target = name.partition("-")
+        return cls(kind, form, target)
 
 
 @dataclass(frozen=True)

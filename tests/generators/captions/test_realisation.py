@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.generators.edits.realisation import (
+from pairwright.generators.captions.realisation import (
     Change,
     Style,
     caption_style,

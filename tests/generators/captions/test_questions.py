@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairwright.generators.captions.asking import asks
+from pairwright.generators.captions.questions import asks
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
 from pairwright.generators.positives import RulePositives

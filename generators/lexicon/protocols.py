@@ -1,16 +1,19 @@
-"""What the rule generators ask of the two sources of knowledge about words: WordNet and the caption pool.
+"""What rules ask of the two sources of knowledge about words: WordNet and the caption pool.
 
-Written as protocols, so that a generator says what it needs and tests can bring a dictionary of ten words. The real
-ones are `language.wordnet.WordNet`, `language.pool.PoolStatistics` and, for want of a pool, `language.general`.
+They are protocols, so that tests can bring a dictionary of ten words. The real ones are `language.wordnet.WordNet`,
+`language.pool_statistics.PoolStatistics` and, for want of a pool, `edits.general_english.GeneralEnglish`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 
 class Pool(Protocol):
-    """What the makers of negatives ask the statistics of the user's captions."""
+    """Statistics of the user's captions."""
 
     @property
     def captions(self) -> int:
@@ -27,6 +30,10 @@ class Pool(Protocol):
 
     def cooccurrence(self, a: str, b: str) -> int:
         """Return the number of captions with both content words."""
+        ...
+
+    def cooccurrences(self, word: str, others: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return `cooccurrence` of a word with each of others."""
         ...
 
     def adjacency(self, first: str, second: str) -> int:
@@ -49,13 +56,13 @@ class Pool(Protocol):
         """Return how well a word goes with others, in [-1, 1]; above 0 better than by chance."""
         ...
 
-    def context_fit(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
-        """Return how many words of a context are seen with a word in ``least`` captions, and the plausibility."""
+    def plausibilities(self, word: str, others: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return `plausibility` of each of some words with one other."""
         ...
 
 
 class Thesaurus(Protocol):
-    """What the makers of edits ask WordNet."""
+    """WordNet."""
 
     def has(self, lemma: str, pos: str) -> bool:
         """Return whether the dictionary has the lemma."""
@@ -69,14 +76,20 @@ class Thesaurus(Protocol):
         """Return the direct antonyms."""
         ...
 
-    def co_hyponyms(
-        self, lemma: str, pos: str, levels: int = 2, keep: Callable[[str], bool] | None = None
-    ) -> Sequence[str]:
-        """Return words of the same kind, nearest first; all of them, or those that ``keep`` takes."""
-        ...
-
     def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
         """Return all that is a kind of the lemma."""
+        ...
+
+    def hypernyms(self, lemma: str, pos: str) -> Iterable[str]:
+        """Return all that the lemma is a kind of."""
+        ...
+
+    def hypernym_path(self, lemma: str, pos: str) -> Sequence[str]:
+        """Return the lemmas of the main sense and of all above it, nearest first."""
+        ...
+
+    def sense_closure(self, lemma: str, pos: str) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the relevant senses, and those with all senses above them."""
         ...
 
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from pairwright.datasets.records import Edit
 from pairwright.generators.language.inflection import article
-from pairwright.generators.language.word_set import word_set
+from pairwright.generators.lexicon.function_words import words_with
 
 _ARTICLE_BEFORE = re.compile(r"(?:^|(?<=[\s\"'(“‘\[>*]))(an?)(\s+)$", re.IGNORECASE)
 # Hyphens may have a space on one side, as hurried captioners write them ("a walk- in closet").
@@ -33,7 +33,7 @@ _JOINTS = frozenset("-'’/&<")
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _MAJORITY = 0.8  # share of the words in capitals
 _MIN_WORDS = 2  # words that show a style
-_MINOR = word_set("a an the of in on at to by for from with and or as is are it its into onto near over under")
+_MINOR = words_with("minor")
 
 
 class Style(Enum):

@@ -19,12 +19,11 @@ from functools import lru_cache
 from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.lexicon.attributes import concepts_of, same_concept
+from pairwright.generators.lexicon.attributes import same_concept, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_COLOUR_WORDS = frozenset(word for words in concepts_of("colour").values() for word in words)
 _BE = frozenset({"is", "are", "was", "were", "looks", "look"})
 _REACH = 4  # words before a noun in which its adjectives stand
 _OF_SEVERAL = words_with("of_several")
@@ -111,10 +110,7 @@ class ImageWords:
             elsewhere: leave the caption itself out.
         """
         adjectives, nouns = same_concept(adjective), {noun, plural_of(noun)}
-        lines = self.others if elsewhere else (self.own, *self.others)
-        return any(
-            _stands_before(words, adjectives, nouns) or _is_predicated(words, adjectives, nouns) for words in lines
-        )
+        return self._say(adjectives, nouns, own=not elsewhere)
 
     def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
         """Whether a caption has one of the adjectives shortly before one of the nouns, or says that it is so.
@@ -124,12 +120,15 @@ class ImageWords:
             nouns: in both numbers.
             own: include the caption itself.
         """
+        return self._say(adjectives, nouns, own=own) or any(
+            not adjectives.isdisjoint(parts) and any(part[:-2].startswith(noun) for part in parts for noun in nouns)
+            for parts in self.hyphenated
+        )
+
+    def _say(self, adjectives: AbstractSet[str], nouns: AbstractSet[str], *, own: bool) -> bool:
         lines = (self.own, *self.others) if own else self.others
         return any(
             _stands_before(words, adjectives, nouns) or _is_predicated(words, adjectives, nouns) for words in lines
-        ) or any(
-            not adjectives.isdisjoint(parts) and any(part[:-2].startswith(noun) for part in parts for noun in nouns)
-            for parts in self.hyphenated
         )
 
     def is_number(self, noun: str, number: int) -> bool:
@@ -148,7 +147,7 @@ class ImageWords:
 
     def other_colour(self, noun: str, colour: str) -> bool:
         """Whether some caption gives the noun another colour than ``colour``."""
-        rest = _COLOUR_WORDS - {colour}
+        rest = words_of_class("colour") - {colour}
         return any(_stands_before(words, rest, {noun, plural_of(noun)}) for words in (self.own, *self.others))
 
 
@@ -188,7 +187,7 @@ def _plurals(noun: str) -> frozenset[str]:
     return frozenset(plural_of(word.rpartition(" ")[2]) for word in loosely_same(noun) | loosely_same(head))
 
 
-def _is_predicated(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:
+def _is_predicated(words: tuple[str, ...], adjectives: AbstractSet[str], nouns: AbstractSet[str]) -> bool:
     """Whether one of the nouns is said to be one of the adjectives: "the dog is | black", "its door | open"."""
     if adjectives.isdisjoint(words):
         return False
@@ -199,7 +198,7 @@ def _is_predicated(words: tuple[str, ...], adjectives: frozenset[str], nouns: Ab
     )
 
 
-def _stands_before(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:
+def _stands_before(words: tuple[str, ...], adjectives: AbstractSet[str], nouns: AbstractSet[str]) -> bool:
     if adjectives.isdisjoint(words):
         return False
     return any(
