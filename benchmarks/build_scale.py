@@ -1,7 +1,7 @@
 """Large text-only builds: time, CPU, memory and disk by stage and number of pairs, and how far they can be divided.
 
     python -m benchmarks.build_scale [--pairs 100000 300000 1000000] [--workers 2] [--method reference] [--index]
-        [--work DIR] [--json scale.json]
+        [--types replace-attribute] [--work DIR] [--json scale.json]
 
 ColorShape sentences, made here; no images. For each number of pairs a build (`pairs` to `shards`, with ``--index`` also
 the index) runs in processes of its own, all of whose memory is summed while they run (`process_usage.py`). A build is
@@ -36,16 +36,16 @@ GIB, MIB = 2**30, 2**20
 NODES = 32
 
 
-def config(folder: Path, workers: int, method: str, *, index: bool) -> dict[str, Any]:
+def config(folder: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     """Return what is built: negatives by rules, refined, packed as texts alone."""
     return {
         "name": "scale",
         "input": {"path": str(folder / "captions.jsonl")},
-        **({"index": {}} if index else {}),
-        "negatives": {},
-        "refine": {"method": method},
+        **({"index": {}} if chosen.index else {}),
+        "negatives": {"types": chosen.types.split(",")} if chosen.types else {},
+        "refine": {"method": chosen.method},
         "shards": {"images": False},
-        "workers": workers,
+        "workers": chosen.workers,
     }
 
 
@@ -54,8 +54,7 @@ def build(folder: Path, pairs: int, chosen: argparse.Namespace) -> Measured:
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "build.yaml").exists():
         write_corpus(folder, CorpusSpec(pairs=pairs, images=False, captions=1))
-        made = config(folder, chosen.workers, chosen.method, index=chosen.index)
-        (folder / "build.yaml").write_text(yaml.safe_dump(made))
+        (folder / "build.yaml").write_text(yaml.safe_dump(config(folder, chosen)))
     command = [sys.executable, "-m", "pairwright", "build", str(folder / "build.yaml"), "--out", str(folder / "out")]
     return measured([*command, "--no-prefect", "--json"], log=folder / "build.log")
 
@@ -127,6 +126,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--method", choices=("general", "reference"), default="reference", help="of the refinement")
     parser.add_argument("--index", action="store_true", help="also build the index")
+    parser.add_argument("--types", default="", help="of negatives, separated by commas; default: all")
     parser.add_argument("--work", type=Path, help="folder for the builds, which are kept; else a temporary one")
     parser.add_argument("--json", type=Path, help="file for all figures")
     chosen = parser.parse_args()
