@@ -5,6 +5,7 @@ To add a stage, write a module in `flows/stages/` with a function that returns i
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from inspect import isawaitable
 
 from pairwright.datasets.errors import ConfigError
 from pairwright.flows.config.build import BuildConfig
@@ -163,7 +164,7 @@ async def run_stages(stages: Sequence[Stage], run: StageRun) -> bool:
         inputs = [] if stage.own_part else [receipt.digest for receipt in receipts]
         version = json_hash([code_hash(build_jobs.__module__), package_versions(), inputs])
         jobs = build_jobs(replace(run, engine=engine, name=stage.name, version=version))
-        done = await engine.run_stage(stage.name, jobs)
+        done = await engine.run_stage(stage.name, await jobs if isawaitable(jobs) else jobs)
         if stage.leftovers:
             remove_leftovers(run.root, run.engine.done, *stage.leftovers)
         if stage.name == "pairs" and run.base and not total_counts(done).kept:

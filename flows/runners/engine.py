@@ -8,12 +8,13 @@ change the output.
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.worker_processes import WorkerProcesses
@@ -34,6 +35,9 @@ StageJobs = Sequence[Job] | Generator[Sequence[Job], tuple[Receipt, ...], Sequen
 The generator yields a group, is sent its receipts, and returns the last group. A stage that works part by part and then
 merges yields a job per part and returns the merging job.
 """
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _ASKING_JOBS = 2  # at once in one process: while one waits for the server, the other checks answers
 _POLL_S = 1.0  # between two looks for the receipts of other shares
@@ -123,6 +127,21 @@ class Engine:
         at_once = min(self.workers, jobs)
         return self.pool, max(1, cores() // at_once) if at_once > 1 else 0
 
+    async def call_all(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Return what a function returns for each item, found by the pool; nothing is recorded.
+
+        Raises:
+            PairwrightError: of the function, or when a worker died.
+        """
+        loop = asyncio.get_running_loop()
+        calls = [loop.run_in_executor(self.pool, function, item) for item in items]
+        for call in calls:
+            call.add_done_callback(_retrieve_exception)
+        try:
+            return await asyncio.gather(*(asyncio.shield(call) for call in calls))
+        except BrokenProcessPool:
+            raise _worker_died("the plan of a stage") from None
+
     async def _group(self, name: str, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
         """Run independent jobs of a stage, in any order; return their receipts in the order of ``jobs``."""
         self.selection.begin_stage(self.root, name, jobs, list(self.done))
@@ -170,13 +189,17 @@ class Engine:
             running.add_done_callback(_retrieve_exception)
             return await asyncio.shield(running)
         except BrokenProcessPool:
-            raise PairwrightError(
-                f"a worker process died in {job.stage} {job.part} (killed, or out of memory). "
-                "Start the build again to resume it, with fewer workers if memory is short."
-            ) from None
+            raise _worker_died(f"{job.stage} {job.part}") from None
 
 
-def _retrieve_exception(job: "asyncio.Future[Receipt]") -> None:
+def _worker_died(place: str) -> PairwrightError:
+    return PairwrightError(
+        f"a worker process died in {place} (killed, or out of memory). "
+        "Start the build again to resume it, with fewer workers if memory is short."
+    )
+
+
+def _retrieve_exception(job: "asyncio.Future[Any]") -> None:
     """Retrieve the error of a cancelled job, which asyncio would print otherwise."""
     if not job.cancelled():
         job.exception()

@@ -1,6 +1,6 @@
 """What a stage is (`Stage`, an entry of `flows/graph.py`), and what its jobs are made from (`StageRun`)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -121,7 +121,7 @@ def _state_totals(_: Path, counts: Counts, facts: Mapping[str, Any]) -> JobResul
     return JobResult([], counts, facts)
 
 
-JobBuilder = Callable[[StageRun], StageJobs]
+JobBuilder = Callable[[StageRun], StageJobs | Awaitable[StageJobs]]
 
 
 def _always(_: BuildConfig) -> bool:

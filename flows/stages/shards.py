@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pairwright.datasets.errors import InputError
@@ -68,18 +70,21 @@ class Slice:
 
 
 _READ_AHEAD = 32  # images of a store at a time
+_PAIRS_SEEN_HERE = 50_000  # whose image files are looked at in less time than processes take to start
+_LARGEST = 2**32 - 1  # bytes of a sample that are counted
+_GROUPS = 64  # of parts: enough for the workers, and few listings of a store
 TEXT_BYTES = 4_096  # of a sample without its image, about: texts as JSON, headers, padding
 
 
-def shards_jobs(run: "StageRun") -> Sequence[Job]:
+async def shards_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the jobs of stage ``shards``, one per shard; an increment numbers them after the existing shards."""
     config = run.config
     forget_lost_outputs(run.root, run.name, config.shards.to)
     stages = tuple(stage.name for stage in generating_stages(config))
     packing = Packing(stages, config.shards, selection_of(config), config.rationales is not None)
-    listings = StoreListings()
-    states = {part: part_state(run.root, part, packing, listings) for part in run.parts}
-    sizes = ((part, part_sizes(run.root, part, packing, listings)) for part in run.parts)
+    found = await _look_at_images(run, packing)
+    states = {part.name: part.state for part in found}
+    sizes = ((part.name, part.sizes.tolist()) for part in found)
     plan = plan_shards(sizes, config.shards.samples, config.shards.megabytes * 2**20)
     return [
         run.job(
@@ -88,6 +93,44 @@ def shards_jobs(run: "StageRun") -> Sequence[Job]:
             state=" ".join(states[each.part] for each in slices),
         )
         for number, slices in enumerate(plan, run.base.manifest["shards"]["files"] if run.base else 0)
+    ]
+
+
+class PartImages(NamedTuple):
+    """What the plan of shards has to know of a part.
+
+    Attributes:
+        name: of the part.
+        state: of the image files of its pairs (`part_state`).
+        sizes: bytes of each sample, about, uint32 (pairs,).
+    """
+
+    name: str
+    state: str
+    sizes: npt.NDArray[np.uint32]
+
+
+async def _look_at_images(run: "StageRun", packing: "Packing") -> list[PartImages]:
+    """Return what is found of the images of all parts: by the pool where there are many, since each file is asked for."""
+    parts = run.parts
+    if not packing.section.images or run.selected_pairs <= _PAIRS_SEEN_HERE:
+        return find_images(parts, run.root, packing)
+    groups = [parts[start::_GROUPS] for start in range(min(_GROUPS, len(parts)))]
+    found = await run.engine.call_all(partial(find_images, root=run.root, packing=packing), groups)
+    by_name = {part.name: part for group in found for part in group}
+    return [by_name[part] for part in parts]
+
+
+def find_images(parts: Sequence[str], root: Path, packing: "Packing") -> list[PartImages]:
+    """Return what is found of the images of some parts."""
+    listings = StoreListings()
+    return [
+        PartImages(
+            part,
+            part_state(root, part, packing, listings),
+            np.array(part_sizes(root, part, packing, listings), np.uint32),
+        )
+        for part in parts
     ]
 
 
@@ -204,7 +247,7 @@ def sample_bytes(image: str, section: "ShardsSection", listings: StoreListings |
     """Return the approximate bytes of a sample with this image."""
     if not (image and section.images) or is_url(image):
         return TEXT_BYTES
-    return TEXT_BYTES + read_stored_size(image, listings)
+    return min(TEXT_BYTES + read_stored_size(image, listings), _LARGEST)
 
 
 def write_shard_sizes(root: Path, shards: Sequence[ShardInfo], to: str) -> JobResult:

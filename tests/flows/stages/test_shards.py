@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
+from pairwright.flows.build import build
 from pairwright.flows.commands.plan import estimate_build
 from pairwright.flows.config.sections import ShardsSection
+from pairwright.flows.stages import shards as shards_stage
 from pairwright.flows.stages.shards import TEXT_BYTES, Slice, plan_shards, sample_bytes
 from tests.flows.conftest import checked
 
@@ -57,3 +59,21 @@ def test_a_plan_tells_pairs_parts_and_shards(shards: dict[str, object], number: 
     assert (work.pairs, work.parts, work.shards) == (20, 4, number)
     assert work.stages == ("pairs", "tag", "words", "shards", "sizes")
     assert not (tmp_path / "out").exists()
+
+
+def test_of_many_pairs_the_workers_look_at_the_images_and_shards_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_corpus(tmp_path / "corpus", CorpusSpec(pairs=24, pixels=32))
+    config = {"name": "t", "input": {"path": str(tmp_path / "corpus")}, "part_size": 5, "shards": {"samples": 7}}
+    build(checked(config | {"workers": 1}), tmp_path / "few", prefect=False)
+
+    def look(*_: object) -> str:
+        raise AssertionError("the build's own process looks at images")
+
+    monkeypatch.setattr(shards_stage, "_PAIRS_SEEN_HERE", 0)
+    monkeypatch.setattr(shards_stage, "part_state", look)
+    build(checked(config | {"workers": 2}), tmp_path / "many", prefect=False)
+    first, second = (sorted((tmp_path / name / "shards").iterdir()) for name in ("few", "many"))
+    assert [path.read_bytes() for path in second] == [path.read_bytes() for path in first]
+    assert len(first) == 2 * 4 + 2  # tars with their indexes, sizes and checksums
