@@ -320,6 +320,12 @@ def test_a_row_with_a_bad_box_is_read_without_boxes(tmp_path: Path, flaw: str) -
         list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
 
 
+def test_a_row_without_a_box_needs_no_size_of_its_image(tmp_path: Path) -> None:
+    (tmp_path / "pool.jsonl").write_text('{"caption": "a dog", "boxes": []}')
+    ((pair,), rejects) = read_all(tmp_path / "pool.jsonl", box_unit="pixel")
+    assert (pair.boxes, rejects) == ((), [])
+
+
 def test_an_open_quote_is_reported_at_the_line_that_opens_it(tmp_path: Path) -> None:
     """The error named the last line of the file."""
     path = csv(b'2,"bad\n3,bad\n\n4,bad')(tmp_path)
