@@ -53,7 +53,14 @@ from pairwright.flows.stages.generating import generating_stages
 from pairwright.flows.state.hub_publishing import publish_to_hub
 from pairwright.flows.state.inputs import input_state, with_local_inputs
 from pairwright.flows.state.layout import COPIES
-from pairwright.flows.state.locks import build_lock, enter_when_free, part_lock, parts_lock, remove_lock_files, setup_lock
+from pairwright.flows.state.locks import (
+    build_lock,
+    enter_when_free,
+    part_lock,
+    parts_lock,
+    remove_lock_files,
+    setup_lock,
+)
 from pairwright.flows.state.part_setup import compare_parts
 from pairwright.flows.state.publishing import PublishResult, publish
 from pairwright.flows.state.receipts import json_hash
