@@ -53,7 +53,14 @@ from pairwright.flows.stages.generating import generating_stages
 from pairwright.flows.state.hub_publishing import publish_to_hub
 from pairwright.flows.state.inputs import input_state, with_local_inputs
 from pairwright.flows.state.layout import COPIES
-from pairwright.flows.state.locks import build_lock, enter_when_free, part_lock, remove_lock_files, setup_lock
+from pairwright.flows.state.locks import (
+    build_lock,
+    enter_when_free,
+    part_lock,
+    parts_lock,
+    remove_lock_files,
+    setup_lock,
+)
 from pairwright.flows.state.part_setup import compare_parts
 from pairwright.flows.state.publishing import PublishResult, publish
 from pairwright.flows.state.receipts import json_hash
@@ -248,10 +255,11 @@ async def _build_share(config: BuildConfig, root: Path, settings: _RunSettings, 
     """Run a share of the jobs, while other processes run others; the manifest is left to a build of all."""
     stages = stages_of(config)
     artifacts = FlowArtifacts(config.name, [])
-    with part_lock(root, str(share)):
+    with parts_lock(root), ExitStack() as part:
         with ExitStack() as lock:
             waiting = partial(settings.progress.note, f"Waiting for another process that prepares {root} ...")
             await enter_when_free(lock, partial(setup_lock, root), waiting)
+            part.enter_context(part_lock(root, str(share)))  # only now: a part that waits is not running
             if (root / STAGING_FOLDER / JOURNAL_FILE).exists():
                 raise StorageError(f"{root}: a new version is being put in place. Complete it with --finish.")
             if config.incremental and finished_manifest(root):

@@ -43,6 +43,8 @@ def read_boxes(value: Any, width: int, height: int, unit: BoxUnit) -> tuple[Box,
         value = parse_json(value)
     if not isinstance(value, list):
         raise RejectError("wrong_type", f"boxes are {json_type_name(value)}, not a list")
+    if not value:
+        return ()  # which needs no size of the image
     raw = [_parse_box(box) for box in value]
     scale_x, scale_y, slack_x, slack_y = _scale((corners for _, corners in raw), (width, height), unit)
     return tuple(Box(label, *_to_fractions(corners, (scale_x, scale_y), (slack_x, slack_y))) for label, corners in raw)

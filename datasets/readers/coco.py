@@ -168,6 +168,6 @@ class _InstanceBoxes:
 
 
 def _in_fractions(boxes: list[Any], width: Any, height: Any) -> list[dict[str, Any]]:
-    if not isinstance(width, int) or not isinstance(height, int):
+    if boxes and not (isinstance(width, int) and isinstance(height, int)):
         raise RejectError("bad_box", "width and height of the image are not whole numbers")
     return [asdict(box) for box in read_boxes(boxes, width, height, "pixel")]

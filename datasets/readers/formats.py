@@ -260,7 +260,8 @@ def _guess_folder(folder: Path, option_names: OptionNames) -> str:
 
 def _list_endings(entries: list[Path]) -> str:
     kinds = Counter(entry.suffix.lower() or "others" for entry in entries)
-    return ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common(3)) or "it is empty"
+    most = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:3]
+    return ", ".join(f"{kind} {count:,}" for kind, count in most) or "it is empty"
 
 
 def _has_captioned_image(entries: list[Path]) -> bool:

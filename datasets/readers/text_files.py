@@ -9,6 +9,7 @@ Limits: `MAX_LINE` bytes per line (16 MiB).
 
 import gzip
 import json
+import math
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,10 +152,10 @@ def parse_json(data: bytes | str) -> Any:
 
 
 def _describe_json_error(data: bytes | str, error: orjson.JSONDecodeError) -> RejectError:
-    """Return the reject for JSON that the strict parser refused: NaN and surrogates, or broken JSON."""
+    """Return the reject for JSON that the strict parser refused: NaN, huge numbers and surrogates, or broken JSON."""
     try:
         text = data if isinstance(data, str) else parse_text(data)
-        json.loads(text, parse_constant=_reject_constant)
+        json.loads(text, parse_constant=_reject_constant, parse_float=_check_range, parse_int=_check_range)
     except RejectError as flaw:
         return flaw
     except (ValueError, RecursionError):
@@ -164,6 +165,13 @@ def _describe_json_error(data: bytes | str, error: orjson.JSONDecodeError) -> Re
 
 def _reject_constant(name: str) -> None:
     raise RejectError("not_finite", f"{name} is not JSON")
+
+
+def _check_range(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise RejectError("not_finite", f"the number {number[:20]} is too large")
+    return value
 
 
 def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:

@@ -84,21 +84,27 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
         found.append(f"boxes from {_shown(instances)}")
     pairs, formats, rejected = _sample(written, chosen)
     images = [pair.image for pair in pairs if pair.image]
-    notes = _rejection_notes(rejected, len(pairs))
+    bad_boxes = rejected.pop(BAD_BOX, 0)
+    notes, box_note = _rejection_notes(rejected, len(pairs)), _box_note(bad_boxes, len(pairs))
     if not images:
-        notes += _list_unread_images(located)
+        notes += [*box_note, *_list_unread_images(located)]
         return InputSettings(chosen, "", instances, found=(*found, "no images"), notes=tuple(notes))
     local = [image for image in images if not is_url(image)]
     urls = f"{len(images) - len(local):,} of {len(images):,} images are URLs"
     how = "To download them, run `pairwright fetch` or add a section `fetch` to the config."
     if 2 * len(local) < len(images):
         note = f"{urls}: the build packs texts only. {how}"
-        return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, note))
+        return InputSettings(
+            chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note)
+        )
     search = _ImageSearch.of(located, local)
     root, existing, checked = search.root, search.existing, search.checked
     if not existing:
         note = f"No image file found ({local[0]}): the build packs texts only. {search.advice()}"
-        return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, note))
+        return InputSettings(
+            chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note)
+        )
+    notes += _box_note_by_images(written, chosen, root) if bad_boxes else []
     notes += [f"{checked - existing:,} of {checked:,} checked images are missing: they are rejected."] * (
         existing < checked
     )
@@ -125,13 +131,26 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
 
 
 def _rejection_notes(rejected: Counter[str], pairs: int) -> list[str]:
-    """Return notes about the rows that the build will reject or use without boxes, if there are any."""
-    boxes = rejected.pop(BAD_BOX, 0)
-    notes = [f"Bad boxes: {boxes:,} of the first {pairs:,} pairs are read without their boxes."] if boxes else []
+    """Return a note about the rows that the build will reject, if there are any."""
     if not rejected:
-        return notes
+        return []
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.most_common())
-    return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}.", *notes]
+    return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}."]
+
+
+def _box_note(bad: int, pairs: int) -> list[str]:
+    """Return a note about the rows that the build will read without boxes, if there are any."""
+    return [f"Bad boxes: {bad:,} of the first {pairs:,} pairs are read without their boxes."] if bad else []
+
+
+def _box_note_by_images(written: str, columns: Mapping[str, str], root: str) -> list[str]:
+    """Return `_box_note` for boxes in pixels of images whose files alone tell the size."""
+    bad = pairs = 0
+    with suppress(InputError):  # no image can be read
+        for batch in _batches(written, columns, "header", ROWS, root):
+            bad += sum(reject.reason == BAD_BOX for reject in batch.rejects)
+            pairs += len(batch.pairs)
+    return _box_note(bad, pairs)
 
 
 def _list_unread_images(located: LocatedInput) -> list[str]:
@@ -169,13 +188,16 @@ def _sample(written: str, columns: Mapping[str, str]) -> tuple[list[Pair], Count
     return pairs, formats, rejected
 
 
-def _batches(written: str, columns: Mapping[str, str], verify: VerifyImages, most: int) -> Iterator[ReadBatch]:
+def _batches(
+    written: str, columns: Mapping[str, str], verify: VerifyImages, most: int, image_root: str = ""
+) -> Iterator[ReadBatch]:
     size = min(most, 4096)
     options = ReadOptions(
         written,
         columns=columns,
         on_error="skip",
         verify_images=verify,
+        image_root=image_root,
         batch_size=size,
         without_caption=locate_input(written).format == "images",
     )

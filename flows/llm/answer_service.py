@@ -8,7 +8,7 @@ them in the cache.
 The address is in the file `ANSWERS_ADDRESS` of the build directory, readable by its owner only, with a secret that a job
 must send first. Messages (`answer_messages`) are not encrypted: the network between the nodes has to be trusted.
 
-Several processes may build the parts of one build (``--part``). The one that holds the lock `LOCK_FILE` serves, the
+Several processes may build the parts of one build (``--part``). The one that holds `ANSWERS_LOCK` serves, the
 others wait for the lock, so that another one serves when it ends or dies. Jobs then reconnect (`answer_client`).
 """
 

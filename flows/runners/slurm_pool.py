@@ -81,7 +81,10 @@ def cancel_left_arrays(root: Path) -> None:
 
     Without the files, tasks that cannot be cancelled from here end when they start.
     """
-    left = [path.read_text() for path in (root / FOLDER).glob("*/id")]
+    left = []
+    for path in (root / FOLDER).glob("*/id"):
+        with contextlib.suppress(FileNotFoundError):  # another part of the build removes it at the same time
+            left.append(path.read_text())
     if left:
         _run("scancel", *left)
     shutil.rmtree(root / FOLDER, ignore_errors=True)

@@ -65,23 +65,34 @@ def build_lock(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def part_lock(root: Path, part: str) -> Iterator[None]:
-    """Lock the build directory ``root`` for one of several processes that each build a share of the jobs.
+def parts_lock(root: Path) -> Iterator[None]:
+    """Lock the build directory ``root`` for processes that each build a share of the jobs.
 
-    They hold one lock together, which a build of all parts needs for itself, and each a lock on its own share, so that none
-    runs twice.
+    They hold the lock together, and a build of all parts needs it for itself.
+
+    Raises:
+        FolderBusyError: when a build of all parts runs there.
+        StorageError: as `claim_folder`.
+    """
+    busy = "a build of all parts is running in this folder. Wait for it, or choose another --out."
+    with _locked(root, LOCK_FILE, busy, shared=True):
+        yield
+
+
+@contextmanager
+def part_lock(root: Path, part: str) -> Iterator[None]:
+    """Lock a share of the jobs, so that none runs twice; call it under `parts_lock` and `setup_lock`.
 
     Args:
         root: the build directory.
         part: name of the share.
 
     Raises:
-        FolderBusyError: when a build of all parts runs there, or the same share.
+        FolderBusyError: when another process builds the same share.
         StorageError: as `claim_folder`.
     """
-    busy = "a build of all parts is running in this folder. Wait for it, or choose another --out."
     twice = f"part {part} is being built by another process. Give each process another part."
-    with _locked(root, LOCK_FILE, busy, shared=True), _locked(root, f"{_PART_LOCK}{part.replace('/', '-of-')}", twice):
+    with _locked(root, f"{_PART_LOCK}{part.replace('/', '-of-')}", twice):
         yield
 
 
@@ -121,7 +132,7 @@ async def enter_when_free(
 
 
 def running_parts(root: Path, but: str) -> list[str]:
-    """Return the shares that other processes build now.
+    """Return the shares that other processes build now; call it under `setup_lock`.
 
     Args:
         root: the build directory.

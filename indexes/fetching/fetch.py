@@ -45,6 +45,7 @@ class FetchReport:
         pairs: number of candidates: pairs, and rows that the reader rejected.
         fetched: number of pairs with a local copy.
         rejected: number of rejected pairs by reason.
+        broken_boxes: number of rows that the reader gave no boxes, since one is bad, by reason.
         urls: number of distinct URLs.
         asked: number of requested URLs in this call.
         reused: number of URLs fetched by an earlier call.
@@ -57,6 +58,7 @@ class FetchReport:
     pairs: int
     fetched: int
     rejected: dict[str, int]
+    broken_boxes: dict[str, int]
     urls: int
     asked: int
     reused: int
@@ -112,11 +114,12 @@ def fetch_images(
             rejects += leaks
         PAIRS.write_frame(fetched, out / "fetched.parquet")
         REJECTS.write(rejects, out / "rejected.parquet")
-    reasons = Counter(one.reason for one in rejects)
+    reasons = Counter(one.reason for one in rejects if one.part != "boxes")
     return FetchReport(
-        pairs=fetched.height + sum(each.part != "boxes" for each in rejects),
+        pairs=fetched.height + reasons.total(),
         fetched=fetched.height,
         rejected=dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
+        broken_boxes=dict(Counter(one.reason for one in rejects if one.part == "boxes")),
         urls=len(requested.distinct),
         asked=new,
         reused=_local_copies(before, requested).height,

@@ -220,3 +220,15 @@ def test_rejected_rows_are_counted(run: Run, tmp_path: Path) -> None:
     write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     done = run("init", "--input", "rows.jsonl", "--out", "build.yaml")
     assert "4 of the first 5 rows are rejected: empty_caption 4." in done.stderr
+
+
+def test_boxes_in_pixels_of_images_whose_files_tell_the_size_are_not_called_bad(run: Run, tmp_path: Path) -> None:
+    rows = [
+        {"image": f"images/{number}.jpg", "caption": text, "boxes": [{"label": "dog", "bbox": [0, 0, 5, right]}]}
+        for number, (text, right) in enumerate(zip(CAPTIONS, (5, 5, 500, 5, 5), strict=True))
+    ]
+    for number in range(len(rows)):
+        write(tmp_path / "data" / "images" / f"{number}.jpg", picture(number))
+    write(tmp_path / "in.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    found = json.loads(run("init", "--input", "in.jsonl", "--out", "build.yaml", "--json").stdout)
+    assert found["notes"] == ["Bad boxes: 1 of the first 5 pairs are read without their boxes."]

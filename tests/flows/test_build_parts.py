@@ -19,8 +19,8 @@ from pairwright.flows.build import build
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.progress import SilentProgress
 from pairwright.flows.stage_selection import Share, StageSelection
-from pairwright.flows.state import part_setup
-from pairwright.flows.state.locks import build_lock, enter_when_free, part_lock
+from pairwright.flows.state import locks, part_setup
+from pairwright.flows.state.locks import build_lock, enter_when_free, part_lock, parts_lock, running_parts, setup_lock
 from tests.flows.conftest import checked, settings
 from tests.flows.runners.test_ray_pool import contents
 
@@ -74,15 +74,20 @@ def test_a_share_that_does_not_exist_is_refused(part: str) -> None:
 
 
 def test_shares_share_a_folder_that_a_build_of_all_parts_needs_for_itself(tmp_path: Path) -> None:
-    with part_lock(tmp_path / "out", "1/2"), part_lock(tmp_path / "out", "2/2"):
-        with pytest.raises(StorageError, match="part 1/2 is being built"), part_lock(tmp_path / "out", "1/2"):
+    with parts_lock(tmp_path / "out"), parts_lock(tmp_path / "out"):
+        with (
+            part_lock(tmp_path / "out", "1/2"),
+            part_lock(tmp_path / "out", "2/2"),
+            pytest.raises(StorageError, match="part 1/2 is being built"),
+            part_lock(tmp_path / "out", "1/2"),
+        ):
             pass
         with pytest.raises(StorageError, match="another build is running"), build_lock(tmp_path / "out"):
             pass
     with (
         build_lock(tmp_path / "out"),
         pytest.raises(StorageError, match="a build of all parts"),
-        part_lock(tmp_path / "out", "1/2"),
+        parts_lock(tmp_path / "out"),
     ):
         pass
 
@@ -96,7 +101,7 @@ def test_a_finishing_run_waits_for_the_shares_that_run_says_so_and_can_be_stoppe
             reached.append("finish")
 
     async def run() -> None:
-        with part_lock(tmp_path, "1/1"):
+        with parts_lock(tmp_path):
             waits = asyncio.Event(), asyncio.Event()
             stopped, waiting = (asyncio.create_task(finish(each)) for each in waits)
             for each in waits:
@@ -143,6 +148,26 @@ def test_parts_with_other_settings_or_versions_do_not_run_together_and_say_what_
     with part_lock(out, "1/2"), pytest.raises(UsageError, match=r"of .*numpy"):
         run(part_size=4)
     assert "numpy" in run(part_size=4)[0]
+
+
+def test_a_part_that_waits_to_prepare_is_not_taken_for_one_that_runs_with_other_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps({"caption": "a dog"}) + "\n")
+    config, out = checked({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}), tmp_path / "out"
+    monkeypatch.setattr(locks, "_POLL_S", 0.01)
+    preparing, running = ExitStack(), list[str]()
+
+    class OtherEnds(SilentProgress):
+        def note(self, message: str) -> None:
+            """Let the other process end once this one waits."""
+            assert "Waiting for another process" in message
+            running.extend(["waits", *running_parts(out, "2/2")])
+            preparing.close()
+
+    preparing.enter_context(setup_lock(out))
+    build(config, out, OtherEnds(), prefect=False, selection=StageSelection(share=Share(1, 2)))
+    assert running == ["waits"]
 
 
 @pytest.mark.parametrize("runner", ["slurm", "ray"])

@@ -1,5 +1,6 @@
 """``pairwright fetch``: download the images of pairs whose images are URLs."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,7 @@ from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, share
 from pairwright.datasets.progress import report_named_steps
+from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.indexes.fetching.options import FetchOptions
 
 _MAIN = 2  # reasons of a summary
@@ -132,4 +134,6 @@ def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
         rows = [[reason, count, REASONS[reason]] for reason, count in (ordered if details else ordered[:_MAIN])]
         lines += ["", f"Rejected ({sum(result['rejected'].values()):,}):", *columns(rows)]
         lines += [f"  {len(ordered) - len(rows)} more reasons: --details"] if len(rows) < len(ordered) else []
+    if skips := SkipCounts(boxes=Counter(result["broken_boxes"])).describe():
+        lines += ["", f"Skipped of rows that were read: {skips}"]
     return [*lines, "", f"Written to {result['out']}"]

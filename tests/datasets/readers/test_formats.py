@@ -306,6 +306,17 @@ def test_a_coco_image_with_a_bad_box_keeps_its_captions_and_has_no_boxes(tmp_pat
     assert [(reject.reason, reject.place) for reject in rejects] == [("bad_box", f"{path}:image 1, boxes")]
 
 
+def test_a_coco_image_without_instances_needs_no_size(tmp_path: Path) -> None:
+    path = coco(tmp_path)
+    data = json.loads(path.read_text())
+    data["images"][1] = {"id": 2, "file_name": "2.jpg"}
+    path.write_text(json.dumps(data))
+    data = json.loads((tmp_path / "instances.json").read_text())
+    (tmp_path / "instances.json").write_text(json.dumps({**data, "images": data["images"][:1]}))
+    pairs, rejects = read_all(path, instances=str(tmp_path / "instances.json"), verify_images="off")
+    assert ([len(pair.boxes) for pair in pairs], rejects) == ([1, 0], [])
+
+
 def test_an_image_folder_pairs_names_and_reads_json_fields(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "b.png").write_bytes(picture(kind="PNG"))

@@ -233,6 +233,8 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
         "pool.csv:3",
     ),
     "a null Parquet caption": (parquet("caption", None, "x"), "empty_caption", "pool.parquet:row 2"),
+    "a huge number in JSON": (jsonl(b'{"caption": "a", "x": 1e400}'), "not_finite", "pool.jsonl:2"),
+    "a whole number of 400 digits": (jsonl(b'{"x": 1' + b"0" * 400 + b"}"), "not_finite", "pool.jsonl:2"),
     "NaN as a Parquet width": (parquet("width", float("nan"), 1.0), "not_finite", "pool.parquet:row 2"),
     "an image that is no image": (images(b_jpg=b"not an image", b_txt=b"bad"), "bad_image", "b.jpg"),
     "an image that breaks off": (images(b_jpg=picture()[:-900], b_txt=b"bad"), "bad_image", "b.jpg"),
@@ -318,6 +320,12 @@ def test_a_row_with_a_bad_box_is_read_without_boxes(tmp_path: Path, flaw: str) -
         InputError, match=r"pool\.jsonl:1, boxes: bad_box: .*To read such rows without boxes: --on-error skip"
     ):
         list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
+
+
+def test_a_row_without_a_box_needs_no_size_of_its_image(tmp_path: Path) -> None:
+    (tmp_path / "pool.jsonl").write_text('{"caption": "a dog", "boxes": []}')
+    ((pair,), rejects) = read_all(tmp_path / "pool.jsonl", box_unit="pixel")
+    assert (pair.boxes, rejects) == ((), [])
 
 
 def test_an_open_quote_is_reported_at_the_line_that_opens_it(tmp_path: Path) -> None:
@@ -523,6 +531,15 @@ def test_a_flaw_under_a_config_names_no_option_and_survives_pickling(tmp_path: P
     assert not re.search(r"(^|\s)--[a-z]", str(caught.value))
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own bytes
     assert (type(again), str(again), again.fix) == (InputError, str(caught.value), caught.value.fix)
+
+
+def test_a_folder_of_other_files_is_refused_with_their_kinds_and_those_that_are_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\(it is empty\).*Images that are read: JPEG"):
+        read_all(tmp_path)
+    for name in ("a.tga", "b.xcf", "c.jp2", "d.raw", "e.tga", ".hidden"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=r"in the folder \(\.tga 2, \.jp2 1, \.raw 1\)"):
+        read_all(tmp_path)
 
 
 def test_a_folder_where_a_file_is_expected_and_the_reverse_are_errors(tmp_path: Path) -> None:

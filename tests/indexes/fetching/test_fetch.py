@@ -533,6 +533,13 @@ def test_rows_that_the_reader_refused_are_counted_and_passed_on(tmp_path: Path) 
     assert REJECTS.read(tmp_path / "rejected.parquet")[0] == flaw
 
 
+def test_the_boxes_of_a_pair_are_not_counted_among_rejected_pairs(tmp_path: Path) -> None:
+    flaw = make_reject("pool.csv:3, boxes", "bad_box", "the box leaves the image", part="boxes")
+    result = fetch_images([ReadBatch(pairs(["x.jpg"]), [flaw])], tmp_path, FetchOptions())
+    assert (result.pairs, result.rejected, result.broken_boxes) == (1, {"not_a_url": 1}, {"bad_box": 1})
+    assert REJECTS.read(tmp_path / "rejected.parquet")[0] == flaw
+
+
 def test_boxes_are_not_shifted_off_their_objects(tmp_path: Path) -> None:
     boxed = Pair(key="0" * 32, caption="c", image="http://a.example/x.jpg", boxes=(Box("dog", 0.1, 0.1, 0.5, 0.5),))
     with pytest.raises(UsageError, match="boxes"):
