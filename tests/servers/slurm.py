@@ -164,9 +164,13 @@ def _scancel(state: Path, *numbers: str) -> None:
 
 
 def _cancel(array: Path) -> None:
+    killed = []
     for path in [array / "scheduler", *array.glob("*.pid")]:
         with suppress(OSError, ValueError):
-            os.killpg(int(path.read_text()), signal.SIGKILL)
+            killed.append(int(path.read_text()))
+            os.killpg(killed[-1], signal.SIGKILL)
+    while any(map(_alive, killed)):  # a busy machine lets them die a moment later
+        time.sleep(_TICK)
     for task in (array / "tasks").read_text().split() if (array / "tasks").exists() else []:
         (array / f"{task}.done").touch()
 
