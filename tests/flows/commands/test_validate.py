@@ -43,8 +43,8 @@ def written(path: Path, rows: list[dict[str, Any]]) -> Path:
 def called(*arguments: object) -> dict[str, Any]:
     done = CliRunner().invoke(app, ["validate", *map(str, arguments), "--json"], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
 
 
 def rows_of(path: Path) -> dict[str, dict[str, Any]]:
@@ -54,16 +54,16 @@ def rows_of(path: Path) -> dict[str, dict[str, Any]]:
 def test_other_captions_of_the_image_speak_against_what_they_say(tmp_path: Path) -> None:
     rows = written(tmp_path / "rows.jsonl", ROWS)
     about = written(tmp_path / "about.jsonl", [{"image_id": 1, "captions": ["a cat and a dog", "grass"]}])
-    told = called(rows, "--captions", about, "--out", tmp_path / "out.jsonl")
+    summary = called(rows, "--captions", about, "--out", tmp_path / "out.jsonl")
     found = rows_of(tmp_path / "out.jsonl")
     assert {name: row["reason"] for name, row in found.items()} == {
         "a": "true_of_image", "b": "", "c": "same_meaning", "d": "no_edit"
     }  # fmt: skip
     assert found["c"]["mine"] == 7
-    assert (told["in"], told["kept"]) == (4, 1)
-    assert told["kept"] + sum(told["rejected"].values()) == told["in"]
-    assert (told["in"], told["rejected_in_input"]) == (4, 1)
-    assert told["by"]["context"] == {
+    assert (summary["in"], summary["kept"]) == (4, 1)
+    assert summary["kept"] + sum(summary["rejected"].values()) == summary["in"]
+    assert (summary["in"], summary["rejected_in_input"]) == (4, 1)
+    assert summary["by"]["context"] == {
         "rows": 3, "kept": 1, "rejected": {"same_meaning": 1, "true_of_image": 1}, "images_with_context": 1
     }  # fmt: skip
 
@@ -103,8 +103,8 @@ def test_an_image_outside_the_named_folder_is_rejected_and_no_witness_is_shown_i
     assert {question.id: question.image for question in work.undecided().values()} == {
         "c": str(root / "1.jpg"), "d": str(root / "1.jpg")
     }  # fmt: skip
-    told = work.finish()
-    assert told["rejected"] == {"image_outside_root": 2}
+    summary = work.finish()
+    assert summary["rejected"] == {"image_outside_root": 2}
     assert rows_of(tmp_path / "o.jsonl")["a"]["reason"] == "image_outside_root"
 
 
@@ -197,17 +197,17 @@ def test_a_model_that_sees_finds_the_negatives_that_are_true(
     planned = called(*call, "--dry-run")["plan"][0]
     assert round(planned["requests"]["value"]) == 2 * len(rows)
     assert seer.stats()["requests"] == 0
-    told = called(*call)
+    summary = called(*call)
     for row in rows:
         scene = known[row["id"]]
         assert judge(row["caption"], scene) is OracleVerdict.TRUE
         false = judge(row["negative"], scene) is not OracleVerdict.TRUE
         assert rows_of(out)[row["id"]]["status"] == ("kept" if false else "rejected")
-    assert told["rejected"]["true_of_image"] >= len(rows) // 2
-    assert told["by"]["llm"]["requests"] == 2 * len(rows)
+    assert summary["rejected"]["true_of_image"] >= len(rows) // 2
+    assert summary["by"]["llm"]["requests"] == 2 * len(rows)
     again = called(*call)
     assert again["by"]["llm"]["requests"] == 0
-    assert again["rejected"] == told["rejected"]
+    assert again["rejected"] == summary["rejected"]
 
 
 def test_a_model_is_shown_the_pictures_inside_a_table(
@@ -262,13 +262,13 @@ def test_a_clip_checkpoint_is_read_and_rejects_what_it_likes_clearly_better(
     assert margin > 0  # the checkpoint likes one text better for some images, and by how much differs
     assert wins[0] < margin < wins[-1]
     call = (path, "--by", "clip", "--clip-model", checkpoint, "--device", "cpu", "--image-root", folder)
-    told = called(*call, "--margin", margin, "--out", out)
+    summary = called(*call, "--margin", margin, "--out", out)
     found = rows_of(out)
     for name, (one, two) in expected.items():
         assert found[name]["scores"] == {"clip_positive": pytest.approx(one), "clip_negative": pytest.approx(two)}
         assert found[name]["reason"] == ("true_of_image" if two - one > margin else "")
     assert found["none"]["reason"] == "no_image"
-    assert told["by"]["clip"]["rows"] == len(rows) + 1
+    assert summary["by"]["clip"]["rows"] == len(rows) + 1
     first = out.read_bytes()
     called(*call, "--margin", margin, "--out", out)
     assert out.read_bytes() == first
