@@ -20,6 +20,7 @@ from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.records import Annotation, Box, Example, Origin, Pair, Turn, edit_from_dict, edit_to_dict
 from pairwright.datasets.rejects import REASONS, Reject
+from pairwright.datasets.remote.reading import open_table
 
 R = TypeVar("R")
 
@@ -93,7 +94,7 @@ class Table(Generic[R]):
     def read_frame(self, path: Path, columns: Sequence[str] = ()) -> pl.DataFrame:
         """Return the checked frame of a Parquet file that `write` made, or some columns of it; errors as in `read`."""
         try:
-            frame = pl.read_parquet(path, columns=list(columns) or None)
+            frame = pl.read_parquet(open_table(path), columns=list(columns) or None)
         except FileNotFoundError:
             raise StorageError(f"{path}: no such file. Run the stage that writes it first.") from None
         except (pl.exceptions.PolarsError, OSError) as error:
