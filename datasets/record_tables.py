@@ -20,6 +20,7 @@ from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.records import Annotation, Box, Example, Origin, Pair, Turn, edit_from_dict, edit_to_dict
 from pairwright.datasets.rejects import REASONS, Reject
+from pairwright.datasets.remote.reading import open_table
 
 R = TypeVar("R")
 
@@ -90,30 +91,35 @@ class Table(Generic[R]):
         """
         return self.records(self.read_frame(path))
 
-    def read_frame(self, path: Path) -> pl.DataFrame:
-        """Return the checked frame of a Parquet file that `write` made; errors as in `read`."""
+    def read_frame(self, path: Path, columns: Sequence[str] = ()) -> pl.DataFrame:
+        """Return the checked frame of a Parquet file that `write` made, or some columns of it; errors as in `read`."""
         try:
-            frame = pl.read_parquet(path)
+            frame = pl.read_parquet(open_table(path), columns=list(columns) or None)
         except FileNotFoundError:
             raise StorageError(f"{path}: no such file. Run the stage that writes it first.") from None
         except (pl.exceptions.PolarsError, OSError) as error:
             raise StorageError(
                 f"{path}: not a whole Parquet file ({_first_line(error)}). Delete it and run again."
             ) from None
-        self._check(frame, path)
+        self._check(frame, path, columns)
         return frame
 
-    def _check(self, frame: pl.DataFrame, path: Path) -> None:
-        if frame.schema != self.schema:
-            differing = sorted(set(frame.schema.items()) ^ set(self.schema.items()), key=str)
+    def _check(self, frame: pl.DataFrame, path: Path, columns: Sequence[str] = ()) -> None:
+        schema = pl.Schema({name: self.schema[name] for name in columns}) if columns else self.schema
+        if frame.schema != schema:
+            differing = sorted(set(frame.schema.items()) ^ set(schema.items()), key=str)
             named = ", ".join(dict.fromkeys(name for name, _ in differing)) or "order of columns"
             raise StorageError(
                 f"{path}: not a table of {self.name} records (differs in: {named}). "
                 "It was written by another version or program; rebuild it."
             )
         bad = frame.select(
-            [pl.col(name).has_nulls().alias(f"null in {name}") for name in self.schema]
-            + [expression.any().alias(reason) for reason, expression in self.checks.items()]
+            [pl.col(name).has_nulls().alias(f"null in {name}") for name in schema]
+            + [
+                expression.any().alias(reason)
+                for reason, expression in self.checks.items()
+                if set(expression.meta.root_names()) <= schema.keys()
+            ]
         ).row(0, named=True)
         for reason, found in bad.items():
             if found:

@@ -12,7 +12,7 @@ from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.manifest import remove_leftovers
 from pairwright.flows.stages.balance import balance_jobs
 from pairwright.flows.stages.captions import captions_jobs, captions_part_jobs
-from pairwright.flows.stages.definition import Stage, StageRun
+from pairwright.flows.stages.definition import JobBuilder, Stage, StageRun
 from pairwright.flows.stages.fetch import fetch_jobs
 from pairwright.flows.stages.generate import generate_jobs
 from pairwright.flows.stages.generate_with_model import asks_by_part, model_jobs, model_part_jobs
@@ -44,7 +44,7 @@ _BALANCES = ("balance", "balance-positives", "balance-conversations")
 _TEXTS = ("negatives", "positives", "conversations", THIRD_PARTY, *_BALANCES, "refine")
 _MODEL = "the model, prompts and parameters, if a model is used"
 # Stages that are one job with the Batch API and local models (`stages/generate_with_model.py`).
-_WHOLE_SET = {"captions": captions_jobs, "rationales": rationales_jobs}
+_WHOLE_SET: dict[str, JobBuilder] = {"captions": captions_jobs, "rationales": rationales_jobs}
 
 
 def _has(section: str) -> Callable[[BuildConfig], bool]:

@@ -2,8 +2,8 @@
 
 `open_file` returns a seekable binary file for a path or a URL; `read_ranges` reads many byte ranges, those of a store
 concurrently. A range of a store that comes incomplete, or not at all, is requested again; an object that is replaced
-while it is open is an error (S3: ``If-Match``). All failures of a store are `StorageError`, so no reader mistakes one for
-the end of a file.
+while it is open is an error in S3 (``If-Match``); in Google Cloud Storage it is not noticed. All failures of a store are
+`StorageError`, so no reader mistakes one for the end of a file.
 """
 
 import errno

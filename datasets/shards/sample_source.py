@@ -19,6 +19,7 @@ from pairwright.datasets.images.loading import check_image, open_image
 from pairwright.datasets.images.recoding import NO_RECODING, Recoding, recode_image
 from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES, PAIRS
 from pairwright.datasets.records import Annotation, Example, Pair
+from pairwright.datasets.remote.reading import open_table
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import DUPLICATE_KEY_FIX, SIZES_FILE, find_shards, read_shard
 from pairwright.datasets.version_switch import MANIFEST_FILE
@@ -177,7 +178,7 @@ def _retrieved_keys(path: Path) -> frozenset[str] | None:
     if not path.is_file():
         return None
     try:
-        return frozenset(pl.read_parquet(path, columns=["key"])["key"])
+        return frozenset(pl.read_parquet(open_table(path), columns=["key"])["key"])
     except pl.exceptions.PolarsError:
         raise StorageError(f"{path}: not a Parquet file with a column key. Run the build again.") from None
 

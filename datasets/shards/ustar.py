@@ -12,7 +12,7 @@ of 10 KiB, which every reader accepts.
 
 import os
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Protocol
 
 from pairwright.datasets.errors import StorageError
 
@@ -66,8 +66,18 @@ def encode_member(name: str, data: bytes) -> list[bytes]:
     return [header, data, bytes(-len(data) % BLOCK_SIZE)]
 
 
-def iter_members(handle: BinaryIO, where: str) -> Iterator[tuple[str, bytes]]:
-    """Yield name and contents of each member of a tar that `encode_member` wrote, in order.
+class Readable(Protocol):
+    """What members are read from: a seekable binary file."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move to another byte."""
+
+
+def iter_members(handle: Readable, where: str) -> Iterator[tuple[str, bytes]]:
+    """Yield name and contents of each member of a tar that `encode_member` wrote, in order; read are all bytes, once.
 
     Args:
         handle: open at the start of the archive; must be seekable.
@@ -91,7 +101,7 @@ def iter_members(handle: BinaryIO, where: str) -> Iterator[tuple[str, bytes]]:
         offset += BLOCK_SIZE + padded
 
 
-def _check_end(handle: BinaryIO, where: str, offset: int) -> None:
+def _check_end(handle: Readable, where: str, offset: int) -> None:
     rest = handle.read(BLOCK_SIZE)
     whole = len(rest) == BLOCK_SIZE
     while rest:  # other writers pad to records of 10 KiB with zeros

@@ -20,9 +20,11 @@ from pairwright.datasets.atomic_files import replace_atomically, write_bytes, wr
 from pairwright.datasets.build_manifest import stored_shards
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images.loading import select_image_extensions
+from pairwright.datasets.remote.object_store import is_remote
+from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.datasets.shards.index import IndexBuilder, SampleContents, ShardIndex, describe_contents, index_path
 from pairwright.datasets.shards.samples import Sample, decode_members, describe_bad_key, encode_members, group_members
-from pairwright.datasets.shards.ustar import BLOCK_SIZE, END_MARKER, encode_member, iter_members
+from pairwright.datasets.shards.ustar import BLOCK_SIZE, END_MARKER, Readable, encode_member, iter_members
 from pairwright.datasets.version_switch import complete_pending_switch
 
 SIZES_FILE = "sizes.json"
@@ -342,14 +344,14 @@ def find_shards(source: Path, *, whole: bool = True) -> list[Path]:
     Raises:
         InputError: if there are none, or one of them is missing.
     """
-    complete_pending_switch(
-        (source if source.is_dir() else source.parent).parent
-    )  # of a build whose version is being replaced
+    if not is_remote(source):  # of a build whose version is being replaced
+        complete_pending_switch((source if source.is_dir() else source.parent).parent)
     braces = _BRACES.fullmatch(str(source))
     if braces:
         width = len(braces["first"])
         numbers = range(int(braces["first"]), int(braces["last"]) + 1)
-        tars = [Path(f"{braces['head']}{number:0{width}d}{braces['tail']}") for number in numbers]
+        listings = StoreListings()
+        tars = [listings.path(f"{braces['head']}{number:0{width}d}{braces['tail']}") for number in numbers]
     else:
         tars = sorted(source.glob("*.tar")) if source.is_dir() else [source]
     missing = [tar for tar in tars if not tar.is_file()]
@@ -370,11 +372,8 @@ def find_shards(source: Path, *, whole: bool = True) -> list[Path]:
 
 def _require_listed_shards(folder: Path, found: set[str]) -> None:
     """Require the shards that a folder's sizes list; without them, the rest would look complete."""
-    try:
-        sizes = orjson.loads((folder / SIZES_FILE).read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        return  # the number is unknown; `verify` reports broken files
-    gone = sorted(set(sizes) - found) if isinstance(sizes, dict) else []
+    sizes = read_sizes(folder / SIZES_FILE) or {}  # without, the number is unknown; `verify` reports broken files
+    gone = sorted(set(sizes) - found)
     if gone:
         raise InputError(
             f"{len(gone)} of {len(sizes)} shards that {SIZES_FILE} lists are missing, first {gone[0]}",
@@ -397,6 +396,49 @@ def read_members(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
         yield from group_members(iter_members(handle, str(path)), str(path))
 
 
+class ShardScan:
+    """One pass over a shard, which yields key and contents of each sample, and then has the index of the whole.
+
+    Args:
+        path: of the shard.
+    """
+
+    index: ShardIndex
+    """Of the shard, with its SHA-256; after the pass."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[tuple[str, dict[str, bytes]]]:
+        """Yield the samples; errors as in `read_members`."""
+        end, builder = 0, IndexBuilder()
+        with self._path.open("rb", buffering=_BUFFER) as handle:
+            hashed = _HashedFile(handle)
+            for key, contents in group_members(iter_members(hashed, str(self._path)), str(self._path)):
+                start = end
+                end += sum(BLOCK_SIZE + len(data) + -len(data) % BLOCK_SIZE for data in contents.values())
+                builder.add(start, end, describe_contents(contents, contents.get("json", b"")))
+                yield key, contents
+        self.index = builder.finish(hashed.size, hashed.sha256.hexdigest())
+
+
+class _HashedFile:
+    """A file that is hashed while it is read from its start to its end."""
+
+    def __init__(self, handle: Readable) -> None:
+        self._handle = handle
+        self.size, self.sha256 = 0, hashlib.sha256()
+
+    def read(self, size: int, /) -> bytes:
+        data = self._handle.read(size)
+        self.size += len(data)
+        self.sha256.update(data)
+        return data
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return self._handle.seek(offset, whence)
+
+
 def read_shard(path: Path) -> Iterator[Sample]:
     """Yield the samples of a shard as records; errors as in `read_members`."""
     for key, contents in read_members(path):
@@ -414,15 +456,13 @@ def scan_shard(path: Path, seen: set[str] | None = None) -> tuple[ShardInfo, Sha
         InputError: if one of its keys was seen.
     """
     seen = set() if seen is None else seen
-    end, image_ext, builder = 0, "", IndexBuilder()
-    for key, contents in read_members(path):
+    image_ext, scan = "", ShardScan(path)
+    for key, contents in scan:
         if key in seen:
             raise InputError("a repeated key", where=f"{path}, sample {key}", fix=DUPLICATE_KEY_FIX)
         seen.add(key)
         image_ext = next(iter(select_image_extensions(contents)), "")
-        start, end = end, end + sum(BLOCK_SIZE + len(data) + -len(data) % BLOCK_SIZE for data in contents.values())
-        builder.add(start, end, describe_contents(contents, contents.get("json", b"")))
-    index = builder.finish(path.stat().st_size, hash_file(path))
+    index = scan.index
     return ShardInfo(path.name, len(index.spans), index.size, index.sha256, image_ext), index
 
 

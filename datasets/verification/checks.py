@@ -9,8 +9,7 @@ Everything is read and hashed once and every image decoded; memory grows by one 
 build is a single problem; so is a version that was replaced while it was checked. `dataset_kinds.py` identifies paths.
 """
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -22,18 +21,18 @@ from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.images.recoding import decode_oriented_image, detect_extension
 from pairwright.datasets.progress import track
 from pairwright.datasets.records import IMAGE_TOKEN
-from pairwright.datasets.remote.store_path import StorePath
-from pairwright.datasets.shards.index import decode_index, index_path, scan_samples
+from pairwright.datasets.remote.store_folder import StoreFolder
+from pairwright.datasets.shards.index import ShardIndex, decode_index, index_path
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, find_schema_mismatch
 from pairwright.datasets.shards.samples import describe_bad_key
 from pairwright.datasets.shards.webdataset import (
     CHECKSUMS_FILE,
     SIZES_FILE,
+    ShardScan,
     describe_shard_shortage,
     find_shards,
     hash_file,
     locate_shards,
-    read_members,
     read_sizes,
     shard_name,
 )
@@ -42,8 +41,6 @@ from pairwright.datasets.verification.llava_json import check_llava
 from pairwright.datasets.version_switch import MANIFEST_FILE
 
 MAX_PROBLEMS = 1_000
-
-HashFunction = Callable[[Path], str]
 
 
 def verify(path: Path, images: Path | None = None) -> list[str]:
@@ -63,12 +60,12 @@ def verify(path: Path, images: Path | None = None) -> list[str]:
         return check_llava(path, images)[:MAX_PROBLEMS]
     if images is not None:
         raise UsageError(f"{path}: --images requires a .json in LLaVA's layout. Omit it.")
-    digest = lru_cache(maxsize=None)(hash_file)  # the manifest and SHA256SUMS both list the tars
+    digests = _Digests()
     folder = _folder_of_shards(path)
     if not is_build(path):
-        return list(islice(_check_shards(folder, find_shards(folder, whole=False), digest), MAX_PROBLEMS))
+        return list(islice(_check_shards(folder, find_shards(folder, whole=False), digests), MAX_PROBLEMS))
     before = _file_stamp(path)
-    problems = list(islice(_check_build(path, folder, digest), MAX_PROBLEMS))
+    problems = list(islice(_check_build(path, folder, digests), MAX_PROBLEMS))
     if problems and before != _file_stamp(path):
         return [f"{path}: a new version replaced this one while it was checked. Check it again."]
     return problems
@@ -93,50 +90,64 @@ def check_shard_count(path: Path, readers: int) -> str:
         tars = _tars(path, folder)
     except InputError:
         return ""  # `verify` reports it
-    sizes = read_sizes((folder if _is_folder(folder) else folder.parent) / SIZES_FILE) or {}
+    sizes = read_sizes((folder if folder.is_dir() else folder.parent) / SIZES_FILE) or {}
     return describe_shard_shortage(len(tars), sum(sizes.get(tar.name, 0) for tar in tars), readers)
 
 
 def _folder_of_shards(path: Path) -> Path:
     """Return the folder of the shards of a build or a published version, on disk or in a store; else the path itself."""
     if is_build(path) and (url := stored_shards(path)):
-        return StorePath(url)
+        return StoreFolder.list(url)
     return locate_shards(path)
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() or isinstance(path, StorePath)
 
 
 def _tars(path: Path, folder: Path) -> list[Path]:
     """Return the tars that are there; in a store those of the manifest of the build ``path``."""
-    if isinstance(folder, StorePath):
+    if is_build(path) and stored_shards(path):
         return shard_paths(path, read_manifest(path)["files"])
     return find_shards(folder, whole=False)
 
 
-def _check_build(path: Path, folder: Path, digest: HashFunction) -> Iterator[str]:
+class _Digests:
+    """SHA-256 of files in hex: shards are hashed while they are checked, and the manifest and SHA256SUMS both list them."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, str] = {}
+
+    def add(self, path: Path, digest: str) -> None:
+        """Note the hash of a file that was read."""
+        self._known[path] = digest
+
+    def of(self, path: Path) -> str:
+        """Return the hash of a file."""
+        if path not in self._known:
+            self.add(path, hash_file(path))
+        return self._known[path]
+
+
+def _check_build(path: Path, folder: Path, digests: _Digests) -> Iterator[str]:
     try:
-        yield from find_changed_files(path, digest)
+        read_manifest(path)
+        tars = _tars(path, folder)
+        of_shards = list(islice(_check_shards(folder, tars, digests), MAX_PROBLEMS))
+    except InputError as error:
+        of_shards = [str(error)]
     except StorageError as error:
         yield str(error)
         return
-    try:
-        tars = _tars(path, folder)
-    except InputError as error:
-        yield str(error)
-    else:
-        yield from _check_shards(folder, tars, digest)
+    yield from find_changed_files(path, digests.of)
+    yield from of_shards
 
 
-def _check_shards(folder: Path, tars: list[Path], digest: HashFunction) -> Iterator[str]:
+def _check_shards(folder: Path, tars: list[Path], digests: _Digests) -> Iterator[str]:
     seen: dict[str, str] = {}
     counts: dict[str, int] = {}
     kinds: dict[frozenset[str], str] = {}
-    sizes = (read_sizes(folder / SIZES_FILE) if _is_folder(folder) else None) or {}
+    sizes = (read_sizes(folder / SIZES_FILE) if folder.is_dir() else None) or {}
     for tar in track(tars, "verifying", unit="shards"):
+        scan = ShardScan(tar)
         try:
-            for key, members in track(read_members(tar), tar.name, sizes.get(tar.name), "samples"):
+            for key, members in track(scan, tar.name, sizes.get(tar.name), "samples"):
                 place = f"{tar.name}, sample {key}"
                 if key in seen:
                     yield f"{place}: the key is also in {seen[key]}"
@@ -144,22 +155,23 @@ def _check_shards(folder: Path, tars: list[Path], digest: HashFunction) -> Itera
                 counts[tar.name] = counts.get(tar.name, 0) + 1
                 kinds.setdefault(frozenset(members), place)
                 yield from (f"{place}: {problem}" for problem in _check_sample(key, members))
-            yield from _check_index(tar, digest)
+            digests.add(tar, scan.index.sha256)
+            yield from _check_index(tar, scan.index)
         except PairwrightError as error:
             yield str(error)
     if len(kinds) > 1:
         found = [f"{'+'.join(sorted(members))} (first in {place})" for members, place in kinds.items()]
         yield "samples differ in their members: " + "; ".join(found)
-    if _is_folder(folder):
-        yield from _check_side_files(folder, tars, counts, digest)
+    if folder.is_dir():
+        yield from _check_side_files(folder, tars, counts, digests)
 
 
-def _check_index(tar: Path, digest: HashFunction) -> Iterator[str]:
+def _check_index(tar: Path, scanned: ShardIndex) -> Iterator[str]:
     path = index_path(tar)
     if not path.is_file():  # optional
         return
-    written, scanned = decode_index(path.read_bytes()), scan_samples(tar)
-    if written is None or written.samples() != scanned.samples() or written.sha256 != digest(tar):
+    written = decode_index(path.read_bytes())
+    if written is None or written.samples() != scanned.samples() or written.sha256 != scanned.sha256:
         yield f"{path.name} does not describe {tar.name}: delete it, or write the shard again"
 
 
@@ -196,7 +208,7 @@ def _check_image(ext: str, data: bytes, name: str) -> Iterator[str]:
         yield error.what
 
 
-def _check_side_files(folder: Path, tars: list[Path], counts: dict[str, int], digest: HashFunction) -> Iterator[str]:
+def _check_side_files(folder: Path, tars: list[Path], counts: dict[str, int], digests: _Digests) -> Iterator[str]:
     names = [tar.name for tar in tars]
     if names != [shard_name(number) for number in range(len(names))]:
         yield "the shards are not numbered from 00000 without gaps"
@@ -210,7 +222,7 @@ def _check_side_files(folder: Path, tars: list[Path], counts: dict[str, int], di
         count = counts.get(tar.name, 0)
         if sizes is not None and sizes.get(tar.name, count) != count:
             yield f"{tar.name} holds {count} readable samples, {SIZES_FILE} says {sizes[tar.name]}"
-        if sums is not None and tar.name in sums and sums[tar.name] != digest(tar):
+        if sums is not None and tar.name in sums and sums[tar.name] != digests.of(tar):
             yield f"{tar.name} does not match the checksum in {CHECKSUMS_FILE}"
 
 

@@ -89,14 +89,14 @@ class Engine:
             group = next(jobs)
             try:
                 while True:
-                    receipts = await self._group(name, group)
+                    receipts = await self.run_group(name, group)
                     earlier += receipts
                     group = jobs.send(receipts)
             except StopIteration as end:
                 last: Sequence[Job] = end.value
         else:
             last = jobs
-        receipts = await self._group(name, last)
+        receipts = await self.run_group(name, last)
         # Counts and facts of a stage are those of its last group.
         receipts += tuple(replace(each, counts=Counts(each.counts.unit), facts={}) for each in earlier)
         self.done[name] = receipts
@@ -142,8 +142,12 @@ class Engine:
         except BrokenProcessPool:
             raise _worker_died("the plan of a stage") from None
 
-    async def _group(self, name: str, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
-        """Run independent jobs of a stage, in any order; return their receipts in the order of ``jobs``."""
+    async def run_group(self, name: str, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
+        """Run independent jobs of a stage, in any order; return their receipts in the order of ``jobs``.
+
+        Raises:
+            OtherPartsLeft: when jobs of other shares are not done.
+        """
         self.selection.begin_stage(self.root, name, jobs, list(self.done))
         self.progress.begin(name, len(jobs))
         await self.artifacts.begin(name, len(jobs))

@@ -11,6 +11,7 @@ accounting. A build that ends early cancels its arrays; one that was killed leav
 """
 
 import contextlib
+import os
 import pickle
 import re
 import shlex
@@ -219,7 +220,7 @@ class SlurmPool(Executor):
             write_bytes(folder / f"{number}.pickle", pickle.dumps([each.call for each in calls]))
         script = folder / "script.sh"
         write_text(script, task_script(self._section, self._name, folder, len(tasks)))
-        done = self._sbatch(script)
+        done = self._sbatch(script, folder.name)
         if done.returncode:
             self._arrays.remove(array)
             fix = "Start the build again when Slurm answers." if _is_away(done) else "Correct `slurm` in the config."
@@ -232,16 +233,25 @@ class SlurmPool(Executor):
         array.id = done.stdout.strip().partition(";")[0]
         write_text(folder / "id", array.id)
 
-    def _sbatch(self, script: Path) -> "subprocess.CompletedProcess[str]":
-        """Submit a script, up to `RETRIES` times again while Slurm's controller is away."""
-        for left in range(RETRIES, -1, -1):
-            done = _run("sbatch", "--parsable", str(script))
-            if not (done.returncode and _is_away(done) and left):
+    def _sbatch(self, script: Path, mark: str) -> "subprocess.CompletedProcess[str]":
+        """Submit a script, up to `RETRIES` times again while Slurm's controller is away.
+
+        A call that timed out may have been accepted: before another one, Slurm is asked for an array with ``mark`` in its
+        comment.
+        """
+        done = _run("sbatch", "--parsable", str(script))
+        for _ in range(RETRIES):
+            if not (done.returncode and _is_away(done)):
                 break
             self._note(f"sbatch: {_said(done)}; trying again")
             with self._changed:
                 if self._changed.wait_for(lambda: self._closing, self._section.poll_seconds):
                     break
+            found = _find_array(mark)
+            if found:
+                return subprocess.CompletedProcess([], 0, found, "")
+            if found is not None:
+                done = _run("sbatch", "--parsable", str(script))
         return done
 
     def _collect(self) -> None:
@@ -324,6 +334,7 @@ def task_script(section: SlurmSection, name: str, folder: Path, tasks: int) -> s
     limit = f"%{section.at_once}" if section.at_once else ""
     given = {
         "--job-name": f"pairwright-{name}",
+        "--comment": _comment(folder.name),
         "--array": f"0-{tasks - 1}{limit}",
         "--output": _quoted(f"{str(folder).replace('%', '%%')}/log-%a.txt"),
         "--open-mode": "append",
@@ -351,6 +362,19 @@ def queued_tasks(array: str) -> set[int] | None:
     if done.returncode:
         return set() if _UNSEEN.search(done.stderr) else None
     return {int(line) for line in done.stdout.split() if line.isdigit()}
+
+
+def _find_array(mark: str) -> str | None:
+    """Return the array with a mark in its comment, also if it has ended; empty if there is none, None without an answer."""
+    done = _run("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%F %k")
+    if done.returncode:
+        return None
+    found = (line.split() for line in done.stdout.splitlines())
+    return next((words[0] for words in found if words[1:] == [_comment(mark)]), "")
+
+
+def _comment(mark: str) -> str:
+    return f"pairwright-{mark}"
 
 
 def _said(done: "subprocess.CompletedProcess[str]") -> str:

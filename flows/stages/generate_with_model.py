@@ -18,9 +18,7 @@ import polars as pl
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.datasets.worker_processes import WorkerProcesses
-from pairwright.flows.config.sections import ShardsSection
 from pairwright.flows.llm.answer_checks import CHECKED_AT_ONCE, completed
 from pairwright.flows.llm.answer_client import AnswerSource, ServiceModel
 from pairwright.flows.llm.check_workers import CheckWorkers
@@ -30,10 +28,10 @@ from pairwright.flows.llm.quotas import QuotaPasses, restrict_to_counts
 from pairwright.flows.llm.row_run import RowRun, write_by_part
 from pairwright.flows.stages.generate import PartOutputs, generator_state, materials_of, stage_of_run
 from pairwright.flows.stages.generating import GeneratingStage
-from pairwright.flows.stages.shards import Packing, part_state
+from pairwright.flows.stages.image_states import look_at_images
 from pairwright.flows.state.layout import answers_path, failed_files, failed_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, merged_facts, receipt_path, total_counts
-from pairwright.flows.state.selection import selected_frame, selected_pairs
+from pairwright.flows.state.selection import PairSelection, selected_frame, selected_pairs
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.llm.client.messages import Usage
 from pairwright.generators.llm.local.folder import is_local
@@ -52,23 +50,25 @@ SET_UP = Lock()
 circular imports (spaCy) see them half initialised."""
 
 
-def model_jobs(run: "StageRun") -> Sequence[Job]:
+async def model_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of a generating stage whose generator asks a model, over all parts."""
     stage, parts = stage_of_run(run), run.parts
     access = build_model_access(run)
-    settings = [repr(stage), access.stage_identity(), parts, generator_state(stage.generator), _images(run, stage)]
+    settings = [repr(stage), access.stage_identity(), parts, generator_state(stage.generator)]
+    settings.append(await _images(run, stage))
     engine = run.engine
     pool = engine.pool if isinstance(engine.pool, WorkerProcesses) else None
     job = ModelStage(stage, access, engine.progress, engine.stop, pool, engine.workers)
     return [run.job(job, parts, settings=settings, in_build_process=True)]
 
 
-def model_part_jobs(run: "StageRun") -> "StageJobs":
+async def model_part_jobs(run: "StageRun") -> "StageJobs":
     """Return the jobs of a generating stage whose generator asks a model: one per part, then one that adds up their bills."""
     stage, rows, parts = stage_of_run(run), run.selected_pairs, len(run.parts)
     access = model_access_for_build(run.config.llm, run.home, run.bill, seed=run.config.seed)
     identity = [repr(stage), access.stage_identity(), generator_state(stage.generator)]
-    states = {part: [*identity, images] for part, images in zip(run.parts, _images(run, stage), strict=True)}
+    images = await _images(run, stage)
+    states = {part: [*identity, state] for part, state in zip(run.parts, images, strict=True)}
     return jobs_that_ask(run, access, states, lambda served, _: ModelPart(stage, served, rows, parts), ModelTotals)
 
 
@@ -106,11 +106,15 @@ def asks_by_part(config: "BuildConfig", options: object) -> bool:
     return config.llm is not None and not (limited or config.llm.batch or is_local(config.llm.model))
 
 
-def _images(run: "StageRun", stage: GeneratingStage) -> list[str]:
-    """Return the states of the images of each part that the model sees."""
-    packing = Packing((), ShardsSection(images=bool(stage.options.get("see_image"))), stage.selection)
-    listings = StoreListings()
-    return [part_state(run.root, part, packing, listings) for part in run.parts]
+async def _images(run: "StageRun", stage: GeneratingStage) -> list[str]:
+    return await states_of_seen_images(run, stage.selection, seen=bool(stage.options.get("see_image")))
+
+
+async def states_of_seen_images(run: "StageRun", selection: PairSelection, *, seen: bool) -> list[str]:
+    """Return the state of the images of each part, by which a changed one is noticed; empty where the model sees none."""
+    if not seen:
+        return [""] * len(run.parts)
+    return [images.state for images in await look_at_images(run, selection)]
 
 
 def build_model_access(run: "StageRun") -> ModelAccess:

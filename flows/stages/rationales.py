@@ -14,9 +14,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Self
 
 from pairwright.datasets.record_tables import EXAMPLES
-from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.datasets.shards.sample_source import source_from_records
-from pairwright.flows.config.sections import ShardsSection
 from pairwright.flows.llm.answer_client import AnswerSource, ServiceModel
 from pairwright.flows.llm.model_access import ModelAccess, model_access_for_build
 from pairwright.flows.llm.row_run import RowRun, write_by_part
@@ -29,10 +27,10 @@ from pairwright.flows.stages.generate_with_model import (
     ignore_message,
     jobs_that_ask,
     run_part,
+    states_of_seen_images,
     write_answers,
 )
 from pairwright.flows.stages.generating import generating_stages, selection_of
-from pairwright.flows.stages.shards import Packing, part_state
 from pairwright.flows.state.layout import failed_path, kept_annotations, rationales_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.flows.state.selection import PairSelection, selected_pairs
@@ -50,29 +48,28 @@ if TYPE_CHECKING:
 STAGE, TASK = "rationales", "itm"
 
 
-def rationales_jobs(run: "StageRun") -> Sequence[Job]:
+async def rationales_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of stage ``rationales`` over all parts."""
     access, questions = build_model_access(run), _Questions.of(run.config)
     stage = RationaleStage(questions, access, run.engine.progress, run.engine.stop)
-    settings = [repr(questions), access.stage_identity(), run.parts, _images(run, questions)]
+    settings = [repr(questions), access.stage_identity(), run.parts, await _images(run, questions)]
     return [run.job(stage, run.parts, settings=settings, in_build_process=True)]
 
 
-def rationales_part_jobs(run: "StageRun") -> "StageJobs":
+async def rationales_part_jobs(run: "StageRun") -> "StageJobs":
     """Return the jobs of stage ``rationales``: one per part, then one that adds up their counts and bills."""
     access = model_access_for_build(run.config.llm, run.home, run.bill, seed=run.config.seed)
     questions, parts = _Questions.of(run.config), len(run.parts)
     identity = [repr(questions), access.stage_identity()]
-    states = {part: [*identity, images] for part, images in zip(run.parts, _images(run, questions), strict=True)}
+    images = await _images(run, questions)
+    states = {part: [*identity, state] for part, state in zip(run.parts, images, strict=True)}
     return jobs_that_ask(
         run, access, states, lambda served, _: RationalePart(questions, served, parts), RationaleTotals
     )
 
 
-def _images(run: "StageRun", questions: "_Questions") -> list[str]:
-    packing = Packing((), ShardsSection(images=questions.settings.see_image), questions.selection)
-    listings = StoreListings()
-    return [part_state(run.root, part, packing, listings) for part in run.parts]
+async def _images(run: "StageRun", questions: "_Questions") -> list[str]:
+    return await states_of_seen_images(run, questions.selection, seen=questions.settings.see_image)
 
 
 @dataclass(frozen=True)

@@ -9,25 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import (
-    MEMBER_SEPARATOR,
-    UnusableImageError,
-    is_stored_file,
-    is_url,
-    read_stored_size,
-)
+from pairwright.datasets.images.loading import UnusableImageError, is_stored_file, is_url
 from pairwright.datasets.images.recoding import Recoding
 from pairwright.datasets.progress import track
-from pairwright.datasets.record_tables import EXAMPLES, REJECTS
+from pairwright.datasets.record_tables import EXAMPLES, PAIRS, REJECTS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.datasets.remote.store_path import StoreListings
@@ -49,10 +42,10 @@ from pairwright.datasets.shards.webdataset import (
     write_shard,
 )
 from pairwright.flows.stages.generating import generating_stages, selection_of
-from pairwright.flows.state.inputs import file_state
+from pairwright.flows.stages.image_states import image_bytes, look_at_images
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult, Output, Receipt, json_hash
-from pairwright.flows.state.selection import PairSelection, selected_frame, selected_pairs
+from pairwright.flows.state.receipts import Counts, Job, JobResult, Output, Receipt
+from pairwright.flows.state.selection import PairSelection, selected_frame, selected_images
 from pairwright.flows.state.shard_store import forget_lost_outputs, stored_output
 
 if TYPE_CHECKING:
@@ -70,10 +63,8 @@ class Slice:
 
 
 _READ_AHEAD = 32  # images of a store at a time
-_PAIRS_SEEN_HERE = 50_000  # whose image files are looked at in less time than processes take to start
-_LARGEST = 2**32 - 1  # bytes of a sample that are counted
-_GROUPS = 64  # of parts: enough for the workers, and few listings of a store
 TEXT_BYTES = 4_096  # of a sample without its image, about: texts as JSON, headers, padding
+_SizesByPart = Iterable[tuple[str, Sequence[int]]]
 
 
 async def shards_jobs(run: "StageRun") -> Sequence[Job]:
@@ -82,9 +73,7 @@ async def shards_jobs(run: "StageRun") -> Sequence[Job]:
     forget_lost_outputs(run.root, run.name, config.shards.to)
     stages = tuple(stage.name for stage in generating_stages(config))
     packing = Packing(stages, config.shards, selection_of(config), config.rationales is not None)
-    found = await _look_at_images(run, packing)
-    states = {part.name: part.state for part in found}
-    sizes = ((part.name, part.sizes.tolist()) for part in found)
+    states, sizes = await _images_of_parts(run, packing)
     plan = plan_shards(sizes, config.shards.samples, config.shards.megabytes * 2**20)
     return [
         run.job(
@@ -96,42 +85,14 @@ async def shards_jobs(run: "StageRun") -> Sequence[Job]:
     ]
 
 
-class PartImages(NamedTuple):
-    """What the plan of shards has to know of a part.
-
-    Attributes:
-        name: of the part.
-        state: of the image files of its pairs (`part_state`).
-        sizes: bytes of each sample, about, uint32 (pairs,).
-    """
-
-    name: str
-    state: str
-    sizes: npt.NDArray[np.uint32]
-
-
-async def _look_at_images(run: "StageRun", packing: "Packing") -> list[PartImages]:
-    """Return what is found of the images of all parts: by the pool where there are many, since each file is asked for."""
-    parts = run.parts
-    if not packing.section.images or run.selected_pairs <= _PAIRS_SEEN_HERE:
-        return find_images(parts, run.root, packing)
-    groups = [parts[start::_GROUPS] for start in range(min(_GROUPS, len(parts)))]
-    found = await run.engine.call_all(partial(find_images, root=run.root, packing=packing), groups)
-    by_name = {part.name: part for group in found for part in group}
-    return [by_name[part] for part in parts]
-
-
-def find_images(parts: Sequence[str], root: Path, packing: "Packing") -> list[PartImages]:
-    """Return what is found of the images of some parts."""
-    listings = StoreListings()
-    return [
-        PartImages(
-            part,
-            part_state(root, part, packing, listings),
-            np.array(part_sizes(root, part, packing, listings), np.uint32),
-        )
-        for part in parts
-    ]
+async def _images_of_parts(run: "StageRun", packing: "Packing") -> tuple[dict[str, str], _SizesByPart]:
+    """Return the state of the images of each part, and the bytes of each of its samples, about."""
+    if not packing.section.images:
+        counts = {part: len(selected_images(run.root, part, packing.selection)) for part in run.parts}
+        return dict.fromkeys(counts, ""), ((part, [TEXT_BYTES] * count) for part, count in counts.items())
+    found = await look_at_images(run, packing.selection, with_sizes=True)
+    sizes = ((part.part, (part.sizes.astype(np.uint64) + TEXT_BYTES).tolist()) for part in found)
+    return {part.part: part.state for part in found}, sizes
 
 
 def sizes_jobs(run: "StageRun") -> Sequence[Job]:
@@ -146,9 +107,7 @@ def written_shards(receipts: Sequence[Receipt]) -> tuple[ShardInfo, ...]:
     return tuple(ShardInfo(**receipt.handoff["shard"]) for receipt in receipts)
 
 
-def plan_shards(
-    sizes_by_part: Iterable[tuple[str, Sequence[int]]], samples: int, max_bytes: int = MAX_SHARD_BYTES
-) -> list[tuple[Slice, ...]]:
+def plan_shards(sizes_by_part: _SizesByPart, samples: int, max_bytes: int = MAX_SHARD_BYTES) -> list[tuple[Slice, ...]]:
     """Return the slices of parts that each shard contains.
 
     Args:
@@ -226,28 +185,9 @@ def shard_contents(receipts: Sequence[Receipt]) -> dict[str, Any]:
     return reduce(add_counts, (receipt.handoff["contents"] for receipt in receipts), ContentCounts().as_dict())
 
 
-def part_state(root: Path, part: str, packing: Packing, listings: StoreListings) -> str:
-    """Return the state of the image files of the selected pairs of a part: size and time of change."""
-    if not packing.section.images:
-        return ""
-    frame = selected_frame(root, part, packing.selection)
-    files = frame.select(pl.col("image").str.replace(f"(?s){MEMBER_SEPARATOR}.*$", "${1}").unique(maintain_order=True))[
-        "image"
-    ]
-    return json_hash(file_state([path for file in files if file and (path := listings.path(file)).is_file()]))
-
-
-def part_sizes(root: Path, part: str, packing: Packing, listings: StoreListings) -> list[int]:
-    """Return the approximate bytes of each sample of a part; a missing image, which packing reports, counts nothing."""
-    images = selected_frame(root, part, packing.selection)["image"]
-    return [sample_bytes(image, packing.section, listings) for image in images]
-
-
 def sample_bytes(image: str, section: "ShardsSection", listings: StoreListings | None = None) -> int:
     """Return the approximate bytes of a sample with this image."""
-    if not (image and section.images) or is_url(image):
-        return TEXT_BYTES
-    return min(TEXT_BYTES + read_stored_size(image, listings), _LARGEST)
+    return TEXT_BYTES + (image_bytes(image, listings) if section.images else 0)
 
 
 def write_shard_sizes(root: Path, shards: Sequence[ShardInfo], to: str) -> JobResult:
@@ -288,13 +228,17 @@ def sizes_result(written: ShardSet, to: str, counts: Counts) -> JobResult:
 def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: list[Reject]) -> Iterator[Sample]:
     recoding = Recoding(packing.section.image_format, packing.section.longest_side)
     for piece in slices:
-        pairs = selected_pairs(root, piece.part, packing.selection)[piece.start : piece.stop]
+        frame = selected_frame(root, piece.part, packing.selection)[piece.start : piece.stop]
+        pairs = PAIRS.records(frame)
+        keys = [pair.key for pair in pairs]
         texts: dict[str, list[Annotation]] = {}
-        for annotation in kept_annotations(root, piece.part, packing.stages):
+        for annotation in kept_annotations(root, piece.part, packing.stages, keys):
             texts.setdefault(annotation.key, []).append(annotation)
         rationales: dict[str, list[Example]] = {}
-        for example in EXAMPLES.read(rationales_path(root, piece.part)) if packing.rationales else ():
-            rationales.setdefault(example.key, []).append(example)
+        if packing.rationales:
+            examples = EXAMPLES.read_frame(rationales_path(root, piece.part)).filter(pl.col("key").is_in(keys))
+            for example in EXAMPLES.records(examples):
+                rationales.setdefault(example.key, []).append(example)
         plain = [Sample(pair, tuple(texts.get(pair.key, ())), tuple(rationales.get(pair.key, ()))) for pair in pairs]
         loaded = _with_images(plain, recoding) if packing.section.images else iter(plain)
         for pair, sample in zip(pairs, track(loaded, "packing", len(pairs), "samples"), strict=True):

@@ -21,6 +21,8 @@ remote/     copies of inputs in an object store
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import polars as pl
+
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Pair
 
@@ -150,6 +152,10 @@ def read_pair_parts(root: Path, parts: Sequence[str]) -> Iterator[list[Pair]]:
         yield PAIRS.read(pairs_path(root, part))
 
 
-def kept_annotations(root: Path, part: str, stages: Sequence[str]) -> list[Annotation]:
-    """Return the kept annotations of a part, stage by stage in the given order."""
-    return [annotation for stage in stages for annotation in ANNOTATIONS.read(annotations_path(root, stage, part))]
+def kept_annotations(
+    root: Path, part: str, stages: Sequence[str], keys: Sequence[str] | None = None
+) -> list[Annotation]:
+    """Return the kept annotations of a part, stage by stage in the given order; those of some ``keys``, if given."""
+    frames = (ANNOTATIONS.read_frame(annotations_path(root, stage, part)) for stage in stages)
+    wanted = pl.lit(value=True) if keys is None else pl.col("key").is_in(keys)
+    return [annotation for frame in frames for annotation in ANNOTATIONS.records(frame.filter(wanted))]

@@ -30,7 +30,16 @@ def selected_pairs(root: Path, part: str, selection: PairSelection) -> list[Pair
 
 def selected_frame(root: Path, part: str, selection: PairSelection) -> pl.DataFrame:
     """Return the selected pairs of a part as a frame, in order."""
-    frame = PAIRS.read_frame(pairs_path(root, part))
+    return _select(root, part, selection, PAIRS.read_frame(pairs_path(root, part)))
+
+
+def selected_images(root: Path, part: str, selection: PairSelection) -> pl.Series:
+    """Return the images of the selected pairs of a part, in order; nothing else is read of the pairs."""
+    columns = PAIRS.read_frame(pairs_path(root, part), ("key", "image", "width", "height"))
+    return _select(root, part, selection, columns)["image"]
+
+
+def _select(root: Path, part: str, selection: PairSelection, frame: pl.DataFrame) -> pl.DataFrame:
     if selection == "all":
         return frame
     if selection == "retrieved":

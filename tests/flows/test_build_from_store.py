@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.remote.object_store import open_store
+from pairwright.datasets.remote.store_folder import open_dataset
+from pairwright.datasets.shards.stored_folder import OWNER_FILE
+from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build
 from tests.datasets.remote.test_reading_in_place import COUNT, write_coco, write_tar
 from tests.datasets.sample_builders import picture
 from tests.flows.conftest import checked
+from tests.servers.gcs import gcs_server
 from tests.servers.s3 import BUCKET, s3_server
 
 
@@ -45,6 +49,30 @@ def test_a_tar_in_a_bucket_is_built_as_from_disk_without_a_copy(
         s3fs.S3FileSystem.clear_instance_cache()
     assert manifest["shards"]["samples"] == COUNT
     assert b"a tall cup1" in b"".join(files(tmp_path / "far" / "shards").values())
+
+
+def test_a_build_from_google_cloud_storage_into_it_has_the_bytes_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gcp_storage_emulator", reason="gcp-storage-emulator is not installed")
+    gcsfs = pytest.importorskip("gcsfs", reason="gcsfs is not installed")
+    monkeypatch.setenv("PAIRWRIGHT_CACHE", str(tmp_path / "cache"))
+    write_tar(tmp_path / "00000.tar")
+
+    def config(path: str, to: str) -> Any:
+        shards = {"samples": 3, "to": to}
+        return checked({"name": "cups", "input": {"path": path, "source": "cups"}, "shards": shards, "workers": 1})
+
+    build(config(str(tmp_path / "00000.tar"), ""), tmp_path / "near", prefect=False)
+    with gcs_server():
+        store, url = gcsfs.GCSFileSystem(use_listings_cache=False), f"gs://{BUCKET}/out"
+        store.put_file(str(tmp_path / "00000.tar"), f"{BUCKET}/in/00000.tar")
+        build(config(f"gs://{BUCKET}/in/00000.tar", url), tmp_path / "far", prefect=False)
+        names = [path.rpartition("/")[2] for path in store.find(f"{BUCKET}/out")]
+        stored = {name: store.cat_file(f"{BUCKET}/out/{name}") for name in names if name != OWNER_FILE}
+        assert verify(open_dataset(url)) == verify(tmp_path / "far") == []
+    assert stored == files(tmp_path / "near" / "shards")
+    assert not (tmp_path / "cache" / "remote").exists()
 
 
 def test_coco_and_its_images_in_a_store_are_built_as_from_disk_without_a_copy(

@@ -1,8 +1,10 @@
 """An S3 server on loopback (moto's), with one bucket, and the environment that leads to it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from pairwright.datasets.tar_index import _open_stored
 
@@ -10,8 +12,25 @@ SECRET = "a-secret-that-nobody-may-read"  # noqa: S105 - that of a server in thi
 BUCKET = "pool"
 
 
+@dataclass
+class Traffic:
+    """What a server has sent: bytes of the answers to GET requests."""
+
+    sent: int = 0
+
+    def counted(self, app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+        """Return a WSGI application whose answers are counted."""
+
+        def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+            for block in app(environ, start):
+                self.sent += len(block) if environ["REQUEST_METHOD"] == "GET" else 0
+                yield block
+
+        return answer
+
+
 @contextmanager
-def s3_server() -> Iterator[None]:
+def s3_server() -> Iterator[Traffic]:
     """Run a server in a thread; for the block, the environment lets clients find it and lets them in."""
     import boto3
     from moto.server import ThreadedMotoServer
@@ -22,6 +41,8 @@ def s3_server() -> Iterator[None]:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
+    traffic = Traffic()
+    server._server.app = traffic.counted(server._server.app)
     given = {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
         "AWS_ACCESS_KEY_ID": "an-id-that-nobody-may-read",
@@ -33,7 +54,7 @@ def s3_server() -> Iterator[None]:
     os.environ.update(given)
     try:
         boto3.client("s3").create_bucket(Bucket=BUCKET)
-        yield
+        yield traffic
     finally:
         server.stop()
         for name, value in before.items():

@@ -21,6 +21,7 @@ Moment = Literal["start", "work"]
 
 AT_ONCE = 2
 _TICK = 0.02
+_TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,10 @@ class Slurm:
     def be_away(self, times: int) -> None:
         """Let the next calls of sbatch fail because the controller does not answer."""
         (self.state / "away").write_text("x" * times)
+
+    def lose_answers(self, times: int) -> None:
+        """Let the next calls of sbatch time out though the array is accepted."""
+        (self.state / "lost").write_text("x" * times)
 
     @property
     def arrays(self) -> list[Path]:
@@ -88,11 +93,17 @@ def _moments(state: Path) -> list[str]:
         return []
 
 
+def _take_one(file: Path) -> bool:
+    """Return whether a file counts one more, and count it."""
+    left = file.read_text() if file.exists() else ""
+    if left:
+        file.write_text(left[1:])
+    return bool(left)
+
+
 def _sbatch(state: Path, *arguments: str) -> None:
-    away = state / "away"
-    if away.exists() and (left := away.read_text()):
-        away.write_text(left[1:])
-        sys.exit("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
+    if _take_one(state / "away"):
+        sys.exit(_TIMED_OUT)
     number = str(1 + sum(path.is_dir() for path in state.iterdir()))
     array = state / number
     array.mkdir()
@@ -105,6 +116,8 @@ def _sbatch(state: Path, *arguments: str) -> None:
     subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
     while not (array / "scheduler").exists():
         time.sleep(_TICK)
+    if _take_one(state / "lost"):
+        sys.exit(_TIMED_OUT)
     print(number)  # noqa: T201 - as sbatch --parsable does
 
 
@@ -112,6 +125,7 @@ def _schedule(state: Path, number: str, script: str) -> None:
     array, text = state / number, Path(script).read_text()
     options = [word for line in re.findall(r"^#SBATCH (.*)", text, re.MULTILINE) for word in _words(line)]
     given = dict(option.split("=", 1) for option in options if "=" in option)
+    (array / "comment").write_text(given["--comment"])
     first, last = re.findall(r"(\d+)-(\d+)", given["--array"])[0]
     output = given["--output"]
     (array / "scheduler.part").write_text(str(os.getpid()))
@@ -149,7 +163,11 @@ def _start(state: Path, array: Path, task: int, script: str, output: str) -> tup
 
 
 def _squeue(state: Path, *arguments: str) -> None:
-    number = next(each.partition("=")[2] for each in arguments if each.startswith("--jobs="))
+    number = next((each.partition("=")[2] for each in arguments if each.startswith("--jobs=")), "")
+    if not number:
+        for path in state.glob("*/comment"):
+            print(path.parent.name, path.read_text())  # noqa: T201 - as squeue does
+        return
     array = state / number
     tasks = (array / "tasks").read_text().split() if array.is_dir() else []
     left = [task for task in tasks if not (array / f"{task}.done").exists()]

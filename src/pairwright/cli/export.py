@@ -45,7 +45,7 @@ def export(
     ],
     *,
     to: Annotated[str, output_option("--to", metavar="FORMAT")],
-    out: Annotated[Path, output_option("--out", help="File or folder to write, or its URL: s3://...")],
+    out: Annotated[Path, output_option("--out", help="File or folder to write, or its URL: s3://...", callback=None)],
     append: Annotated[
         list[Path] | None, input_option("--append", help="Build or shards whose samples follow INPUT's. Repeatable.")
     ] = None,

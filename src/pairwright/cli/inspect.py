@@ -32,11 +32,11 @@ def inspect(
       pairwright inspect build/birds --sheet birds.png --cells 60
     """
     from pairwright.datasets.atomic_files import write_bytes
-    from pairwright.datasets.remote.local_copies import fetch_local_copy
+    from pairwright.datasets.remote.store_folder import open_dataset
     from pairwright.datasets.reports.contact_sheet import draw_contact_sheet, read_first_samples, summarize_dataset
     from pairwright.datasets.shards.samples import encode_sample_json
 
-    path = Path(fetch_local_copy(str(path)))
+    path = open_dataset(str(path))
     check_extension(sheet, ".png")
     check_outputs(sheet)
     counts = summarize_dataset(path)

@@ -36,19 +36,21 @@ def verify(
       pairwright verify s3://datasets/birds
     """
     from pairwright.datasets.build_manifest import CONFIG_FILE
-    from pairwright.datasets.remote.local_copies import fetch_local_copy
+    from pairwright.datasets.remote.object_store import is_remote
+    from pairwright.datasets.remote.store_folder import open_dataset
     from pairwright.datasets.remote.store_path import to_path
     from pairwright.datasets.verification.checks import check_shard_count
     from pairwright.datasets.verification.checks import verify as problems_of
     from pairwright.datasets.verification.dataset_kinds import identify_dataset
 
     given = str(to_path(path))
-    path = Path(fetch_local_copy(given))
+    path = open_dataset(given)
     place = identify_dataset(path)
     if place.kind != "unfinished build":  # its one problem says everything
         note(f"{given}: {place.description}.")
     problems = [problem.replace(str(path), given) for problem in problems_of(path, images)]
-    if problems and place.kind == "build" and (path / CONFIG_FILE).is_file() and str(path) == given:
+    repairable = place.kind == "build" and not is_remote(given) and (path / CONFIG_FILE).is_file()
+    if problems and repairable:
         note(
             f"To repair it, delete the named files and run `pairwright build {path / CONFIG_FILE} --out {path}`."
             " If images do not decode, set `verify_images: full` under `input` before."

@@ -115,3 +115,22 @@ def test_what_differs_between_builds_begins_with_its_title(run: Run, captions: P
         captions.with_name(f"{name}.yaml").write_text(config)
         run("build", f"{name}.yaml", "--out", name, "--no-prefect")
     assert run("diff", "a", "b").stdout.startswith("config\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("generate", "negatives", "in.jsonl", "--out", "gs://pool/out.jsonl"),
+        ("build", "build.yaml", "--out", "s3://pool/out"),
+        ("index", "build", "in.jsonl", "--out", "memory://pool/index"),
+        ("audit", "in.jsonl", "--report", "s3://pool/report.html"),
+    ],
+)
+def test_a_url_as_output_of_a_command_that_writes_to_disk_is_refused(
+    run: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """They made a folder `gs:` here, and said that they had written to the store."""
+    refused = run(*command, ok=False)
+    assert refused.returncode == 2
+    assert f"{command[-1]}: this output is written to disk. Give a local path" in refused.stderr
+    assert not list(tmp_path.iterdir())

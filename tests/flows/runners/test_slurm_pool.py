@@ -121,6 +121,28 @@ def test_a_controller_that_is_away_for_a_moment_is_asked_again(slurm: Slurm, tmp
     assert len(notes) == 2
 
 
+def test_an_array_that_was_accepted_though_sbatch_timed_out_is_not_submitted_again(
+    slurm: Slurm, tmp_path: Path
+) -> None:
+    slurm.lose_answers(1)
+    pool, notes = pool_of(tmp_path / "build")
+    with pool:
+        assert pool.submit(neg, 1).result(120) == -1
+        assert pool.submit(neg, 2).result(120) == -2
+    assert len(slurm.arrays) == 2
+    assert ["Socket timed out" in note for note in notes] == [True]
+
+
+def test_a_controller_that_answers_no_question_gets_no_second_array(slurm: Slurm, tmp_path: Path) -> None:
+    """It may have accepted the first."""
+    slurm.lose_answers(1)
+    (slurm.bin / "squeue").write_text("#!/bin/sh\nexit 1\n")
+    pool, _ = pool_of(tmp_path / "build", poll_seconds=0.02)
+    with pool, pytest.raises(UsageError, match=r"Socket timed out.*Start the build again when Slurm answers"):
+        pool.submit(neg, 1).result(120)
+    assert len(slurm.arrays) == 1
+
+
 def test_a_squeue_that_fails_is_reported_once_and_results_still_come(slurm: Slurm, tmp_path: Path) -> None:
     (slurm.bin / "squeue").write_text("#!/bin/sh\nexit 1\n")
     pool, notes = pool_of(tmp_path / "build", poll_seconds=0.02)

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
+from pairwright.datasets.shards.webdataset import read_shard
 from pairwright.flows.build import build
 from pairwright.flows.commands.plan import estimate_build
 from pairwright.flows.config.sections import ShardsSection
-from pairwright.flows.stages import shards as shards_stage
 from pairwright.flows.stages.shards import TEXT_BYTES, Slice, plan_shards, sample_bytes
 from tests.flows.conftest import checked
 
@@ -61,19 +61,13 @@ def test_a_plan_tells_pairs_parts_and_shards(shards: dict[str, object], number: 
     assert not (tmp_path / "out").exists()
 
 
-def test_of_many_pairs_the_workers_look_at_the_images_and_shards_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_corpus(tmp_path / "corpus", CorpusSpec(pairs=24, pixels=32))
-    config = {"name": "t", "input": {"path": str(tmp_path / "corpus")}, "part_size": 5, "shards": {"samples": 7}}
-    build(checked(config | {"workers": 1}), tmp_path / "few", prefect=False)
-
-    def look(*_: object) -> str:
-        raise AssertionError("the build's own process looks at images")
-
-    monkeypatch.setattr(shards_stage, "_PAIRS_SEEN_HERE", 0)
-    monkeypatch.setattr(shards_stage, "part_state", look)
-    build(checked(config | {"workers": 2}), tmp_path / "many", prefect=False)
-    first, second = (sorted((tmp_path / name / "shards").iterdir()) for name in ("few", "many"))
+def test_a_shard_has_the_texts_of_its_slices_only_and_parts_of_any_size_make_the_same_shards(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus", CorpusSpec(pairs=24, images=False))
+    given = {"path": str(tmp_path / "corpus" / "captions.jsonl")}
+    config = {"name": "t", "input": given, "negatives": {}, "workers": 1, "shards": {"images": False, "samples": 5}}
+    for name, size in (("small", 3), ("large", 24)):
+        build(checked(config | {"part_size": size}), tmp_path / name, prefect=False)
+    first, second = (sorted((tmp_path / name / "shards").glob("*.tar")) for name in ("small", "large"))
     assert [path.read_bytes() for path in second] == [path.read_bytes() for path in first]
-    assert len(first) == 2 * 4 + 2  # tars with their indexes, sizes and checksums
+    assert [len(list(read_shard(path))) for path in first] == [5, 5, 5, 5, 4]
+    assert all(sample.annotations for sample in read_shard(first[0]))

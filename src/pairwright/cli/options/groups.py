@@ -9,14 +9,34 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, fields
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from pairwright.datasets.errors import UsageError
+
 INPUT, OUTPUT, LIMITS, ADVANCED = "Input", "Output", "Limits", "Advanced"
+
+
+def refuse_url(value: Any) -> Any:
+    """Refuse a URL as an output of a command that writes to disk: it would make a folder ``s3:`` here.
+
+    Raises:
+        UsageError: for the URL of a store.
+    """
+    if isinstance(value, Path):
+        from pairwright.datasets.remote.object_store import is_remote
+        from pairwright.datasets.remote.store_path import to_path
+
+        if is_remote(value):
+            raise UsageError(f"{to_path(value)}: this output is written to disk. Give a local path, and copy it later.")
+    return value
+
+
 input_option = functools.partial(typer.Option, rich_help_panel=INPUT)
-output_option = functools.partial(typer.Option, rich_help_panel=OUTPUT)
+output_option = functools.partial(typer.Option, rich_help_panel=OUTPUT, callback=refuse_url)
 limit_option = functools.partial(typer.Option, rich_help_panel=LIMITS)
 advanced_option = functools.partial(typer.Option, rich_help_panel=ADVANCED)
 
