@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.filters.refinement.part_arrays import map_arrays, save_mapped
 from pairwright.filters.scorers.cooccurrence import Cooccurrence, find_cooccurrences, is_content_word
 from pairwright.filters.scorers.text_scorers import compute_grammar_score, compute_plausibility_score
 from pairwright.generators.language.trigram_model import ARRAYS, TrigramModel, trigram_keys
@@ -148,32 +148,19 @@ class TextModels:
         return {GRAMMAR: compute_grammar_score(total, tokens), PLAUSIBILITY: compute_plausibility_score(association)}
 
     def save(self, path: Path) -> None:
-        """Write all arrays to an Arrow file, one row of lists."""
-        import pyarrow as pa
-
+        """Write all arrays to a file."""
         arrays = {name: getattr(self.trigrams, name) for name in ARRAYS}
         arrays |= {name: getattr(self.cooccurrence, name) for name in _COOCCURRENCE_ARRAYS}
-        arrays |= {"trigram_ids": self.trigram_ids, "content_ids": self.content_ids}
-        lists = {
-            name: pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), pa.array(array))
-            for name, array in arrays.items()
-        }
-        table = pa.table(lists)
-        with replace_atomically(path) as temporary, pa.ipc.new_file(str(temporary), table.schema) as file:
-            file.write_table(table)
+        save_mapped(path, arrays | {"trigram_ids": self.trigram_ids, "content_ids": self.content_ids})
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Return models that `save` wrote, as arrays that stay on disk; they can score and nothing else."""
-        import pyarrow as pa
-
-        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        array = {name: table[name].chunk(0).values.to_numpy() for name in table.column_names}
-        none = Vocabulary(())
+        array, none = map_arrays(path), Vocabulary(())
         return cls(
             TrigramModel(none, *(array[name] for name in ARRAYS)),
             array["trigram_ids"],
-            Cooccurrence(none, *(array[name] for name in _COOCCURRENCE_ARRAYS)),
+            Cooccurrence(none, array["totals"], array["pairs"], array["times"]),
             array["content_ids"],
         )
 

@@ -8,7 +8,7 @@ easy to detect, are kept without being judged.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +19,26 @@ from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.filters.attacks.registry import MEANING, fingerprint_scorers, load_scorer
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
-from pairwright.filters.refinement.out_of_core import (
-    assign_folds,
-    balance_parts,
-    count_part,
-    encode_part,
-    fit_fold,
+from pairwright.filters.refinement.cell_quotas import (
+    Grids,
+    choose_grids,
+    count_rows,
+    limit_rows,
+    list_cells,
     read_verdicts,
-    score_part,
+    sum_verdicts,
 )
+from pairwright.filters.refinement.fold_assignment import (
+    assign_batch,
+    assign_folds,
+    count_buckets,
+    gather_batch,
+    list_batch,
+    number_all,
+    split_batches,
+    unite_bucket,
+)
+from pairwright.filters.refinement.out_of_core import count_part, encode_part, fit_fold, score_part
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
@@ -42,8 +53,8 @@ from pairwright.flows.stages.annotation_frames import (
     with_scores,
 )
 from pairwright.flows.stages.generating import refined_stages
-from pairwright.flows.state.layout import annotations_path, candidates_path, pairs_path, rejected_path
-from pairwright.flows.state.receipts import Counts, JobResult
+from pairwright.flows.state.layout import annotations_path, candidates_path, pairs_path, part_name, rejected_path
+from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt
 
 if TYPE_CHECKING:
     from pairwright.flows.config.sections import RefineSection
@@ -69,33 +80,96 @@ def _reference_jobs(run: "StageRun", options: RefineOptions) -> "StageJobs":
     """Yield the steps of `filters/refinement/out_of_core.py`; the last job sums up."""
     stages, parts = refined_stages(run.config), run.parts
     texts = yield [run.job(encode_texts, stages, part, part=f"texts-{part}") for part in parts]
-    folds = yield [run.job(assign_all_folds, parts, options, part="folds", after=texts)]
-    counts = yield [run.job(count_words, part, part=f"counts-{part}", after=folds) for part in parts]
+    assigned = yield from _fold_jobs(run, options, texts)
+    counts = yield [run.job(count_words, part, part=f"counts-{part}", after=[assigned[part]]) for part in parts]
     models = yield [
         run.job(fit_models, parts, fold, part=f"fold-{fold}", after=counts) for fold in range(options.folds)
     ]
     fitted = [fold for fold, receipt in enumerate(models) if receipt.outputs]
-    gaps = yield [run.job(score_texts, part, fitted, part=f"gaps-{part}", after=models) for part in parts]
-    (balance,) = yield [run.job(balance_all, parts, options, part="balance", after=gaps)]
-    written = yield [run.job(write_verdicts, stages, part, part=part, after=[balance]) for part in parts]
-    facts = [dict(receipt.facts) for receipt in written]
-    return [run.job(sum_up, dict(balance.facts), facts, after=[balance, *written])]
+    grids = choose_grids((receipt.facts["rows"] for receipt in counts), fitted, options)
+    gaps = yield [
+        run.job(score_texts, part, fitted, grids, options, part=f"gaps-{part}", after=models) for part in parts
+    ]
+    (limits,) = yield [run.job(limit_cells, parts, part="balance", after=gaps)]
+    written = yield [run.job(write_verdicts, stages, part, grids, options, part=part, after=[limits]) for part in parts]
+    return [run.job(sum_up, [dict(receipt.facts) for receipt in written], after=written)]
+
+
+def _fold_jobs(
+    run: "StageRun", options: RefineOptions, texts: Sequence[Receipt]
+) -> Generator[Sequence[Job], tuple[Receipt, ...], dict[str, Receipt]]:
+    """Yield the steps of `filters/refinement/fold_assignment.py`; return the receipt with the folds of each part."""
+    batches = split_batches(run.parts, [receipt.facts["texts"] for receipt in texts])
+    if len(batches) == 1:
+        (folds,) = yield [run.job(assign_all_folds, run.parts, options, part="folds", after=texts)]
+        return dict.fromkeys(run.parts, folds)
+    named = {part_name(number): batch for number, batch in enumerate(batches)}
+    names = list(named)
+    encoded = dict(zip(run.parts, texts, strict=True))
+    listed = yield [
+        run.job(list_names, name, batch, part=f"names-{name}", after=[encoded[part] for part in batch])
+        for name, batch in named.items()
+    ]
+    (numbered,) = yield [run.job(number_names, names, options, part="numbers", after=listed)]
+    gathered = yield [
+        run.job(gather_hashes, name, batch, part=f"hashes-{name}", after=[numbered, receipt])
+        for (name, batch), receipt in zip(named.items(), listed, strict=True)
+    ]
+    buckets = count_buckets(sum(receipt.facts["forms"] for receipt in gathered))
+    united = yield [
+        run.job(unite_hashes, named, bucket, buckets, part=f"answers-{bucket}", after=gathered)
+        for bucket in range(buckets)
+    ]
+    assigned = yield [
+        run.job(assign_parts, names, name, batch, buckets, part=f"folds-{name}", after=united)
+        for name, batch in named.items()
+    ]
+    return {part: receipt for batch, receipt in zip(batches, assigned, strict=True) for part in batch}
 
 
 def encode_texts(root: Path, stages: list[str], part: str) -> JobResult:
-    """Store the captions and the candidates of a part as numbers."""
-    rows = pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)])
-    return _step(encode_part(root / _FOLDER, part, captions_of(root, part), rows))
+    """Store the captions and the candidates of a part as numbers; the fact is their number."""
+    captions, rows = (
+        captions_of(root, part),
+        pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)]),
+    )
+    return _step(encode_part(root / _FOLDER, part, captions, rows), {"texts": captions.height + rows.height})
 
 
 def assign_all_folds(root: Path, parts: list[str], options: RefineOptions) -> JobResult:
-    """Assign all images to folds."""
+    """Assign all images to folds, of a pool that is one batch."""
     return _step(assign_folds(root / _FOLDER, parts, options))
 
 
+def list_names(root: Path, batch: str, parts: list[str]) -> JobResult:
+    """List the names of images and the words of a batch of parts."""
+    return _step(list_batch(root / _FOLDER, batch, parts))
+
+
+def number_names(root: Path, batches: list[str], options: RefineOptions) -> JobResult:
+    """Assign all images to folds, and number all words."""
+    return _step(number_all(root / _FOLDER, batches, options))
+
+
+def gather_hashes(root: Path, batch: str, parts: list[str]) -> JobResult:
+    """List the hashes of a batch of parts; the fact is the number of texts of its rows."""
+    outputs, forms = gather_batch(root / _FOLDER, batch, parts)
+    return _step(outputs, {"forms": forms})
+
+
+def unite_hashes(root: Path, batches: dict[str, list[str]], bucket: int, buckets: int) -> JobResult:
+    """Find the folds of each text, and repeated captions, in a bucket of the hashes of all parts."""
+    return _step(unite_bucket(root / _FOLDER, batches, bucket, buckets))
+
+
+def assign_parts(root: Path, batches: list[str], batch: str, parts: list[str], buckets: int) -> JobResult:
+    """Store the folds of the rows and captions of a batch of parts."""
+    return _step(assign_batch(root / _FOLDER, batches, batch, parts, buckets))
+
+
 def count_words(root: Path, part: str) -> JobResult:
-    """Count the words of the captions of a part."""
-    return _step(count_part(root / _FOLDER, part))
+    """Count the words of the captions of a part, and its rows."""
+    return _step(count_part(root / _FOLDER, part), {"rows": count_rows(root / _FOLDER, part)})
 
 
 def fit_models(root: Path, parts: list[str], fold: int) -> JobResult:
@@ -103,30 +177,31 @@ def fit_models(root: Path, parts: list[str], fold: int) -> JobResult:
     return _step(fit_fold(root / _FOLDER, parts, fold))
 
 
-def score_texts(root: Path, part: str, folds: list[int]) -> JobResult:
-    """Score the candidates of a part by the models of ``folds``."""
-    return _step(score_part(root / _FOLDER, part, folds))
+def score_texts(root: Path, part: str, folds: list[int], grids: Grids, options: RefineOptions) -> JobResult:
+    """Score the candidates of a part by the models of ``folds``, and place them in the cells of their grid."""
+    folder = root / _FOLDER
+    return _step([*score_part(folder, part, folds), list_cells(folder, part, grids, options)])
 
 
-def balance_all(root: Path, parts: list[str], options: RefineOptions) -> JobResult:
-    """Decide which candidates are kept; the facts are those of the stage."""
-    outputs, facts = balance_parts(root / _FOLDER, parts, options)
-    return JobResult(outputs, Counts("negative"), facts)
+def limit_cells(root: Path, parts: list[str]) -> JobResult:
+    """Decide how many candidates of each cell are kept."""
+    return _step(limit_rows(root / _FOLDER, parts))
 
 
-def write_verdicts(root: Path, stages: list[str], part: str) -> JobResult:
+def write_verdicts(root: Path, stages: list[str], part: str, grids: Grids, options: RefineOptions) -> JobResult:
     """Write the kept and the rejected candidates of a part."""
-    outputs, facts = _write_part(root, stages, part, read_verdicts(root / _FOLDER, part))
-    return JobResult(outputs, Counts("negative"), facts)
+    verdicts, counts = read_verdicts(root / _FOLDER, part, grids, options)
+    outputs, facts = _write_part(root, stages, part, verdicts)
+    return JobResult(outputs, Counts("negative"), {**facts, "verdicts": counts})
 
 
-def sum_up(root: Path, outcome: dict[str, Any], parts: list[dict[str, Any]]) -> JobResult:  # noqa: ARG001 - a job's
+def sum_up(root: Path, parts: list[dict[str, Any]]) -> JobResult:  # noqa: ARG001 - a job's
     """Return the counts and the facts of the stage; the unit is a negative that a generator kept."""
-    return _summary([], outcome, parts)
+    return _summary([], sum_verdicts([part["verdicts"] for part in parts]), parts)
 
 
-def _step(outputs: Sequence[Path]) -> JobResult:
-    return JobResult(outputs, Counts("negative"))
+def _step(outputs: Sequence[Path], facts: Facts | None = None) -> JobResult:
+    return JobResult(outputs, Counts("negative"), facts or {})
 
 
 def refine_negatives(root: Path, stages: list[str], parts: list[str], section: "RefineSection", seed: int) -> JobResult:

@@ -93,7 +93,10 @@ def sum_by_key(keys: IntArray, weights: IntArray | None = None) -> tuple[IntArra
 
 
 def lookup_sorted(
-    keys: IntArray, values: npt.NDArray[Any], wanted: IntArray, otherwise: npt.ArrayLike
+    keys: npt.NDArray[np.integer[Any]],
+    values: npt.NDArray[Any],
+    wanted: npt.NDArray[np.integer[Any]],
+    otherwise: npt.ArrayLike,
 ) -> npt.NDArray[Any]:
     """Return the value of each ``wanted`` key; ``otherwise`` if it is not among the ascending ``keys``."""
     if not len(keys):
