@@ -9,7 +9,6 @@ score map into memory instead of loading a copy each.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -31,7 +30,7 @@ from pairwright.generators.language.vocabulary import (
 )
 
 GRAMMAR, PLAUSIBILITY = "grammar", "plausibility"
-_MERGE_EVERY = 16  # parts whose counts are merged at once
+_LEAST_WAITING = 1_000_000  # counts that are summed at once, at least
 _LOW_BITS = (1 << ID_BITS) - 1
 _COOCCURRENCE_ARRAYS = ("totals", "pairs", "times")
 
@@ -93,14 +92,21 @@ def count_captions(texts: EncodedTexts, times: IntArray) -> CaptionCounts:
 
 
 def sum_counts(counts: Iterable[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    """Return the distinct keys of several counts in ascending order, and the sum of the counts of each."""
-    keys, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    each = iter(counts)
-    while some := list(islice(each, _MERGE_EVERY)):
-        keys, times = sum_by_key(
-            np.concatenate([keys, *(key for key, _ in some)]), np.concatenate([times, *(n for _, n in some)])
-        )
-    return keys, times
+    """Return the distinct keys of several counts in ascending order, and the sum of the counts of each.
+
+    Counts wait until they are half as many as the sum so far, so that the time is linear in their number.
+    """
+    total = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    waiting: list[tuple[IntArray, IntArray]] = []
+    for some in counts:
+        waiting.append(some)
+        if sum(len(keys) for keys, _ in waiting) > max(len(total[0]) // 2, _LEAST_WAITING):
+            total, waiting = _sum_all([total, *waiting]), []
+    return _sum_all([total, *waiting])
+
+
+def _sum_all(counts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    return sum_by_key(np.concatenate([keys for keys, _ in counts]), np.concatenate([times for _, times in counts]))
 
 
 @dataclass(frozen=True, eq=False)
