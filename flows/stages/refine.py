@@ -1,14 +1,14 @@
 """Stage ``refine``: rejects hard negatives that a text-only model can detect.
 
 All candidates are judged as one set; the captions of the pool train the scorers, and the verdicts are written part by
-part. Method ``reference`` (SugarCrepe, Algorithm 1) has a job per part for all that takes time, and single jobs that
-work on numbers (`filters/refinement/out_of_core.py`); its files in ``refinement/`` let a killed build resume. Method
-``general`` is one job that holds the texts of all candidates in memory. SHUFFLE rows, which are for training only and
-easy to detect, are kept without being judged.
+part. Method ``reference`` (SugarCrepe, Algorithm 1) has jobs of bounded memory, most of them for a part
+(`filters/refinement/out_of_core.py`); its files in ``refinement/`` let a killed build resume. Method ``general`` is one
+job that holds the texts of all candidates in memory. SHUFFLE rows, which are for training only and easy to detect, are
+kept without being judged.
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +28,6 @@ from pairwright.filters.refinement.cell_quotas import (
     read_verdicts,
     sum_verdicts,
 )
-from pairwright.filters.refinement.fold_assignment import (
-    assign_batch,
-    assign_folds,
-    count_buckets,
-    gather_batch,
-    list_batch,
-    number_all,
-    split_batches,
-    unite_bucket,
-)
 from pairwright.filters.refinement.out_of_core import count_part, encode_part, fit_fold, score_part
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions
 from pairwright.filters.scorers.image_groups import text_group
@@ -53,8 +43,9 @@ from pairwright.flows.stages.annotation_frames import (
     with_scores,
 )
 from pairwright.flows.stages.generating import refined_stages
-from pairwright.flows.state.layout import annotations_path, candidates_path, pairs_path, part_name, rejected_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt
+from pairwright.flows.stages.refine_folds import FOLDER, fold_jobs, step
+from pairwright.flows.state.layout import annotations_path, candidates_path, pairs_path, rejected_path
+from pairwright.flows.state.receipts import Counts, JobResult
 
 if TYPE_CHECKING:
     from pairwright.flows.config.sections import RefineSection
@@ -63,7 +54,6 @@ if TYPE_CHECKING:
 
 Facts = Mapping[str, Any]
 ROWS = pl.Schema(dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String))
-_FOLDER = "refinement"  # of the steps of method ``reference``
 _IS_CANDIDATE = (pl.col("kind") == NEGATIVE) & ~pl.col("form").is_in(sorted(TRAINING_ONLY_FORMS))
 
 
@@ -80,7 +70,7 @@ def _reference_jobs(run: "StageRun", options: RefineOptions) -> "StageJobs":
     """Yield the steps of `filters/refinement/out_of_core.py`; the last job sums up."""
     stages, parts = refined_stages(run.config), run.parts
     texts = yield [run.job(encode_texts, stages, part, part=f"texts-{part}") for part in parts]
-    assigned = yield from _fold_jobs(run, options, texts)
+    assigned = yield from fold_jobs(run, options, texts)
     counts = yield [run.job(count_words, part, part=f"counts-{part}", after=[assigned[part]]) for part in parts]
     models = yield [
         run.job(fit_models, parts, fold, part=f"fold-{fold}", after=counts) for fold in range(options.folds)
@@ -95,102 +85,37 @@ def _reference_jobs(run: "StageRun", options: RefineOptions) -> "StageJobs":
     return [run.job(sum_up, [dict(receipt.facts) for receipt in written], after=written)]
 
 
-def _fold_jobs(
-    run: "StageRun", options: RefineOptions, texts: Sequence[Receipt]
-) -> Generator[Sequence[Job], tuple[Receipt, ...], dict[str, Receipt]]:
-    """Yield the steps of `filters/refinement/fold_assignment.py`; return the receipt with the folds of each part."""
-    batches = split_batches(run.parts, [receipt.facts["texts"] for receipt in texts])
-    if len(batches) == 1:
-        (folds,) = yield [run.job(assign_all_folds, run.parts, options, part="folds", after=texts)]
-        return dict.fromkeys(run.parts, folds)
-    named = {part_name(number): batch for number, batch in enumerate(batches)}
-    names = list(named)
-    encoded = dict(zip(run.parts, texts, strict=True))
-    listed = yield [
-        run.job(list_names, name, batch, part=f"names-{name}", after=[encoded[part] for part in batch])
-        for name, batch in named.items()
-    ]
-    (numbered,) = yield [run.job(number_names, names, options, part="numbers", after=listed)]
-    gathered = yield [
-        run.job(gather_hashes, name, batch, part=f"hashes-{name}", after=[numbered, receipt])
-        for (name, batch), receipt in zip(named.items(), listed, strict=True)
-    ]
-    buckets = count_buckets(sum(receipt.facts["forms"] for receipt in gathered))
-    united = yield [
-        run.job(unite_hashes, named, bucket, buckets, part=f"answers-{bucket}", after=gathered)
-        for bucket in range(buckets)
-    ]
-    assigned = yield [
-        run.job(assign_parts, names, name, batch, buckets, part=f"folds-{name}", after=united)
-        for name, batch in named.items()
-    ]
-    return {part: receipt for batch, receipt in zip(batches, assigned, strict=True) for part in batch}
-
-
 def encode_texts(root: Path, stages: list[str], part: str) -> JobResult:
     """Store the captions and the candidates of a part as numbers; the fact is their number."""
-    captions, rows = (
-        captions_of(root, part),
-        pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)]),
-    )
-    return _step(encode_part(root / _FOLDER, part, captions, rows), {"texts": captions.height + rows.height})
-
-
-def assign_all_folds(root: Path, parts: list[str], options: RefineOptions) -> JobResult:
-    """Assign all images to folds, of a pool that is one batch."""
-    return _step(assign_folds(root / _FOLDER, parts, options))
-
-
-def list_names(root: Path, batch: str, parts: list[str]) -> JobResult:
-    """List the names of images and the words of a batch of parts."""
-    return _step(list_batch(root / _FOLDER, batch, parts))
-
-
-def number_names(root: Path, batches: list[str], options: RefineOptions) -> JobResult:
-    """Assign all images to folds, and number all words."""
-    return _step(number_all(root / _FOLDER, batches, options))
-
-
-def gather_hashes(root: Path, batch: str, parts: list[str]) -> JobResult:
-    """List the hashes of a batch of parts; the fact is the number of texts of its rows."""
-    outputs, forms = gather_batch(root / _FOLDER, batch, parts)
-    return _step(outputs, {"forms": forms})
-
-
-def unite_hashes(root: Path, batches: dict[str, list[str]], bucket: int, buckets: int) -> JobResult:
-    """Find the folds of each text, and repeated captions, in a bucket of the hashes of all parts."""
-    return _step(unite_bucket(root / _FOLDER, batches, bucket, buckets))
-
-
-def assign_parts(root: Path, batches: list[str], batch: str, parts: list[str], buckets: int) -> JobResult:
-    """Store the folds of the rows and captions of a batch of parts."""
-    return _step(assign_batch(root / _FOLDER, batches, batch, parts, buckets))
+    captions = captions_of(root, part)
+    rows = pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)])
+    return step(encode_part(root / FOLDER, part, captions, rows), {"texts": captions.height + rows.height})
 
 
 def count_words(root: Path, part: str) -> JobResult:
     """Count the words of the captions of a part, and its rows."""
-    return _step(count_part(root / _FOLDER, part), {"rows": count_rows(root / _FOLDER, part)})
+    return step(count_part(root / FOLDER, part), {"rows": count_rows(root / FOLDER, part)})
 
 
 def fit_models(root: Path, parts: list[str], fold: int) -> JobResult:
     """Fit the models that judge the rows of a fold."""
-    return _step(fit_fold(root / _FOLDER, parts, fold))
+    return step(fit_fold(root / FOLDER, parts, fold))
 
 
 def score_texts(root: Path, part: str, folds: list[int], grids: Grids, options: RefineOptions) -> JobResult:
     """Score the candidates of a part by the models of ``folds``, and place them in the cells of their grid."""
-    folder = root / _FOLDER
-    return _step([*score_part(folder, part, folds), list_cells(folder, part, grids, options)])
+    folder = root / FOLDER
+    return step([*score_part(folder, part, folds), list_cells(folder, part, grids, options)])
 
 
 def limit_cells(root: Path, parts: list[str]) -> JobResult:
     """Decide how many candidates of each cell are kept."""
-    return _step(limit_rows(root / _FOLDER, parts))
+    return step(limit_rows(root / FOLDER, parts))
 
 
 def write_verdicts(root: Path, stages: list[str], part: str, grids: Grids, options: RefineOptions) -> JobResult:
     """Write the kept and the rejected candidates of a part."""
-    verdicts, counts = read_verdicts(root / _FOLDER, part, grids, options)
+    verdicts, counts = read_verdicts(root / FOLDER, part, grids, options)
     outputs, facts = _write_part(root, stages, part, verdicts)
     return JobResult(outputs, Counts("negative"), {**facts, "verdicts": counts})
 
@@ -198,10 +123,6 @@ def write_verdicts(root: Path, stages: list[str], part: str, grids: Grids, optio
 def sum_up(root: Path, parts: list[dict[str, Any]]) -> JobResult:  # noqa: ARG001 - a job's
     """Return the counts and the facts of the stage; the unit is a negative that a generator kept."""
     return _summary([], sum_verdicts([part["verdicts"] for part in parts]), parts)
-
-
-def _step(outputs: Sequence[Path], facts: Facts | None = None) -> JobResult:
-    return JobResult(outputs, Counts("negative"), facts or {})
 
 
 def refine_negatives(root: Path, stages: list[str], parts: list[str], section: "RefineSection", seed: int) -> JobResult:

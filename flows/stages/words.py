@@ -47,7 +47,7 @@ STATISTICS: Final[tuple[str, ...]] = (
     *(str(path) for path in EditModel.files(Path("statistics"))),
 )
 _AT_ONCE = 16  # parts whose counts a job sums
-_SAMPLES = 6  # samples that are merged at once, of 20 MB each at most
+_SAMPLES = 6  # samples of slots that are merged at once, of at most 30 MB each
 
 Span = tuple[str, int, int]
 """A part, and the numbers of a first pair in it and of the one after the last."""

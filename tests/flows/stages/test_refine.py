@@ -14,7 +14,7 @@ from pairwright.datasets.records import Annotation
 from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.filters.refinement import fold_assignment
 from pairwright.flows.build import build
-from pairwright.flows.stages import refine
+from pairwright.flows.stages import refine_folds
 from tests.flows.conftest import checked, settings
 
 TYPES = ["replace-attribute", "replace-object", "swap-object", "shuffle"]
@@ -72,7 +72,7 @@ def test_a_build_in_several_batches_and_killed_between_them_has_the_same_bytes(
     monkeypatch.setattr(fold_assignment, "BATCH_TEXTS", 150)
     monkeypatch.setattr(fold_assignment, "BUCKET_FORMS", 100)
     with monkeypatch.context() as killing:
-        killing.setattr(refine, "assign_batch", killed)
+        killing.setattr(refine_folds, "assign_batch", killed)
         with pytest.raises(SystemExit):
             refined(corpus, tmp_path / "out", cells=6)
     before = {path.stem for path in (tmp_path / "out" / "receipts" / "refine").iterdir()}
