@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import polars as pl
 import pyarrow as pa
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.refinement import fold_assignment
+from pairwright.filters.refinement import fold_assignment, out_of_core_models
 from pairwright.filters.refinement.cell_quotas import (
     choose_grids,
     count_rows,
@@ -177,6 +178,22 @@ def test_the_pool_of_the_test_keeps_and_rejects_for_every_reason() -> None:
     corpus = CaptionCorpus(captions["caption"].to_list(), captions["group"].to_list(), pool=True)
     assert {"", "unbalanced_cell"} <= set(refine_rows(rows, corpus, RefineOptions(cells=6)).reasons)
     assert set(refine_rows(rows.head(1), CaptionCorpus([], [], pool=True)).reasons) == {"unscored"}
+
+
+def test_counts_that_wait_are_summed_like_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    counts = [(np.unique(rng.integers(0, 50, size)), size) for size in (0, 30, 1, 40, 5, 0, 60)]
+    parts = [(keys, rng.integers(1, 9, len(keys))) for keys, _ in counts]
+    once = out_of_core_models.sum_counts(parts)
+    monkeypatch.setattr(out_of_core_models, "_LEAST_WAITING", 0)
+    keys, times = out_of_core_models.sum_counts(iter(parts))
+    assert (keys == once[0]).all()
+    assert (times == once[1]).all()
+    expected = Counter(dict.fromkeys(keys.tolist(), 0))
+    for some, number in parts:
+        expected.update(dict(zip(some.tolist(), number.tolist(), strict=True)))
+    assert dict(zip(keys.tolist(), times.tolist(), strict=True)) == expected
+    assert keys.tolist() == sorted(expected)
 
 
 @pytest.mark.parametrize("batches", [1, 2])
