@@ -54,10 +54,10 @@ from pairwright.filters.candidates.files import read_candidates
 from pairwright.filters.candidates.format_normalization import normalize_rows
 from pairwright.filters.candidates.rows import refine_candidates, usable_corpus
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions
+from pairwright.filters.refinement.cell_quotas import choose_grids, count_rows, limit_rows, list_cells, read_verdicts
+from pairwright.filters.refinement.fold_assignment import assign_folds
 from pairwright.filters.refinement.grid_balancing import balance_grid
 from pairwright.filters.refinement.out_of_core import (
-    assign_folds,
-    balance_parts,
     count_part,
     encode_part,
     fit_fold,
@@ -200,13 +200,21 @@ def time_steps(folder: Path, captions: Sequence[str], number: int) -> None:
         "count": [(count_part, folder, name) for name in names],
         "fit": [(fit_fold, folder, names, fold) for fold in folds],
         "score": [(score_part, folder, name, folds) for name in names],
-        "balance": [(balance_parts, folder, names, options)],
     }
     for step, jobs in steps.items():
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # a new process for each step
-            measured = [pool.submit(measure, job, *arguments).result() for job, *arguments in jobs]
-        seconds, peak = sum(each for each, _ in measured), max(each for _, each in measured)
-        print(f"{number:9,} {step:10} {len(jobs):5} {seconds / number * 1e6:9.0f} {peak:8.0f}", flush=True)
+        print_step(number, step, jobs)
+    grids = choose_grids([count_rows(folder, name) for name in names], folds, options)
+    print_step(number, "cells", [(list_cells, folder, name, grids, options) for name in names])
+    print_step(number, "balance", [(limit_rows, folder, names)])
+    print_step(number, "verdicts", [(read_verdicts, folder, name, grids, options) for name in names])
+
+
+def print_step(number: int, step: str, jobs: Sequence[tuple[Any, ...]]) -> None:
+    """Print the processor time and the greatest peak memory of jobs, which run in one new process."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        measured = [pool.submit(measure, job, *arguments).result() for job, *arguments in jobs]
+    seconds, peak = sum(each for each, _ in measured), max(each for _, each in measured)
+    print(f"{number:9,} {step:10} {len(jobs):5} {seconds / number * 1e6:9.0f} {peak:8.0f}", flush=True)
 
 
 def measure(job: Callable[..., object], *arguments: object) -> tuple[float, float]:

@@ -9,6 +9,7 @@ An interrupt during start-up would end a worker with a traceback or silently, so
 and unblock them when ready. If this process ignores interrupts (a background job of a script), so do its workers.
 """
 
+import atexit
 import contextlib
 import multiprocessing
 import os
@@ -93,6 +94,7 @@ def _hold_interrupts() -> Iterator[None]:
 
 
 def _initialize_worker(deaf: bool, reports: "Connection | None") -> None:  # noqa: FBT001 - a pool passes it by position
+    atexit.register(_exit_at_once)  # before those of libraries that jobs load, so that it runs after them
     _exit_with_parent(deaf)
     collect_rarely()
     if reports is not None:
@@ -102,6 +104,14 @@ def _initialize_worker(deaf: bool, reports: "Connection | None") -> None:  # noq
 def _send_report(reports: "Connection", report: ProgressReport) -> None:
     with contextlib.suppress(OSError):  # the pipe is full, or the parent has ended
         reports.send_bytes(report.as_bytes())
+
+
+def _exit_at_once() -> None:
+    """End this process without freeing each object: half a second of CPU with a tagger and WordNet in memory.
+
+    `multiprocessing` has run its finalizers and flushed the streams by then.
+    """
+    os._exit(0)
 
 
 def _exit_with_parent(deaf: bool) -> None:  # noqa: FBT001 - a pool hands it over by place

@@ -91,7 +91,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("freeze", "saves the scorers of the last full build", (), "caption", "set", None, freeze_jobs,
           depends_on="the last full build", applies=_has("refine"), in_base=True),
     Stage("refine", "rejects negatives that a text-only model can detect", ("pairs", "balance", THIRD_PARTY, "freeze"),
-          "negative", "part", refine_jobs, refine_new_jobs, applies=_has("refine"), passes=4),
+          "negative", "part", refine_jobs, refine_new_jobs, applies=_has("refine"), passes=8),
     Stage("rationales", "explains negatives and true captions", (*_SELECTED, *_TEXTS), "row", "part",
           rationales_part_jobs, rationales_part_jobs, depends_on=_MODEL, applies=_has("rationales")),
     Stage("shards", "packs WebDataset shards", (*_SELECTED, *_TEXTS, "rationales"), "pair", "shard",

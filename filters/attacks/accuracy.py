@@ -129,10 +129,17 @@ def compute_attack_gaps(
 
 def compute_preference_rate(gaps: FloatArray) -> float:
     """Return the share of rows in which the positive is preferred, ties and missing scores counting half, in 0-1."""
-    if not len(gaps):
-        return 0.5
-    wins, losses = int(np.count_nonzero(gaps > 0)), int(np.count_nonzero(gaps < 0))
-    return 0.5 + (wins - losses) / (2 * len(gaps))
+    return 0.5 + count_lead(gaps) / (2 * len(gaps)) if len(gaps) else 0.5
+
+
+def count_lead(gaps: FloatArray) -> int:
+    """Return in how many more rows the positive is preferred than the negative; negative for fewer."""
+    return int(np.count_nonzero(gaps > 0)) - int(np.count_nonzero(gaps < 0))
+
+
+def fold_accuracy(lead: int, rows: int) -> float:
+    """Return the folded accuracy of an attack in 0.5-1, given `count_lead` and the number of rows; 0.5 without rows."""
+    return 0.5 + abs(lead) / (2 * rows) if rows else 0.5
 
 
 def compute_attack_accuracy(gaps: FloatArray) -> float:
@@ -141,7 +148,7 @@ def compute_attack_accuracy(gaps: FloatArray) -> float:
     Args:
         gaps: float64 (n,), score of the positive minus score of the negative; NaN without a score.
     """
-    return max(compute_preference_rate(gaps), compute_preference_rate(-gaps))
+    return fold_accuracy(count_lead(gaps), len(gaps))
 
 
 def summarize_attacks(gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]) -> AttackSummary:

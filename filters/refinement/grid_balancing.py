@@ -25,7 +25,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +33,14 @@ import polars as pl
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import hash_to_int
-from pairwright.generators.language.vocabulary import FloatArray, encode_names
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names, lookup_sorted
 
 Bands = npt.NDArray[np.int32]
 Hashes = npt.NDArray[np.uint64]
 
 REASONS = ("", "unscored", "unbalanced_cell")
 STEPS = ("unscored", "both_zero", "one_zero", "grid")
+CELL_BITS = 40
 _LAST_64_BITS = 2**64 - 1
 _MIN_CELLS, _MAX_CELLS = 10, 100  # cells per axis of a grid whose size depends on the number of rows
 
@@ -136,12 +137,32 @@ def balance_strata(  # noqa: PLR0913 - as of `balance_grid`
         if any((np.abs(gap) > 1).any() for gap in own):
             raise UsageError("a score gap is outside -1..1: a scorer returned scores outside 0..1")
         scored = np.logical_not(np.isnan(own[0]) | np.isnan(own[1]))
-        along = cells or choose_grid_size(int(scored.sum()))
-        bands = np.stack([assign_signed_bands(np.where(scored, gap, 0.0), along) for gap in own], axis=1)
-        keep = scored & _balance_cells(bands, _draw_order(hashes[rows], seed))
+        placed = place_in_cells((own[0], own[1]), cells or choose_grid_size(int(scored.sum())))
+        keep = scored & _balance_cells(placed.cells, draw_order(hashes[rows], seed))
         codes[rows] = np.where(keep, 0, np.where(scored, 2, 1))
-        ledger += _build_ledger(np.where(scored, 1 + np.count_nonzero(bands, axis=1), 0), keep, name)
+        ledger += _build_ledger(placed.rule, keep, name)
     return Balance(codes, tuple(ledger))
+
+
+class PlacedRows(NamedTuple):
+    """Rows in the grid of their stratum.
+
+    Attributes:
+        rule: int64 (n,), the place of the rule of each row in ``STEPS``.
+        cells: int64 (n,), the number of the cell of each row, below ``1 << CELL_BITS``. That of the mirrored cell differs
+            in the last bit. 0: both gaps are 0, or one is NaN.
+    """
+
+    rule: IntArray
+    cells: IntArray
+
+
+def place_in_cells(gaps: tuple[FloatArray, FloatArray], along: int) -> PlacedRows:
+    """Place rows with two gaps each, float64 (n,), in a grid of ``along`` cells per axis."""
+    scored = np.logical_not(np.isnan(gaps[0]) | np.isnan(gaps[1]))
+    first, second = (assign_signed_bands(np.where(scored, gap, 0.0), along).astype(np.int64) for gap in gaps)
+    code = first * (2 * ((along + 1) // 2) + 1) + second
+    return PlacedRows(np.where(scored, 1 + (first != 0) + (second != 0), 0), 2 * np.abs(code) + (code > 0))
 
 
 def hash_ids(ids: Iterable[str]) -> Hashes:
@@ -192,7 +213,7 @@ def assign_signed_bands(gaps: FloatArray, cells: int) -> Bands:
     return np.sign(gaps).astype(np.int32) * np.minimum(distance, np.int32(outermost))
 
 
-def _draw_order(hashes: Hashes, seed: int) -> Hashes:
+def draw_order(hashes: Hashes, seed: int) -> Hashes:
     """Return a random number for each row, uint64 (n,), a function of the hash of its id and of the seed (SplitMix64)."""
     mixed = hashes + np.uint64(hash_to_int(seed, "balance") & _LAST_64_BITS)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -200,20 +221,24 @@ def _draw_order(hashes: Hashes, seed: int) -> Hashes:
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
-def _balance_cells(bands: Bands, drawn: Hashes) -> npt.NDArray[np.bool_]:
-    # Mirrored cells have codes c and -c, as the bands are signed.
-    code = bands[:, 0].astype(np.int64) * (2 * int(np.abs(bands).max(initial=0)) + 1) + bands[:, 1]
-    cell = 2 * np.abs(code) + (code > 0)
+def _balance_cells(cell: IntArray, drawn: Hashes) -> npt.NDArray[np.bool_]:
     order = np.lexsort((drawn, cell))
     distinct, start, size = np.unique(cell[order], return_index=True, return_counts=True)
-    mirror = np.searchsorted(distinct, distinct ^ 1)
-    mirror = np.minimum(mirror, max(len(distinct) - 1, 0))
-    opposite = np.where(distinct[mirror] == distinct ^ 1, size[mirror], 0)
     rank = np.arange(len(order)) - np.repeat(start, size)
     keep = np.zeros(len(order), np.bool_)
-    keep[order] = rank < np.repeat(np.minimum(size, opposite), size)
-    keep[code == 0] = True
+    keep[order] = rank < np.repeat(limit_cells(distinct, size), size)
     return keep
+
+
+def limit_cells(cells: IntArray, sizes: IntArray) -> IntArray:
+    """Return how many rows of each cell are kept.
+
+    Args:
+        cells: int64 (k,), ascending numbers of all cells with rows, as of `PlacedRows`; higher bits name a stratum.
+        sizes: int64 (k,), rows of each cell.
+    """
+    opposite = lookup_sorted(cells, sizes, cells ^ 1, 0)
+    return np.where(cells & ((1 << CELL_BITS) - 1) == 0, sizes, np.minimum(sizes, opposite))
 
 
 def _build_ledger(rule: npt.NDArray[np.integer[Any]], keep: npt.NDArray[np.bool_], stratum: str) -> list[BalancingStep]:

@@ -9,14 +9,13 @@ score map into memory instead of loading a copy each.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.filters.refinement.part_arrays import map_arrays, save_mapped
 from pairwright.filters.scorers.cooccurrence import Cooccurrence, find_cooccurrences, is_content_word
 from pairwright.filters.scorers.text_scorers import compute_grammar_score, compute_plausibility_score
 from pairwright.generators.language.trigram_model import ARRAYS, TrigramModel, trigram_keys
@@ -31,7 +30,7 @@ from pairwright.generators.language.vocabulary import (
 )
 
 GRAMMAR, PLAUSIBILITY = "grammar", "plausibility"
-_MERGE_EVERY = 16  # parts whose counts are merged at once
+_LEAST_WAITING = 1_000_000  # counts that are summed at once, at least
 _LOW_BITS = (1 << ID_BITS) - 1
 _COOCCURRENCE_ARRAYS = ("totals", "pairs", "times")
 
@@ -93,14 +92,21 @@ def count_captions(texts: EncodedTexts, times: IntArray) -> CaptionCounts:
 
 
 def sum_counts(counts: Iterable[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    """Return the distinct keys of several counts in ascending order, and the sum of the counts of each."""
-    keys, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    each = iter(counts)
-    while some := list(islice(each, _MERGE_EVERY)):
-        keys, times = sum_by_key(
-            np.concatenate([keys, *(key for key, _ in some)]), np.concatenate([times, *(n for _, n in some)])
-        )
-    return keys, times
+    """Return the distinct keys of several counts in ascending order, and the sum of the counts of each.
+
+    Counts wait until they are half as many as the sum so far, so that the time is linear in their number.
+    """
+    total = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    waiting: list[tuple[IntArray, IntArray]] = []
+    for some in counts:
+        waiting.append(some)
+        if sum(len(keys) for keys, _ in waiting) > max(len(total[0]) // 2, _LEAST_WAITING):
+            total, waiting = _sum_all([total, *waiting]), []
+    return _sum_all([total, *waiting])
+
+
+def _sum_all(counts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    return sum_by_key(np.concatenate([keys for keys, _ in counts]), np.concatenate([times for _, times in counts]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,32 +154,19 @@ class TextModels:
         return {GRAMMAR: compute_grammar_score(total, tokens), PLAUSIBILITY: compute_plausibility_score(association)}
 
     def save(self, path: Path) -> None:
-        """Write all arrays to an Arrow file, one row of lists."""
-        import pyarrow as pa
-
+        """Write all arrays to a file."""
         arrays = {name: getattr(self.trigrams, name) for name in ARRAYS}
         arrays |= {name: getattr(self.cooccurrence, name) for name in _COOCCURRENCE_ARRAYS}
-        arrays |= {"trigram_ids": self.trigram_ids, "content_ids": self.content_ids}
-        lists = {
-            name: pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), pa.array(array))
-            for name, array in arrays.items()
-        }
-        table = pa.table(lists)
-        with replace_atomically(path) as temporary, pa.ipc.new_file(str(temporary), table.schema) as file:
-            file.write_table(table)
+        save_mapped(path, arrays | {"trigram_ids": self.trigram_ids, "content_ids": self.content_ids})
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Return models that `save` wrote, as arrays that stay on disk; they can score and nothing else."""
-        import pyarrow as pa
-
-        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        array = {name: table[name].chunk(0).values.to_numpy() for name in table.column_names}
-        none = Vocabulary(())
+        array, none = map_arrays(path), Vocabulary(())
         return cls(
             TrigramModel(none, *(array[name] for name in ARRAYS)),
             array["trigram_ids"],
-            Cooccurrence(none, *(array[name] for name in _COOCCURRENCE_ARRAYS)),
+            Cooccurrence(none, array["totals"], array["pairs"], array["times"]),
             array["content_ids"],
         )
 

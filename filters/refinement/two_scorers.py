@@ -12,7 +12,6 @@ protect against a third scorer, and it cannot balance rows that all favour one s
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,6 @@ from pairwright.filters.attacks.registry import build_paper_scorers
 from pairwright.filters.refinement.grid_balancing import REASONS as BALANCE_REASONS
 from pairwright.filters.refinement.grid_balancing import (
     BalancingStep,
-    Hashes,
     balance_strata,
     hash_ids,
     refuse_repeated,
@@ -88,7 +86,7 @@ class Refinement:
     def as_json(self) -> dict[str, object]:
         """Return ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (by reason), ``ledger`` and ``rounds``."""
         rejected = Counter(filter(None, self.reasons))
-        found = _describe(self.total, self.by_type, rejected, self.ledger, self.rounds)
+        found = describe_refinement(self.total, self.by_type, rejected, self.ledger, self.rounds)
         if self.bound is not None:
             found |= {
                 "bound": self.bound,
@@ -150,58 +148,7 @@ def refine_scored_rows(
     """
     hashes = hash_ids(ids)
     refuse_repeated(hashes, ids.__getitem__)
-    found = balance_scored_rows(hashes, *encode_names(types), gaps, same, options)
-    return Refinement(
-        kept=found.codes == 0,
-        reasons=tuple(REASONS[code] for code in found.codes.tolist()),
-        gaps=pl.DataFrame({"id": ids, **gaps}),
-        total=found.total,
-        by_type=found.by_type,
-        ledger=found.ledger,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class BalancedRows:
-    """Result of `balance_scored_rows`, without names.
-
-    Attributes:
-        codes: uint8 (n,), the place of the reason of each row in ``REASONS``; 0 for kept rows.
-        total: as of `Refinement`.
-        by_type: likewise.
-        ledger: likewise.
-    """
-
-    codes: npt.NDArray[np.uint8]
-    total: AttackSummary
-    by_type: Mapping[str, AttackSummary]
-    ledger: tuple[BalancingStep, ...]
-
-    def as_json(self) -> dict[str, object]:
-        """Return the same as `Refinement.as_json`."""
-        counts = np.bincount(self.codes, minlength=len(REASONS)).tolist()
-        rejected = {reason: count for reason, count in zip(REASONS, counts, strict=True) if reason and count}
-        return _describe(self.total, self.by_type, rejected, self.ledger, 1)
-
-
-def balance_scored_rows(  # noqa: PLR0913, PLR0917 - columns of the rows
-    hashes: Hashes,
-    names: Sequence[str],
-    kind: npt.NDArray[np.integer[Any]],
-    gaps: Mapping[str, FloatArray],
-    same: npt.NDArray[np.bool_],
-    options: RefineOptions,
-) -> BalancedRows:
-    """Refine rows with known gaps and numbered types; arguments as of `refine_scored_rows`.
-
-    Args:
-        hashes: of the ids of the rows (`hash_ids`), all different.
-        names: of the types.
-        kind: int (n,), the place of each row's type among ``names``.
-        gaps: of two scorers.
-        same: whether the texts of a row are equal.
-        options: see `RefineOptions`.
-    """
+    names, kind = encode_names(types)
     stratum = np.where(same, -1, kind if options.by_type else 0).astype(np.int32)
     first, second = gaps.values()
     balanced = balance_strata(
@@ -209,17 +156,24 @@ def balance_scored_rows(  # noqa: PLR0913, PLR0917 - columns of the rows
     )
     codes = np.where(same, np.uint8(REASONS.index("identical")), balanced.codes)
     kept = codes == 0
-    by_type = summarize_attacks_by_type(names, kind, gaps, kept)
-    return BalancedRows(codes, summarize_attacks(gaps, kept), by_type, balanced.ledger)
+    return Refinement(
+        kept=kept,
+        reasons=tuple(REASONS[code] for code in codes.tolist()),
+        gaps=pl.DataFrame({"id": ids, **gaps}),
+        total=summarize_attacks(gaps, kept),
+        by_type=summarize_attacks_by_type(names, kind, gaps, kept),
+        ledger=balanced.ledger,
+    )
 
 
-def _describe(
+def describe_refinement(
     total: AttackSummary,
     by_type: Mapping[str, AttackSummary],
     rejected: Mapping[str, int],
     ledger: Sequence[BalancingStep],
     rounds: int,
 ) -> dict[str, object]:
+    """Return `Refinement.as_json` of its parts."""
     return {
         **total.as_json(),
         "by_type": {name: each.as_json() for name, each in by_type.items()},

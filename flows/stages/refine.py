@@ -1,10 +1,10 @@
 """Stage ``refine``: rejects hard negatives that a text-only model can detect.
 
 All candidates are judged as one set; the captions of the pool train the scorers, and the verdicts are written part by
-part. Method ``reference`` (SugarCrepe, Algorithm 1) has a job per part for all that takes time, and single jobs that
-work on numbers (`filters/refinement/out_of_core.py`); its files in ``refinement/`` let a killed build resume. Method
-``general`` is one job that holds the texts of all candidates in memory. SHUFFLE rows, which are for training only and
-easy to detect, are kept without being judged.
+part. Method ``reference`` (SugarCrepe, Algorithm 1) has jobs of bounded memory, most of them for a part
+(`filters/refinement/out_of_core.py`); its files in ``refinement/`` let a killed build resume. Method ``general`` is one
+job that holds the texts of all candidates in memory. SHUFFLE rows, which are for training only and easy to detect, are
+kept without being judged.
 """
 
 from collections import Counter
@@ -19,15 +19,16 @@ from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.filters.attacks.registry import MEANING, fingerprint_scorers, load_scorer
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
-from pairwright.filters.refinement.out_of_core import (
-    assign_folds,
-    balance_parts,
-    count_part,
-    encode_part,
-    fit_fold,
+from pairwright.filters.refinement.cell_quotas import (
+    Grids,
+    choose_grids,
+    count_rows,
+    limit_rows,
+    list_cells,
     read_verdicts,
-    score_part,
+    sum_verdicts,
 )
+from pairwright.filters.refinement.out_of_core import count_part, encode_part, fit_fold, score_part
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
@@ -42,6 +43,7 @@ from pairwright.flows.stages.annotation_frames import (
     with_scores,
 )
 from pairwright.flows.stages.generating import refined_stages
+from pairwright.flows.stages.refine_folds import FOLDER, fold_jobs, step
 from pairwright.flows.state.layout import annotations_path, candidates_path, pairs_path, rejected_path
 from pairwright.flows.state.receipts import Counts, JobResult
 
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
 
 Facts = Mapping[str, Any]
 ROWS = pl.Schema(dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String))
-_FOLDER = "refinement"  # of the steps of method ``reference``
 _IS_CANDIDATE = (pl.col("kind") == NEGATIVE) & ~pl.col("form").is_in(sorted(TRAINING_ONLY_FORMS))
 
 
@@ -69,64 +70,59 @@ def _reference_jobs(run: "StageRun", options: RefineOptions) -> "StageJobs":
     """Yield the steps of `filters/refinement/out_of_core.py`; the last job sums up."""
     stages, parts = refined_stages(run.config), run.parts
     texts = yield [run.job(encode_texts, stages, part, part=f"texts-{part}") for part in parts]
-    folds = yield [run.job(assign_all_folds, parts, options, part="folds", after=texts)]
-    counts = yield [run.job(count_words, part, part=f"counts-{part}", after=folds) for part in parts]
+    assigned = yield from fold_jobs(run, options, texts)
+    counts = yield [run.job(count_words, part, part=f"counts-{part}", after=[assigned[part]]) for part in parts]
     models = yield [
         run.job(fit_models, parts, fold, part=f"fold-{fold}", after=counts) for fold in range(options.folds)
     ]
     fitted = [fold for fold, receipt in enumerate(models) if receipt.outputs]
-    gaps = yield [run.job(score_texts, part, fitted, part=f"gaps-{part}", after=models) for part in parts]
-    (balance,) = yield [run.job(balance_all, parts, options, part="balance", after=gaps)]
-    written = yield [run.job(write_verdicts, stages, part, part=part, after=[balance]) for part in parts]
-    facts = [dict(receipt.facts) for receipt in written]
-    return [run.job(sum_up, dict(balance.facts), facts, after=[balance, *written])]
+    grids = choose_grids((receipt.facts["rows"] for receipt in counts), fitted, options)
+    gaps = yield [
+        run.job(score_texts, part, fitted, grids, options, part=f"gaps-{part}", after=models) for part in parts
+    ]
+    (limits,) = yield [run.job(limit_cells, parts, part="balance", after=gaps)]
+    written = yield [run.job(write_verdicts, stages, part, grids, options, part=part, after=[limits]) for part in parts]
+    return [run.job(sum_up, [dict(receipt.facts) for receipt in written], after=written)]
 
 
 def encode_texts(root: Path, stages: list[str], part: str) -> JobResult:
-    """Store the captions and the candidates of a part as numbers."""
+    """Store the captions and the candidates of a part as numbers; the fact is their number."""
+    captions = captions_of(root, part)
     rows = pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)])
-    return _step(encode_part(root / _FOLDER, part, captions_of(root, part), rows))
-
-
-def assign_all_folds(root: Path, parts: list[str], options: RefineOptions) -> JobResult:
-    """Assign all images to folds."""
-    return _step(assign_folds(root / _FOLDER, parts, options))
+    return step(encode_part(root / FOLDER, part, captions, rows), {"texts": captions.height + rows.height})
 
 
 def count_words(root: Path, part: str) -> JobResult:
-    """Count the words of the captions of a part."""
-    return _step(count_part(root / _FOLDER, part))
+    """Count the words of the captions of a part, and its rows."""
+    return step(count_part(root / FOLDER, part), {"rows": count_rows(root / FOLDER, part)})
 
 
 def fit_models(root: Path, parts: list[str], fold: int) -> JobResult:
     """Fit the models that judge the rows of a fold."""
-    return _step(fit_fold(root / _FOLDER, parts, fold))
+    return step(fit_fold(root / FOLDER, parts, fold))
 
 
-def score_texts(root: Path, part: str, folds: list[int]) -> JobResult:
-    """Score the candidates of a part by the models of ``folds``."""
-    return _step(score_part(root / _FOLDER, part, folds))
+def score_texts(root: Path, part: str, folds: list[int], grids: Grids, options: RefineOptions) -> JobResult:
+    """Score the candidates of a part by the models of ``folds``, and place them in the cells of their grid."""
+    folder = root / FOLDER
+    return step([*score_part(folder, part, folds), list_cells(folder, part, grids, options)])
 
 
-def balance_all(root: Path, parts: list[str], options: RefineOptions) -> JobResult:
-    """Decide which candidates are kept; the facts are those of the stage."""
-    outputs, facts = balance_parts(root / _FOLDER, parts, options)
-    return JobResult(outputs, Counts("negative"), facts)
+def limit_cells(root: Path, parts: list[str]) -> JobResult:
+    """Decide how many candidates of each cell are kept."""
+    return step(limit_rows(root / FOLDER, parts))
 
 
-def write_verdicts(root: Path, stages: list[str], part: str) -> JobResult:
+def write_verdicts(root: Path, stages: list[str], part: str, grids: Grids, options: RefineOptions) -> JobResult:
     """Write the kept and the rejected candidates of a part."""
-    outputs, facts = _write_part(root, stages, part, read_verdicts(root / _FOLDER, part))
-    return JobResult(outputs, Counts("negative"), facts)
+    verdicts, counts = read_verdicts(root / FOLDER, part, grids, options)
+    outputs, facts = _write_part(root, stages, part, verdicts)
+    return JobResult(outputs, Counts("negative"), {**facts, "verdicts": counts})
 
 
-def sum_up(root: Path, outcome: dict[str, Any], parts: list[dict[str, Any]]) -> JobResult:  # noqa: ARG001 - a job's
+def sum_up(root: Path, parts: list[dict[str, Any]]) -> JobResult:  # noqa: ARG001 - a job's
     """Return the counts and the facts of the stage; the unit is a negative that a generator kept."""
-    return _summary([], outcome, parts)
-
-
-def _step(outputs: Sequence[Path]) -> JobResult:
-    return JobResult(outputs, Counts("negative"))
+    return _summary([], sum_verdicts([part["verdicts"] for part in parts]), parts)
 
 
 def refine_negatives(root: Path, stages: list[str], parts: list[str], section: "RefineSection", seed: int) -> JobResult:

@@ -6,7 +6,7 @@ first `BALANCE_CAPTIONS` pairs, in a job for each batch of them, for the types o
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +47,7 @@ STATISTICS: Final[tuple[str, ...]] = (
     *(str(path) for path in EditModel.files(Path("statistics"))),
 )
 _AT_ONCE = 16  # parts whose counts a job sums
+_SAMPLES = 6  # samples of slots that are merged at once, of at most 30 MB each
 
 Span = tuple[str, int, int]
 """A part, and the numbers of a first pair in it and of the one after the last."""
@@ -158,9 +159,12 @@ def balance_words(root: Path, types: tuple[str, ...], batches: int, captions: in
 
 
 def _merged_slots(root: Path, names: Sequence[str]) -> ClozeSample:
-    """Return the sample of slots of several parts, with at most three samples in memory."""
-    samples = (ClozeSample.load(slots_path(root, name)) for name in names)
-    return reduce(lambda merged, sample: ClozeSample.merged([merged, sample]), samples)
+    """Return the sample of slots of several parts."""
+    merged: list[ClozeSample] = []
+    for start in range(0, len(names), _SAMPLES):
+        merged += [ClozeSample.load(slots_path(root, name)) for name in names[start : start + _SAMPLES]]
+        merged = [ClozeSample.merged(merged)]
+    return merged[0]
 
 
 def _first_pairs(parts: Iterator[tuple[str, int]]) -> list[tuple[Span, ...]]:

@@ -205,9 +205,12 @@ def _discounts(counts: IntArray) -> FloatArray:
 
 
 def _apply_discounts(keys: IntArray, counts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    # (contexts, discounted probability of each key in its context, backoff weight of each context)
+    # (contexts, discounted probability of each key in its context, backoff weight of each context); keys ascend
+    contexts = keys >> ID_BITS
+    first = np.ones(len(keys), np.bool_)
+    first[1:] = contexts[1:] != contexts[:-1]
+    contexts, owner = contexts[first], np.cumsum(first) - 1
     taken = _discounts(counts)[np.minimum(counts, 3)]
-    contexts, owner = np.unique(keys >> ID_BITS, return_inverse=True)
     total = np.bincount(owner, weights=counts, minlength=len(contexts))
     left = np.bincount(owner, weights=taken, minlength=len(contexts)) / total
     return contexts, (counts - taken) / total[owner], left

@@ -87,13 +87,19 @@ def sum_by_key(keys: IntArray, weights: IntArray | None = None) -> tuple[IntArra
     if weights is None:
         distinct, counts = np.unique(keys, return_counts=True)
         return distinct, counts.astype(np.int64)
+    if not len(keys):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     order = np.argsort(keys)  # integer sums do not depend on the order of equal keys
-    distinct, starts = np.unique(keys[order], return_index=True)
-    return distinct, np.add.reduceat(weights[order], starts) if len(distinct) else np.zeros(0, np.int64)
+    keys = keys[order]
+    starts = np.flatnonzero(np.append([True], keys[1:] != keys[:-1]))
+    return keys[starts], np.add.reduceat(weights[order], starts)
 
 
 def lookup_sorted(
-    keys: IntArray, values: npt.NDArray[Any], wanted: IntArray, otherwise: npt.ArrayLike
+    keys: npt.NDArray[np.integer[Any]],
+    values: npt.NDArray[Any],
+    wanted: npt.NDArray[np.integer[Any]],
+    otherwise: npt.ArrayLike,
 ) -> npt.NDArray[Any]:
     """Return the value of each ``wanted`` key; ``otherwise`` if it is not among the ascending ``keys``."""
     if not len(keys):

@@ -12,7 +12,9 @@ from pairwright.cli.build import build_lines
 from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.filters.refinement import fold_assignment
 from pairwright.flows.build import build
+from pairwright.flows.stages import refine_folds
 from tests.flows.conftest import checked, settings
 
 TYPES = ["replace-attribute", "replace-object", "swap-object", "shuffle"]
@@ -62,6 +64,27 @@ def test_the_reference_method_reads_texts_in_jobs_of_one_part_each(by_reference:
     steps = {f"{step}-{part}" for step in ("texts", "counts", "gaps") for part in parts}
     assert len(parts) > 1
     assert jobs == {*steps, *parts, "folds", *(f"fold-{fold}" for fold in range(5)), "balance", "all"}
+
+
+def test_a_build_in_several_batches_and_killed_between_them_has_the_same_bytes(
+    by_reference: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold_assignment, "BATCH_TEXTS", 150)
+    monkeypatch.setattr(fold_assignment, "BUCKET_FORMS", 100)
+    with monkeypatch.context() as killing:
+        killing.setattr(refine_folds, "assign_batch", killed)
+        with pytest.raises(SystemExit):
+            refined(corpus, tmp_path / "out", cells=6)
+    before = {path.stem for path in (tmp_path / "out" / "receipts" / "refine").iterdir()}
+    assert {"names-00000", "names-00001", "numbers", "hashes-00001", "answers-1"} < before
+    refined(corpus, tmp_path / "out", cells=6)
+    for folder in ("annotations", "rejected", "shards"):
+        expected = {path.name: path.read_bytes() for path in (by_reference[0] / folder).iterdir()}
+        assert expected == {path.name: path.read_bytes() for path in (tmp_path / "out" / folder).iterdir()}
+
+
+def killed(*_: object) -> None:
+    raise SystemExit
 
 
 def told(out: Path, **facts: Any) -> list[str]:

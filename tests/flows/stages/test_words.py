@@ -49,6 +49,13 @@ def test_the_balance_is_learned_for_the_types_that_are_made(tmp_path: Path, capt
     assert parts == {"counts", "cloze", "proposals-00000", "all"}
 
 
+def test_the_model_does_not_depend_on_the_number_of_parts(tmp_path: Path, captions: Path) -> None:
+    few = built(tmp_path / "few", captions, positives={})
+    many = built(tmp_path / "many", captions, positives={}, part_size=8)  # more than are merged at once
+    assert len(list((tmp_path / "many" / "pairs").iterdir())) == 15
+    assert many.cloze.digest == few.cloze.digest
+
+
 def test_positives_need_no_balance_and_another_type_no_other_model(tmp_path: Path, captions: Path) -> None:
     first = built(tmp_path / "out", captions, positives={})
     assert first.balance == {}

@@ -1,0 +1,106 @@
+"""Arrays that one step of the refinement leaves for another, each set of them in one file of a folder.
+
+`save_arrays` writes a NumPy archive, of which single arrays can be read; `save_mapped` an Arrow file, which is mapped
+into memory, so that a job which needs a slice of each of many files reads no more than that.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import polars as pl
+
+from pairwright.datasets.atomic_files import replace_atomically
+
+Array = npt.NDArray[Any]
+
+
+def save_arrays(folder: Path, name: str, arrays: Mapping[str, Array]) -> Path:
+    """Write ``name.npz`` and return its path."""
+    path = folder / f"{name}.npz"
+    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
+        np.savez(handle, **dict[str, Any](arrays))
+    return path
+
+
+def load_arrays(folder: Path, name: str, wanted: Sequence[str] = ()) -> dict[str, Array]:
+    """Return the wanted arrays of ``name.npz``, by default all."""
+    with np.load(folder / f"{name}.npz", allow_pickle=False) as stored:
+        return {each: stored[each] for each in wanted or stored.files}
+
+
+def load_array(folder: Path, name: str, array: str) -> Array:
+    """Return one array of ``name.npz``."""
+    return load_arrays(folder, name, (array,))[array]
+
+
+def save_array(folder: Path, name: str, array: Array) -> Path:
+    """Write ``name.npy`` and return its path."""
+    path = folder / f"{name}.npy"
+    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
+        np.save(handle, array)
+    return path
+
+
+def map_array(folder: Path, name: str) -> Array:
+    """Return the array of ``name.npy``, which stays on disk."""
+    found: Array = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    return found
+
+
+def save_mapped(path: Path, columns: Mapping[str, Array | pl.Series]) -> Path:
+    """Write arrays of numbers and columns of strings, of any lengths, to an Arrow file; return its path."""
+    import pyarrow as pa
+
+    lists = {
+        name: pa.LargeListArray.from_arrays(
+            pa.array([0, len(column)], pa.int64()),
+            column.to_arrow() if isinstance(column, pl.Series) else pa.array(column),
+        )
+        for name, column in columns.items()
+    }
+    table = pa.table(lists)  # one row of lists
+    with replace_atomically(path) as temporary, pa.ipc.new_file(str(temporary), table.schema) as file:
+        file.write_table(table)
+    return path
+
+
+def map_columns(path: Path) -> dict[str, Any]:
+    """Return the columns that `save_mapped` wrote, as Arrow arrays that stay on disk."""
+    import pyarrow as pa
+
+    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    return {name: table[name].chunk(0).values for name in table.column_names}
+
+
+def map_arrays(path: Path) -> dict[str, Array]:
+    """Return the arrays of numbers that `save_mapped` wrote; they stay on disk."""
+    return {name: column.to_numpy() for name, column in map_columns(path).items()}
+
+
+@contextmanager
+def scratch_array(folder: Path, dtype: npt.DTypeLike, size: int) -> Iterator[Array]:
+    """Provide an array on disk, in a file without a name that no killed process leaves behind."""
+    with tempfile.TemporaryFile(dir=folder) as handle:
+        yield np.memmap(handle, dtype, "w+", shape=max(size, 1))[:size]
+
+
+def pack_names(names: Sequence[str]) -> npt.NDArray[np.uint8]:
+    """Return strings as bytes, for `save_arrays`."""
+    return np.frombuffer(orjson.dumps(names), np.uint8)
+
+
+def unpack_names(packed: Array) -> list[str]:
+    """Return the strings of `pack_names`."""
+    found: list[str] = orjson.loads(packed.tobytes())
+    return found
+
+
+def read_names(folder: Path, part: str, array: str) -> pl.Series:
+    """Return the strings of an array of the texts of a part."""
+    return pl.Series(unpack_names(load_array(folder, f"texts-{part}", array)), dtype=pl.String)
