@@ -186,7 +186,7 @@ def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) 
         ("i.jsonl", b'{"caption":"a","negative":"b","scores":[1]}', "scores is not"),
         ("j.jsonl", b'{"caption":"a","negative":"b","edit":[1]}', "edit is not"),
         ("k.jsonl", b'{"caption":"a","negative":"b","status":"dropped"}', "status 'dropped'"),
-        ("l.json", b"[1]", "list instead of an object"),
+        ("l.json", b"[1]", "row 0: int instead of an object"),
         ("m.json", b'{"0":{"caption":"a","negative_caption":"b"},"accuracy":0.5}', "row 'accuracy': float"),
         ("n.tsv", b"title\tx\n", "no column neg_caption"),
         ("o.tsv", b"", "no column neg_caption, title"),
