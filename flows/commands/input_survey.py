@@ -6,6 +6,7 @@ that have to be recoded, images that are URLs or missing. Inputs that no build c
 Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS` pairs; COCO and JSON lists are read whole.
 """
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
-from pairwright.datasets.readers.columns import AmbiguousColumnsError, resolve_columns
+from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
 from pairwright.datasets.readers.formats import READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.normaliser import VerifyImages
@@ -75,17 +76,16 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
         InputError: when the input is missing or broken, has no pairs, or has no column of captions.
     """
     located = locate_input(written)
-    chosen = dict(columns)
-    if located.format in _COLUMN_FORMATS:
-        chosen = _columns(located, columns)
-    found = [f"{part} from column {column}" for part, column in chosen.items() if part not in columns]
+    read = _columns(located, columns) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
+    chosen, found = dict(read.chosen), list(read.detected(columns))
     instances = _instances(located) if located.format == "coco" else ""
     if instances:
         found.append(f"boxes from {_shown(instances)}")
     pairs, formats, rejected = _sample(written, chosen)
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = rejected.pop(BAD_BOX, 0)
-    notes, box_note = _rejection_notes(rejected, len(pairs)), _box_note(bad_boxes, len(pairs))
+    notes = [*read.other_texts_note(), *_rejection_notes(rejected, len(pairs))]
+    box_note = _box_note(bad_boxes, len(pairs))
     if not images:
         notes += [*box_note, *_list_unread_images(located)]
         return InputSettings(chosen, "", instances, found=(*found, "no images"), notes=tuple(notes))
@@ -204,12 +204,43 @@ def _batches(
     yield from islice(read_pairs(options), -(-most // size))
 
 
-def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> dict[str, str]:
-    """Return the user's mapping, with the columns of caption and image if they have uncommon names."""
+@dataclass(frozen=True, slots=True)
+class _ReadColumns:
+    """Columns of an input.
+
+    Attributes:
+        chosen: the user's mapping, with the columns of caption and image if they have uncommon names.
+        plan: which column is read as which field; None if no row can be read.
+        texts: columns of texts without a field.
+    """
+
+    chosen: Mapping[str, str]
+    plan: ColumnPlan | None = None
+    texts: Sequence[str] = ()
+
+    def detected(self, mapped: Mapping[str, str]) -> Iterator[str]:
+        """Yield a phrase for each field whose column has another name and was not mapped by the user."""
+        for part in ("caption", "captions", "image"):
+            column = self.plan and (getattr(self.plan, part) or (self.plan.picture if part == "image" else None))
+            column = self.chosen.get(part) or column
+            if column and column != part and part not in mapped:
+                yield f"{part} from column {column}"
+
+    def other_texts_note(self) -> Iterator[str]:
+        """Yield a note that names the columns of texts that are not read as captions, if there are any."""
+        caption = self.plan and (self.plan.caption or self.plan.captions)
+        if self.texts and caption:
+            columns, names = ("columns", "one") if len(self.texts) > 1 else ("column", "it")
+            fix = f"To use {names} instead: --columns caption={self.texts[0]}."
+            yield f"Captions are read from {caption}, not from the {columns} {', '.join(self.texts)}. {fix}"
+
+
+def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
+    """Return the columns of an input, judged by its first rows."""
     read = READERS.get(located.format).read(located.files[0])
     rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
     if not rows:  # reported by the reader
-        return dict(mapped)
+        return _ReadColumns(dict(mapped))
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     pictures = tuple(dict.fromkeys(name for row in rows for name in row.pictures))
     values = {name: [row.fields[name] for row in rows if row.fields.get(name) not in (None, "")] for name in names}
@@ -229,7 +260,10 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> dict[str, str]
     if not (plan.image or plan.picture):
         images = list(pictures) or _of_kind(values, [name for name in names if name in plan.extra], _is_image)
         chosen |= {"image": images[0]} if len(images) == 1 else {}
-    return chosen
+    free = [name for name in plan.extra if name not in chosen.values()]
+    return _ReadColumns(
+        chosen, plan, () if "caption" in mapped or "captions" in mapped else _of_kind(values, free, _is_text)
+    )
 
 
 def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: str) -> dict[str, str]:
@@ -310,8 +344,9 @@ class _ImageSearch:
         checked = images[:: -(-len(images) // _CHECKED_IMAGES)]
         missing = [path for image in checked if not (_INSIDE.search(image) or (path := to_path(image)).exists())]
         found = cls("", len(checked) - len(missing), len(checked))
-        names = [image.relative_to(located.root) for image in missing if image.is_relative_to(located.root)]
-        for folder, least in _candidate_folders(located.root) if names else ():
+        root = Path(os.path.normpath(located.root.absolute()))  # as images are located, without ..
+        names = [image.relative_to(root) for image in missing if image.is_relative_to(root)]
+        for folder, least in _candidate_folders(root) if names else ():
             count = sum((folder / name).exists() for name in names)
             if count > found.existing and count >= least * len(checked):
                 found = replace(found, root=str(folder), existing=count)

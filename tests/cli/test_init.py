@@ -232,3 +232,29 @@ def test_boxes_in_pixels_of_images_whose_files_tell_the_size_are_not_called_bad(
     write(tmp_path / "in.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     found = json.loads(run("init", "--input", "in.jsonl", "--out", "build.yaml", "--json").stdout)
     assert found["notes"] == ["Bad boxes: 1 of the first 5 pairs are read without their boxes."]
+
+
+def test_the_columns_that_are_read_are_named_and_other_texts_too(run: Run, tmp_path: Path) -> None:
+    """A constant title was taken for the caption, and nothing said so."""
+    write(
+        tmp_path / "a.csv",
+        "URL,alt_text,title\n" + "".join(f"https://x.org/{n}.jpg,{c},a title\n" for n, c in enumerate(CAPTIONS)),
+    )
+    done = run("init", "--input", "a.csv", "--out", "build.yaml")
+    assert "Detected: caption from column title; image from column URL." in done.stdout
+    assert (
+        "read from title, not from the column alt_text. To use it instead: --columns caption=alt_text." in done.stderr
+    )
+    done = run("init", "--input", "a.csv", "--columns", "caption=alt_text", "--out", "other.yaml")
+    assert "title" not in done.stdout + done.stderr
+
+
+def test_images_are_found_and_names_stay_readable_from_another_folder(run: Run, tmp_path: Path) -> None:
+    """The way to the input held `..`: no image was found. Letters beyond ASCII were escaped."""
+    write(tmp_path / "Köln" / "rows.jsonl", json.dumps({"image": "0.jpg", "caption": CAPTIONS[0]}) + "\n")
+    write(tmp_path / "Köln" / "photos" / "0.jpg", picture(0))
+    (tmp_path / "work").mkdir()
+    run("init", "--input", "work/../Köln/rows.jsonl", "--out", "work/build.yaml")
+    text = (tmp_path / "work" / "build.yaml").read_text(encoding="utf-8")
+    assert "path: ../Köln/rows.jsonl" in text
+    assert yaml.safe_load(text)["input"]["image_root"] == "../Köln/photos"
