@@ -242,6 +242,9 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
     if not rows:  # reported by the reader
         return _ReadColumns(dict(mapped))
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
+    if located.format in ("csv", "tsv") and (value := next(filter(_is_image, names), None)):
+        what = f"the first line is a row, not a header: {value} is an image"
+        raise InputError(what, where=f"{located.files[0]}:1", fix="Add a header line, such as image,caption.")
     pictures = tuple(dict.fromkeys(name for row in rows for name in row.pictures))
     values = {name: [row.fields[name] for row in rows if row.fields.get(name) not in (None, "")] for name in names}
     chosen = dict(mapped)
