@@ -261,7 +261,7 @@ def test_known_rows_in_an_input_of_another_name_are_not_new(tmp_path: Path) -> N
     for name, some in (("monday", rows[:20]), ("sunday", rows[10:])):
         (tmp_path / f"{name}.jsonl").write_text("".join(some))
         source = {"path": str(tmp_path / f"{name}.jsonl"), "verify_images": "off"}
-        done = build(checked({**given, "name": "t", "input": source}), tmp_path / "build")
+        build(checked({**given, "name": "t", "input": source}), tmp_path / "build")
     frame = pl.read_parquet(tmp_path / "build" / "pairs" / "*.parquet")
     assert frame["image"].n_unique() == frame.height == 30
     assert set(frame["source"]) == {"monday"}
