@@ -320,9 +320,12 @@ def test_conversations_beside_pictures_inside_a_table_are_mixed_and_packed_with_
     }
 
 
-def test_shards_do_not_mix_pictures_and_none(folder: Path) -> None:
-    with pytest.raises(InputError, match="no image"):
-        mixed(folder, [TALKS, TEXTS], "shards")
+def test_text_only_rows_get_shards_of_their_own_behind_those_with_images(folder: Path) -> None:
+    report = mixed(folder, [TEXTS, TALKS], "shards")
+    shards = [list(read_shard(tar)) for tar in find_shards(folder / "shards")]
+    assert [{bool(sample.image) for sample in shard} for shard in shards] == [{True}, {False}]
+    assert sum(map(len, shards)) == report.rows
+    assert not verify(folder / "shards")
 
 
 def test_shards_recode_pictures_of_two_formats_when_asked(folder: Path) -> None:
