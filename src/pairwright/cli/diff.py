@@ -53,7 +53,7 @@ def _compare_candidates(a: Path, b: Path, out: Path | None, *, as_json: bool) ->
     result = found.as_json()
     lines = [f"{a} and {b}: no differences."]
     if not result["same"]:
-        heads = ["", "A", "B", "added", "removed", "changed"]
+        heads: list[object] = ["", "A", "B", "added", "removed", "changed"]
         types = [_counted(name, counts) for name, counts in result["types"].items()]
         rows = types if len(types) == 1 else [_counted("all rows", result["rows"]), *types]
         fields = ", ".join(f"{name} {count:,}" for name, count in result["rows"]["fields"].items())

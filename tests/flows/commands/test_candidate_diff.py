@@ -41,7 +41,7 @@ def test_positions_in_a_file_that_shift_are_no_changes(tmp_path: Path) -> None:
     paths = [tmp_path / "swap_att.json", tmp_path / "v2.json"]
     for path, rows in zip(paths, numbered, strict=True):
         path.write_text(json.dumps(rows))
-    found = compare_candidates(*paths)
+    found = compare_candidates(paths[0], paths[1])
     assert (len(found.removed), found.added, found.changed) == (1, [], [])
     assert found.as_json()["types"] == {"row": {"a": 6, "b": 5, "added": 0, "removed": 1, "changed": 0}}
 
