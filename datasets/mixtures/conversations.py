@@ -102,7 +102,7 @@ def check_conversation_columns(columns: Mapping[str, str]) -> None:
 
 
 def conversations_from_row(
-    fields: Mapping[str, Any], columns: Mapping[str, str], root: ImageRoot
+    fields: Mapping[str, Any], columns: Mapping[str, str], root: ImageRoot, *, drop_system: bool = False
 ) -> Iterator[Conversation]:
     """Yield the conversations of a raw row; one of status rejected has no turns.
 
@@ -110,6 +110,7 @@ def conversations_from_row(
         fields: column name to value.
         columns: part (a key of `COLUMN_NAMES_BY_PART`) to column; has precedence over common names.
         root: start of relative image paths.
+        drop_system: whether to drop a first turn by system.
 
     Raises:
         RejectError: no_conversation, bad_turns, empty_turn, misplaced_image_token, missing_image, image_outside_root or
@@ -143,7 +144,7 @@ def conversations_from_row(
                 each["turns"], replace(about, kind=parse_text_field(each.get("type"), "type")), root
             )
     else:
-        yield _parse_conversation(listed, about, root)
+        yield _parse_conversation(_without_system(listed) if drop_system else listed, about, root)
 
 
 def conversations_from_sample(sample: Sample) -> Iterator[Conversation]:
@@ -247,11 +248,23 @@ def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot) -> Co
             said, image = _split_message_parts(said, number, about.written)
             if image != about.written:
                 about = replace(about, image=root.locate(image), written=image)
-        role = parse_text_field(item.get("from") or item.get("role"), "speaker")
+        role = _speaker(item)
+        if role == "system" and number == 1:
+            raise RejectError("bad_turns", "turn 1 is by 'system' (`drop_system: true` of the source drops it)")
         if role not in _ROLES:
             raise RejectError("bad_turns", f"turn {number} is by {role!r}")
         turns.append(Turn(_ROLES[role], parse_text_field(said, f"turn {number}").strip()))
     return _check_turns(tuple(turns), about)
+
+
+def _without_system(listed: Any) -> Any:
+    """Return raw turns without a first one by system."""
+    return listed[1:] if isinstance(listed, list) and listed and _speaker(listed[0]) == "system" else listed
+
+
+def _speaker(turn: Any) -> str:
+    """Return who speaks in a raw turn; empty if it does not say."""
+    return parse_text_field(turn.get("from") or turn.get("role"), "speaker") if isinstance(turn, Mapping) else ""
 
 
 def _split_message_parts(said: Any, number: int, named: str) -> tuple[str, str]:

@@ -155,7 +155,13 @@ class SourceSurvey:
 def source_read_options(section: SourceSection) -> SourceOptions:
     """Return the options of the reader of a source."""
     return SourceOptions(
-        section.columns, section.image_root, section.kinds, section.split, section.prompt_text, OF_SOURCE
+        section.columns,
+        section.image_root,
+        section.kinds,
+        section.split,
+        section.prompt_text,
+        drop_system=section.drop_system,
+        option_names=OF_SOURCE,
     )
 
 

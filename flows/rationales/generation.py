@@ -117,7 +117,9 @@ def generate_rationales(
 
     rows = map(task.row, number_repeats(read_items(definition, request.read, counts.broken)))
     try:
-        run = run_rows(access, task, rows, total, writer(), out=request.out, note=note, watch=watch, partial=partial_out)
+        run = run_rows(
+            access, task, rows, total, writer(), out=request.out, note=note, watch=watch, partial=partial_out
+        )
     except BaseException:
         if not counts.judged:  # no row is in them
             _remove_files(partial_out)

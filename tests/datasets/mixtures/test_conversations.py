@@ -50,6 +50,19 @@ def test_every_layout_gives_the_same_turns_and_image(fields: dict[str, Any]) -> 
     assert (conversation.turns, conversation.image, conversation.name) == (TURNS, "/data/1.jpg", "1.jpg")
 
 
+def test_a_first_turn_by_system_is_dropped_when_asked() -> None:
+    system = {"from": "system", "value": "Be brief."}
+    row = {"image": "1.jpg", "conversations": [system, *LLAVA]}
+    (conversation,) = conversations_from_row(row, {}, ImageRoot(Path("/data")), drop_system=True)
+    assert conversation.turns == TURNS
+    with pytest.raises(RejectError, match="turn 3 is by 'system'"):
+        list(
+            conversations_from_row(
+                {**row, "conversations": [*LLAVA, system]}, {}, ImageRoot(Path("/data")), drop_system=True
+            )
+        )
+
+
 def test_columns_are_named_by_the_user() -> None:
     (conversation,) = conversations({"q": ASKED, "a": 3, "question": "other"}, {"question": "q", "answer": "a"})
     assert conversation.texts == [ASKED, "3"]
