@@ -254,3 +254,9 @@ def test_a_line_of_the_negclip_layout_without_negatives_is_a_rejected_row(tmp_pa
     ]
     write_candidates(frame, tmp_path / "out.tsv")
     assert read_candidates(tmp_path / "out.tsv")["negative"].to_list() == ["a cat"]
+
+
+def test_a_folder_that_is_no_benchmark_is_refused_with_the_way_to_rows(tmp_path: Path) -> None:
+    (tmp_path / "build" / "shards").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"`pairwright export .*build --to sugarcrepe --out rows`"):
+        read_candidates(tmp_path / "build")
