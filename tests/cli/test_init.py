@@ -259,3 +259,11 @@ def test_images_are_found_and_names_stay_readable_from_another_folder(run: Run, 
     text = (tmp_path / "work" / "build.yaml").read_text(encoding="utf-8")
     assert "path: ../Köln/rows.jsonl" in text
     assert yaml.safe_load(text)["input"]["image_root"] == "../Köln/photos"
+
+
+def test_a_plan_gives_the_reasons_of_rejected_rows(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "caption\na red dog\n\na blue dog\na red dog\n")
+    run("init", "--input", "a.csv", "--out", "build.yaml")
+    assert "rows rejected: " in run("plan", "build.yaml").stdout
+    work = json.loads(run("plan", "build.yaml", "--json").stdout)["work"]
+    assert work["refused"] == sum(work["rejected"].values()) > 0
