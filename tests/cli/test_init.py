@@ -239,15 +239,21 @@ def test_the_columns_that_are_read_are_named_and_other_texts_too(run: Run, tmp_p
     """A constant title was taken for the caption, and nothing said so."""
     write(
         tmp_path / "a.csv",
-        "URL,alt_text,title\n" + "".join(f"https://x.org/{n}.jpg,{c},a title\n" for n, c in enumerate(CAPTIONS)),
+        "URL,blurb,title\n" + "".join(f"https://x.org/{n}.jpg,{c},a title\n" for n, c in enumerate(CAPTIONS)),
     )
     done = run("init", "--input", "a.csv", "--out", "build.yaml")
     assert "Detected: caption from column title; image from column URL." in done.stdout
-    assert (
-        "read from title, not from the column alt_text. To use it instead: --columns caption=alt_text." in done.stderr
-    )
-    done = run("init", "--input", "a.csv", "--columns", "caption=alt_text", "--out", "other.yaml")
+    assert "read from title, not from the column blurb. To use it instead: --columns caption=blurb." in done.stderr
+    done = run("init", "--input", "a.csv", "--columns", "caption=blurb", "--out", "other.yaml")
     assert "title" not in done.stdout + done.stderr
+
+
+def test_a_title_and_an_alternative_text_are_ambiguous(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "alt_text,title\na red dog,some title\n")
+    for verb in (("init", "--out", "a.yaml", "--input"), ("generate", "negatives", "--out", "a.jsonl")):
+        done = run(*verb, "a.csv", ok=False)
+        assert "title" in done.stderr
+        assert "--columns caption=" in done.stderr
 
 
 def test_images_are_found_and_names_stay_readable_from_another_folder(run: Run, tmp_path: Path) -> None:
