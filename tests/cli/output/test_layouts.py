@@ -144,6 +144,7 @@ def test_conversations_of_another_folder_are_exported_with_their_images(run: Run
     (tmp_path / "talks.json").write_text(json.dumps([{"id": "1", "image": "1.jpg", "conversations": turns}]))
     command = ("export", "talks.json", "--to", "trl", "--out", "sft")
     assert "(--image-root; in a config, image_root)" in run(*command, ok=False).stderr
+    assert not (tmp_path / "sft").exists()
     run(*command, "--image-root", "photos")
     (row,) = pl.read_parquet(tmp_path / "sft" / "data" / "*.parquet").iter_rows(named=True)
     assert row["images"][0]["bytes"] == (tmp_path / "photos" / "1.jpg").read_bytes()
