@@ -29,12 +29,14 @@ from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import BAD_BOX, RejectError
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.stages.scan import image_format_of
+from pairwright.generators.conversations.caption_cleaning import has_content, strip_html
 
 ROWS, PAIRS = 200, 20_000
 _CHECKED_IMAGES = 50  # whose files are checked
 _MAX_FOLDERS = 500  # near the input, that may contain the images
 _COLUMN_FORMATS = frozenset({"json", "jsonl", "csv", "tsv", "parquet"})  # formats with columns
 _INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file
+_LAST_LATIN = "\u024f"
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MIN_SHARE = 0.6  # of the values of a column of a kind
 _MIN_BESIDE = 0.9  # share of the images that a folder next to the input has, which may be unrelated
@@ -85,6 +87,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = rejected.pop(BAD_BOX, 0)
     notes = [*read.other_texts_note(), *_rejection_notes(rejected, len(pairs))]
+    notes += _caption_notes([pair.caption for pair in pairs if pair.caption])
     box_note = _box_note(bad_boxes, len(pairs))
     if not images:
         notes += [*box_note, *_list_unread_images(located)]
@@ -136,6 +139,24 @@ def _rejection_notes(rejected: Counter[str], pairs: int) -> list[str]:
         return []
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.most_common())
     return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}."]
+
+
+def _caption_notes(captions: Sequence[str]) -> list[str]:
+    """Return a note about captions of the web that are no plain English, if there are any."""
+    counts = {
+        "contain HTML": sum(strip_html(text) != text for text in captions if "&" in text or "<" in text),
+        "are file names, addresses or placeholders": sum(not has_content(text) for text in captions),
+        "are not in Latin letters": sum(map(_is_foreign, captions)),
+    }
+    shown = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    fix = "They stay as they are, and rules edit English only: clean the input first if trainers should not read them."
+    return [f"Of the first {len(captions):,} captions {shown}. {fix}"] if shown else []
+
+
+def _is_foreign(text: str) -> bool:
+    """Return whether most letters of a text are not Latin."""
+    letters = [letter for letter in text if letter.isalpha()]
+    return not text.isascii() and 2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters)
 
 
 def _box_note(bad: int, pairs: int) -> list[str]:

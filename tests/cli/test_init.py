@@ -273,3 +273,22 @@ def test_a_plan_gives_the_reasons_of_rejected_rows(run: Run, tmp_path: Path) -> 
     assert "rows rejected: " in run("plan", "build.yaml").stdout
     work = json.loads(run("plan", "build.yaml", "--json").stdout)["work"]
     assert work["refused"] == sum(work["rejected"].values()) > 0
+
+
+def test_captions_of_the_web_that_are_no_plain_english_are_counted(run: Run, tmp_path: Path) -> None:
+    odd = [
+        "a &quot;red&quot; dog",
+        "<b>a cat</b>",
+        "IMG_1.jpg",
+        "https://x.org/a",
+        "一只猫坐在椅子上",
+        "ein Hund im Café",
+        "salt & pepper",
+    ]
+    write(tmp_path / "a.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in [*CAPTIONS, *odd]))
+    done = run("init", "--input", "a.jsonl", "--out", "build.yaml")
+    number = len(CAPTIONS) + len(odd)
+    what = "2 contain HTML, 2 are file names, addresses or placeholders, 1 are not in Latin letters."
+    assert f"Of the first {number} captions {what}" in done.stderr
+    write(tmp_path / "b.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in CAPTIONS))
+    assert not run("init", "--input", "b.jsonl", "--out", "other.yaml").stderr
