@@ -11,7 +11,7 @@ import platform
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pairwright.datasets.errors import PairwrightError
@@ -50,7 +50,8 @@ def replace_atomically(path: Path) -> Iterator[Path]:
             raise
         raise OSError(number, os.strerror(number), str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # on a read-only file system, also if there is no such file; it would hide the error
+            temporary.unlink(missing_ok=True)
 
 
 def _disk_errno(error: Exception) -> int | None:

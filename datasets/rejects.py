@@ -58,7 +58,7 @@ REASONS = {
     "low_clip_score": "Lower or omit --min-clip-score: image and caption are hardly related.",
     "missing_caption": "Put the caption in a .txt with the name of the image, or as `caption` in a .json; or let a model write it: `pairwright generate captions`, or `captions` in a build.",
     "missing_column": _name_column_advice(COMMAND_LINE),
-    "missing_image": "Add the image, set the image root, or turn image checks off if only texts are needed.",
+    "missing_image": "Add the image, set the folder of the images (--image-root; in a config, image_root), or turn image checks off (verify_images) if only texts are needed.",
     "missing_sample": "Write the shard again; its table lists the sample.",
     "near_duplicate": "Not an error: an earlier caption is nearly the same. A higher --near-duplicates keeps more.",
     "near_duplicate_image": "Not an error: its image is a copy of an evaluation image, or of an earlier image of the pool.",

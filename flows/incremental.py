@@ -142,8 +142,9 @@ def increment_summary(manifest: Mapping[str, Any]) -> str:
 
 def _old_pairs_summary(facts: Mapping[str, Any], rejected: Mapping[str, int]) -> str:
     """Return the counts of changed, removed and broken pairs as text; empty if there are none."""
-    counts = [f"{facts[name]:,} {name}" for name in ("changed", "removed") if facts[name]]
-    old = f"; {' and '.join(counts)} pairs are not updated until --full" if counts else ""
+    old = f"; {facts['changed']:,} changed pairs keep their texts until --full" if facts["changed"] else ""
+    if facts["removed"]:
+        old += f"; {facts['removed']:,} pairs are no longer in the input: they stay until --full, which removes them"
     broken = sum(rejected.values())
     return old + (f"; {broken:,} new rows cannot be read" if broken else "")
 

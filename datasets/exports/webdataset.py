@@ -73,11 +73,12 @@ def write_shard_folder(
     recoded = (load_image(sample, options.recoding) for sample in drop_duplicates(samples))
     most = options.max_samples or MAX_SHARD_SAMPLES, options.max_bytes or MAX_SHARD_BYTES
     written = []
-    for shard in write_numbered_shards(recoded, out, max_samples=most[0], max_bytes=most[1]):
+    last = options.texts_last
+    for shard in write_numbered_shards(recoded, out, max_samples=most[0], max_bytes=most[1], texts_last=last):
         written.append(shard)
         finish(out / shard.name, _describing(shard))
     _remove_stale_shards(out, earlier, len(written))
-    return finish_shards(out, written, kept=finish is keep_file)
+    return finish_shards(out, written, kept=finish is keep_file, texts_last=last)
 
 
 def _describing(shard: ShardInfo) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ class ExportOptions:
         recoding: re-encoding of written image bytes.
         max_samples: per shard; 0 keeps existing shards, and uses the default size for new ones.
         max_bytes: per shard; likewise.
+        texts_last: whether samples without an image follow all others, and get shards of their own.
         max_tokens: for triplets, the limit in tokens of an output, which is truncated there; 0 means unlimited.
         tokenizer: for triplets, folder of the CLIP tokenizer that counts; None counts words (`clip_tokens.py`).
         finish: called with each complete shard of a WebDataset export, which it may send elsewhere and remove.
@@ -48,6 +49,7 @@ class ExportOptions:
     recoding: Recoding = NO_RECODING
     max_samples: int = 0
     max_bytes: int = 0
+    texts_last: bool = False
     max_tokens: int = 0
     tokenizer: Path | None = None
     finish: FinishFile = keep_file

@@ -21,15 +21,19 @@ CONVERSATION_SUFFIXES = frozenset({".json", ".jsonl", ".csv", ".tsv", ".parquet"
 _ORIGIN = Origin("file", 1)
 
 
-def open_conversation_files(path: Path) -> tuple[SampleSource, Path]:
+def open_conversation_files(path: Path, image_root: Path | None = None) -> tuple[SampleSource, Path]:
     """Return a file's conversations as a source, and the folder below which its images are named.
 
     Rows of status rejected, and those of another split than train, are skipped. A broken row ends the reading.
 
+    Args:
+        path: of the file.
+        image_root: folder of relative image paths; None for that of the file.
+
     Raises:
         InputError: if the file cannot be read, or while samples are read, for a broken row.
     """
-    found = find_conversation_source(str(path), "", SourceOptions())
+    found = find_conversation_source(str(path), "", SourceOptions(image_root=str(image_root or "")))
 
     def samples() -> Iterator[Sample]:
         number = -1

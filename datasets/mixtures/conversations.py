@@ -2,7 +2,8 @@
 
 Layouts, recognised by the columns of a row:
 - LLaVA and ShareGPT: ``conversations`` of ``{"from", "value"}``, ``image``;
-- OpenAI chat: ``messages`` of ``{"role", "content"}``, the image by name or URL in a separate part;
+- chat messages of OpenAI, TRL, LLaMA-Factory, ms-swift: ``messages`` of ``{"role", "content"}``, the image by name or URL
+  in a part of a message, or in ``images``, a list;
 - our annotations: ``turns`` of ``{"role", "text"}``, ``kind``, ``status``;
 - our Parquet export: ``conversations`` of ``{"type", "turns"}``, each a separate conversation;
 - question and answer: VQA tables, triplets (``instruction``, ``output``), student rows (``input``, ``output``);
@@ -31,7 +32,7 @@ COLUMN_NAMES_BY_PART: dict[str, tuple[str, ...]] = {
     "conversations": ("conversations", "messages", "turns", "conversation"),
     "question": ("question", "instruction", "prompt", "input"),
     "answer": ("answer", "output", "response"),
-    "image": ("image", "image_path", "file_name", "filename", "filepath", "url", "image_url"),
+    "image": ("image", "image_path", "file_name", "filename", "filepath", "url", "image_url", "images"),
     "kind": ("kind", "type", "objective"),
     "id": ("id", "source_id", "question_id", "image_id"),
     "key": ("key",),
@@ -45,6 +46,9 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("human", "user"), "human"),
     **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bard"), "assistant"),
 }
+_SEVERAL_IMAGES = "several images; mixtures take one image"
+_IMAGE_IN_ROW = "an image inside the row; mixtures take an image by its name"
+_IMAGE_PARTS = ("image", "image_url")
 _ANNOTATION_COLUMNS = {"key", "turns"}
 _EXAMPLE_COLUMNS = {"input", "label", "rationale"}
 
@@ -98,7 +102,7 @@ def check_conversation_columns(columns: Mapping[str, str]) -> None:
 
 
 def conversations_from_row(
-    fields: Mapping[str, Any], columns: Mapping[str, str], root: ImageRoot
+    fields: Mapping[str, Any], columns: Mapping[str, str], root: ImageRoot, *, drop_system: bool = False
 ) -> Iterator[Conversation]:
     """Yield the conversations of a raw row; one of status rejected has no turns.
 
@@ -106,6 +110,7 @@ def conversations_from_row(
         fields: column name to value.
         columns: part (a key of `COLUMN_NAMES_BY_PART`) to column; has precedence over common names.
         root: start of relative image paths.
+        drop_system: whether to drop a first turn by system.
 
     Raises:
         RejectError: no_conversation, bad_turns, empty_turn, misplaced_image_token, missing_image, image_outside_root or
@@ -139,7 +144,7 @@ def conversations_from_row(
                 each["turns"], replace(about, kind=parse_text_field(each.get("type"), "type")), root
             )
     else:
-        yield _parse_conversation(listed, about, root)
+        yield _parse_conversation(_without_system(listed) if drop_system else listed, about, root)
 
 
 def conversations_from_sample(sample: Sample) -> Iterator[Conversation]:
@@ -216,7 +221,7 @@ class _ConversationRow:
         value = self.value("image")
         if isinstance(value, TableImage) and value.locator:
             return value.locator, value.name or publishable_image_name(value.locator)
-        written = parse_text_field(value, "image")
+        written = _single_image_name(value) if isinstance(value, list) else parse_text_field(value, "image")
         return self.root.locate(written), written
 
     def _names(self, part: str) -> Sequence[str]:
@@ -240,26 +245,73 @@ def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot) -> Co
             raise RejectError("wrong_type", f"turn {number} is {json_type_name(item)}, not an object")
         said = item.get("value") or item.get("content") or item.get("text") or ""
         if not isinstance(said, str):
-            said, image = _split_message_parts(said, number)
-            if image:
+            said, image = _split_message_parts(said, number, about.written)
+            if image != about.written:
                 about = replace(about, image=root.locate(image), written=image)
-        role = parse_text_field(item.get("from") or item.get("role"), "speaker")
+        role = _speaker(item)
+        if role == "system" and number == 1:
+            raise RejectError("bad_turns", "turn 1 is by 'system' (`drop_system: true` of the source drops it)")
         if role not in _ROLES:
             raise RejectError("bad_turns", f"turn {number} is by {role!r}")
         turns.append(Turn(_ROLES[role], parse_text_field(said, f"turn {number}").strip()))
     return _check_turns(tuple(turns), about)
 
 
-def _split_message_parts(said: Any, number: int) -> tuple[str, str]:
-    """Return text and image of a chat message in parts."""
+def _without_system(listed: Any) -> Any:
+    """Return raw turns without a first one by system."""
+    return listed[1:] if isinstance(listed, list) and listed and _speaker(listed[0]) == "system" else listed
+
+
+def _speaker(turn: Any) -> str:
+    """Return who speaks in a raw turn; empty if it does not say."""
+    return parse_text_field(turn.get("from") or turn.get("role"), "speaker") if isinstance(turn, Mapping) else ""
+
+
+def _split_message_parts(said: Any, number: int, named: str) -> tuple[str, str]:
+    """Return text and image of a chat message in parts.
+
+    Args:
+        said: the parts.
+        number: of the turn.
+        named: image of the row, for a part that marks its place; empty if the row names none.
+    """
     if not isinstance(said, list) or not all(isinstance(part, dict) for part in said):
         raise RejectError("wrong_type", f"turn {number} is {json_type_name(said)}, not a text")
-    texts = [parse_text_field(part.get("text"), "text") for part in said if part.get("type") == "text"]
-    images = [part.get("image_url") or {} for part in said if part.get("type") == "image_url"]
-    urls = [parse_text_field(image.get("url") if isinstance(image, dict) else image, "image") for image in images]
-    if len(urls) > 1 or any(url.startswith("data:") for url in urls):
-        raise RejectError("wrong_type", "several images, or one inside the row; mixtures take one image by its name")
-    return "\n".join(texts), "".join(urls)
+    unknown = {str(part.get("type")) for part in said} - {"text", *_IMAGE_PARTS}
+    if unknown:
+        raise RejectError("wrong_type", f"turn {number} has a part of type {min(unknown)!r}, not text or image")
+    texts = [parse_text_field(part.get("text"), "text") for part in said if part["type"] == "text"]
+    images = [_part_image_name(part) or named for part in said if part["type"] in _IMAGE_PARTS]
+    if "" in images:
+        raise RejectError("missing_image", f"turn {number} has an image part, and the row names no image")
+    if len(images) > 1:
+        raise RejectError("wrong_type", _SEVERAL_IMAGES)
+    return "\n".join(texts), images[0] if images else named
+
+
+def _part_image_name(part: Mapping[str, Any]) -> str:
+    """Return the image that a part of a message names; empty where it only marks the place of the row's image."""
+    names = ("image_url", "image", "url", "path")
+    return _image_name(next((value for name in names if (value := part.get(name))), None))
+
+
+def _single_image_name(listed: Sequence[Any]) -> str:
+    """Return the image of a list of at most one."""
+    if len(listed) > 1:
+        raise RejectError("wrong_type", _SEVERAL_IMAGES)
+    return _image_name(listed[0]) if listed else ""
+
+
+def _image_name(value: Any) -> str:
+    """Return path or URL of an image, written as text or as an object."""
+    if isinstance(value, Mapping):
+        if value.get("bytes"):
+            raise RejectError("wrong_type", _IMAGE_IN_ROW)
+        value = value.get("url") or value.get("path")
+    name = parse_text_field(value, "image")
+    if name.startswith("data:"):
+        raise RejectError("wrong_type", _IMAGE_IN_ROW)
+    return name.removeprefix("file://")
 
 
 def _check_turns(turns: tuple[Turn, ...], about: Conversation) -> Conversation:

@@ -9,6 +9,7 @@ unpacked into a folder ``shard`` next to it.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,15 @@ def write_mixture(
         lines = (format_llava_row(row, image_root, options.seed) for row in rows())
         return write_json_list(lines, out) if out.suffix == ".json" else write_json_lines(lines, out)
     write = {"openai": openai_chat.write, "parquet": parquet.write, "webdataset": webdataset.write}[layout]
-    source = SampleSource(lambda: (_sample(row, options.seed) for row in rows()))
-    return write(source, out, replace(options, image_root=image_root))
+    ordered: Callable[[], Iterator[MixtureRow]] = partial(_texts_last, rows) if layout == "webdataset" else rows
+    source = SampleSource(lambda: (_sample(row, options.seed) for row in ordered()))
+    return write(source, out, replace(options, image_root=image_root, texts_last=True))
+
+
+def _texts_last(rows: Callable[[], Iterator[MixtureRow]]) -> Iterator[MixtureRow]:
+    """Yield the rows with an image, then those without, which get shards of their own."""
+    yield from (row for row in rows() if row.conversation.image)
+    yield from (row for row in rows() if not row.conversation.image)
 
 
 def format_llava_row(row: MixtureRow, image_root: Path, seed: int) -> dict[str, Any]:

@@ -70,6 +70,7 @@ class SourceOptions:
         kinds: of rows to use; empty for all.
         split: of rows to use, if they have one; empty for all.
         prompt: appended to every question that does not end with it; empty for none.
+        drop_system: whether to drop a first turn by system.
         option_names: how messages name these options.
     """
 
@@ -78,6 +79,7 @@ class SourceOptions:
     kinds: tuple[str, ...] = ()
     split: str = "train"
     prompt: str = ""
+    drop_system: bool = False
     option_names: OptionNames = COMMAND_LINE
 
 
@@ -120,6 +122,7 @@ class ConversationSource:
                 yield f"{self.path}: sample {sample.pair.key}", partial(conversations_from_sample, sample)
             return
         root = ImageRoot(self.root, bool(self.options.image_root))
+        parse = partial(conversations_from_row, drop_system=self.options.drop_system)
         read = (
             partial(read_jsonl, option_names=self.options.option_names)
             if self.format == "jsonl"
@@ -129,9 +132,7 @@ class ConversationSource:
             for row in read(file):
                 yield (
                     row.place,
-                    row
-                    if isinstance(row, Reject)
-                    else partial(conversations_from_row, row.fields, self.options.columns, root),
+                    row if isinstance(row, Reject) else partial(parse, row.fields, self.options.columns, root),
                 )
 
     def _judged(self, conversation: Conversation) -> Conversation | FilteredOut:

@@ -24,7 +24,7 @@ RankedNames = tuple[tuple[str, ...], ...]
 COLUMN_NAMES_BY_FIELD: dict[str, RankedNames] = {
     "key": (("source_id",), ("key",), ("image_id",), ("id", "uid")),
     "image": (("image",), ("image_path", "file_name", "filename", "filepath"), ("url", "URL", "image_url")),
-    "caption": (("caption",), ("text", "TEXT", "txt", "title", "TITLE", "sentence", "description")),
+    "caption": (("caption",), ("text", "TEXT", "txt", "title", "TITLE", "sentence", "description", "alt_text", "alt")),
     "captions": (("captions",),),
     "boxes": (("boxes",), ("instances",), ("bbox", "bboxes", "objects")),
     "width": (("width",), ("WIDTH",)),

@@ -50,7 +50,8 @@ class ReadOptions:
         columns: part of a pair to column name (``{"key": "image_id"}``); `key` fills `source_id`.
         explode: one pair per caption instead of one per image.
         image_root: folder of relative image paths; empty for the input's own folder.
-        source: name of the dataset; empty for the rows' `source`, or else the input's name without its ending.
+        source: name of the dataset; empty for the rows' `source`, or else ``default_source``.
+        default_source: name of the dataset of rows that name none; empty for the input's name without its ending.
         instances: COCO instances JSON with the boxes of a COCO input.
         on_error: ``stop`` at the first flaw, or ``skip`` it as a `Reject`.
         batch_size: candidates per batch, at least 1.
@@ -69,6 +70,7 @@ class ReadOptions:
     explode: bool = False
     image_root: str = ""
     source: str = ""
+    default_source: str = ""
     instances: str = ""
     on_error: ErrorPolicy = "stop"
     batch_size: int = 4096
@@ -271,7 +273,8 @@ def make_normaliser(options: ReadOptions, one: LocatedInput, formats: Counter[st
         options.without_caption,
     )
     root = to_path(options.image_root).absolute() if options.image_root else one.root
-    return Normaliser(rules, ImageRoot(root, bool(options.image_root)), one.name, formats)
+    name = options.default_source or one.name
+    return Normaliser(rules, ImageRoot(root, bool(options.image_root)), name, formats)
 
 
 def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
@@ -284,7 +287,7 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
 ) -> Iterator[tuple[str, Pair | Reject]]:
     """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
     fixed = READERS.get(one.format).fixed_columns
-    name = options.source or one.name
+    name = options.source or options.default_source or one.name
     for row in normaliser.check_ahead(rows):
         for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
             watch.look(candidate, fixed=fixed)

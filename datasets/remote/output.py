@@ -10,7 +10,7 @@ here, so that the disk never holds a whole export.
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -49,7 +49,8 @@ class Output:
 def upload_on_success(out: Path) -> Iterator[Output]:
     """Provide the path to write to.
 
-    For a local path it is ``out`` itself and nothing is sent; for a URL it is a temporary path of the same name.
+    For a local path it is ``out`` itself and nothing is sent; a failure leaves no new folder without files. For a URL it is a
+    temporary path of the same name.
 
     Raises:
         UsageError: for a URL with a user or a query.
@@ -57,7 +58,13 @@ def upload_on_success(out: Path) -> Iterator[Output]:
         MissingResourceError: if the store's package is not installed.
     """
     if not is_remote(out):
-        yield Output(out)
+        existed = out.exists()
+        try:
+            yield Output(out)
+        except BaseException:
+            if not existed:
+                _remove_empty_folders(out)
+            raise
         return
     store, path = open_store(out)
     with TemporaryDirectory() as folder:
@@ -66,6 +73,12 @@ def upload_on_success(out: Path) -> Iterator[Output]:
             output = Output(place, finish=early.send)
             yield output
         output.sent.extend([*early.sent, *_upload_folder(store, Path(folder), top)])
+
+
+def _remove_empty_folders(top: Path) -> None:
+    for folder in sorted((path for path in (top, *top.rglob("*")) if path.is_dir()), reverse=True):
+        with suppress(OSError):  # it holds files
+            folder.rmdir()
 
 
 class _EarlyUploads:

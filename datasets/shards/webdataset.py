@@ -116,15 +116,21 @@ def write_shards(
 
 
 def write_numbered_shards(
-    samples: Iterable[Sample], folder: Path, *, max_samples: int = MAX_SHARD_SAMPLES, max_bytes: int = MAX_SHARD_BYTES
+    samples: Iterable[Sample],
+    folder: Path,
+    *,
+    max_samples: int = MAX_SHARD_SAMPLES,
+    max_bytes: int = MAX_SHARD_BYTES,
+    texts_last: bool = False,
 ) -> Iterator[ShardInfo]:
     """Write samples as numbered shards, one per iteration; errors as in `write_shard`.
 
-    A shard ends before the sample that would make it larger than ``max_samples`` or ``max_bytes``.
+    A shard ends before the sample that would make it larger than ``max_samples`` or ``max_bytes``; with ``texts_last`` also
+    before the first sample without an image, as such samples follow all others.
     """
     if max_samples < 1 or max_bytes < 1:
         raise UsageError("max_samples and max_bytes must be at least 1.")
-    batches = _batch_samples(map(_pack_sample, samples), max_samples, max_bytes)
+    batches = _batch_samples(map(_pack_sample, samples), max_samples, max_bytes, texts_last=texts_last)
     for number, batch in enumerate(batches):
         yield _write(batch, folder / shard_name(number))
 
@@ -163,18 +169,20 @@ def _pack_sample(sample: Sample) -> _PackedSample:
 
 
 def _batch_samples(
-    packed: Iterable[_PackedSample], max_samples: int, max_bytes: int
+    packed: Iterable[_PackedSample], max_samples: int, max_bytes: int, *, texts_last: bool
 ) -> Iterator[Iterator[_PackedSample]]:
     source = iter(packed)
     pending = next(source, None)
 
     def batch() -> Iterator[_PackedSample]:
         nonlocal pending
-        count = size = 0
+        count, size, image_ext = 0, 0, ""
         while pending is not None:
             size += sum(map(len, pending.chunks))
-            if count and (count >= max_samples or size > max_bytes):
+            texts_begin = texts_last and image_ext and not pending.image_ext
+            if count and (count >= max_samples or size > max_bytes or texts_begin):
                 return
+            image_ext = pending.image_ext
             yield pending
             count += 1
             pending = next(source, None)
@@ -219,13 +227,16 @@ def _mixed_formats_error(one: str, other: str, where: str) -> InputError:
     )
 
 
-def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None, *, kept: bool = True) -> ShardSet:
+def finish_shards(
+    folder: Path, written: Sequence[ShardInfo] | None = None, *, kept: bool = True, texts_last: bool = False
+) -> ShardSet:
     """Write ``sizes.json`` and ``SHA256SUMS`` of a folder of shards.
 
     Args:
         folder: with ``00000.tar`` ... in it.
         written: results of `write_shard`, to save reading the shards again; None reads them.
         kept: whether the shards are still in the folder; False if they were sent elsewhere.
+        texts_last: whether shards of samples without an image may follow the others.
 
     Raises:
         StorageError: a gap in the numbers, or a shard in the folder that ``written`` does not list.
@@ -234,16 +245,18 @@ def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None, *, k
     found = list_numbered_shards(folder) if kept or written is None else [shard.name for shard in written]
     if written is None:
         written = [scan_shard(folder / name)[0] for name in found]
-    shards = _write_side_files(folder, written, found)
+    shards = _write_side_files(folder, written, found, texts_last=texts_last)
     return ShardSet(folder, shards, format_brace_pattern(folder, len(shards)))
 
 
-def _write_side_files(folder: Path, written: Sequence[ShardInfo], found: list[str]) -> tuple[ShardInfo, ...]:
+def _write_side_files(
+    folder: Path, written: Sequence[ShardInfo], found: list[str], *, texts_last: bool = False
+) -> tuple[ShardInfo, ...]:
     shards = tuple(sorted(written, key=lambda shard: shard.name))
     _check_names(folder, found, [shard.name for shard in shards])
     filled = [shard for shard in shards if shard.count]  # an empty shard has no extension
     for shard in filled:
-        if shard.image_ext != filled[0].image_ext:
+        if shard.image_ext != filled[0].image_ext and not (texts_last and not shard.image_ext):
             raise _mixed_formats_error(
                 filled[0].image_ext, shard.image_ext, f"{folder}: {filled[0].name} and {shard.name}"
             )

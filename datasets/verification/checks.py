@@ -143,9 +143,11 @@ def _check_shards(folder: Path, tars: list[Path], digests: _Digests) -> Iterator
     seen: dict[str, str] = {}
     counts: dict[str, int] = {}
     kinds: dict[frozenset[str], str] = {}
+    mixed = False
     sizes = (read_sizes(folder / SIZES_FILE) if folder.is_dir() else None) or {}
     for tar in track(tars, "verifying", unit="shards"):
         scan = ShardScan(tar)
+        own = set[frozenset[str]]()
         try:
             for key, members in track(scan, tar.name, sizes.get(tar.name), "samples"):
                 place = f"{tar.name}, sample {key}"
@@ -154,12 +156,15 @@ def _check_shards(folder: Path, tars: list[Path], digests: _Digests) -> Iterator
                 seen[key] = tar.name
                 counts[tar.name] = counts.get(tar.name, 0) + 1
                 kinds.setdefault(frozenset(members), place)
+                own.add(frozenset(members))
                 yield from (f"{place}: {problem}" for problem in _check_sample(key, members))
             digests.add(tar, scan.index.sha256)
             yield from _check_index(tar, scan.index)
         except PairwrightError as error:
             yield str(error)
-    if len(kinds) > 1:
+        mixed |= len(own) > 1
+    # Text-only conversations of a mixture have shards of their own.
+    if mixed or len(kinds.keys() - {frozenset({"txt", "json"})}) > 1:
         found = [f"{'+'.join(sorted(members))} (first in {place})" for members, place in kinds.items()]
         yield "samples differ in their members: " + "; ".join(found)
     if folder.is_dir():

@@ -18,6 +18,7 @@ import polars as pl
 
 from pairwright.datasets.progress import track
 from pairwright.filters.attacks.evidence import Evidence, RowTexts, collect_evidence
+from pairwright.filters.attacks.fold_groups import merge_mirrored_groups
 from pairwright.filters.attacks.registry import CLASSIFIERS, COMBINED, build_fixed_scorers
 from pairwright.filters.attacks.text_classifier import compute_repeated_gaps
 from pairwright.filters.metrics.confidence_intervals import Z95, wilson_interval
@@ -93,7 +94,8 @@ def measure_attacks(
     evidence = collect_evidence(texts, fixed, seed, classifiers)
     names, kind = encode_names(texts.types)
     found = {}
-    for name, gap in compute_attack_gaps(evidence, texts.groups, seed)[0].items():
+    groups = merge_mirrored_groups(texts.groups, texts.positives, texts.negatives)
+    for name, gap in compute_attack_gaps(evidence, groups, seed)[0].items():
         by_type = {each: _measure(gap[kind == number], {}) for number, each in enumerate(names)}
         found[name] = _measure(gap, by_type)
     return found

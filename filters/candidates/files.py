@@ -2,7 +2,7 @@
 
 - ``.jsonl``: one object per line, with the columns of `rows.py`.
 - ``.json``: SugarCrepe's layout, ``{"0": {"filename", "caption", "negative_caption"}, ...}``; the indices may have gaps
-  and become the ids. SugarCrepe's file names (``swap_att.json``) give form and target. A row with a hard positive also
+  and become the ids. A list of such rows is read too. SugarCrepe's file names (``swap_att.json``) give form and target. A row with a hard positive also
   has a ``positive_caption``.
 - ``.tsv``: NegCLIP's layout, columns ``title`` (caption), ``filepath`` (image) and ``neg_caption``, a Python list of
   texts, each of which is a row here. Written with one row per negative, so that each has a status.

@@ -237,6 +237,12 @@ def find_layout(source: Source, name: str = "") -> Layout:
     Raises:
         UsageError: no such layout, or an ending that no layout has.
     """
+    if source.path.is_dir():
+        what = "candidate rows are in files, or in a folder of a benchmark's files such as swap_att.json"
+        fix = (
+            f"Write those of a build or of shards first: `pairwright export {source.path} --to sugarcrepe --out rows`."
+        )
+        raise UsageError(f"{source.path}: {what}. {fix}")
     if source.suffix not in SUFFIXES:
         raise UsageError(f"{source.path}: candidate rows are in {', '.join(SUFFIXES)} files. Rename or convert it.")
     if name:

@@ -35,13 +35,13 @@ SUGARCREPE_FILES = frozenset(
     f"{form}_{short}.json" for form in ("replace", "swap", "add") for short in _SUGARCREPE_TARGETS
 )
 _NEGCLIP = {"title": "caption", "filepath": "image"}
-_NO_LIST = 'SugarCrepe\'s .json is one object of rows, {"0": {...}, "1": {...}}; write a list of rows as .jsonl.'
 _COVERED_COLUMNS = {"caption", "image", "negative", "extra"}
 
 
-def _object(value: Any, place: str, fix: str = "Each row is a JSON object.") -> Mapping[str, Any]:
+def _object(value: Any, place: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise InvalidRow("wrong_type", f"{type(value).__name__} instead of an object", where=place, fix=fix)
+        what = f"{type(value).__name__} instead of an object"
+        raise InvalidRow("wrong_type", what, where=place, fix="Each row is a JSON object.")
     return value
 
 
@@ -71,12 +71,14 @@ def edit_type_of_file(stem: str) -> dict[str, str]:
 
 
 def read_sugarcrepe(source: Source) -> Iterator[LocatedReading]:
-    """Yield the rows of SugarCrepe's layout."""
+    """Yield the rows of SugarCrepe's layout; a list of such rows is read too, as users pass them on."""
     known = edit_type_of_file(source.stem)
-    for index, value in _object(source.data, str(source.path), _NO_LIST).items():
-        place = f"{source.path}: row {index!r}"
-        held, row = row_or_error(place, partial(_object, value, place))
-        yield held, row if isinstance(row, InvalidRow) else {"id": index, **known, **row}
+    for item in source.rows():
+        if isinstance(item, InvalidRow):
+            yield item.where, item
+            continue
+        held, row = row_or_error(item.place, partial(_object, item.value, item.place))
+        yield held, row if isinstance(row, InvalidRow) else {"id": item.index, **known, **row}
 
 
 def write_sugarcrepe(frame: pl.DataFrame, path: Path) -> None:

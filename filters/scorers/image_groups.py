@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"(?:COCO_(?:train|val|test)\d{4}_)?0*(\d+)")
 
 def image_group(image: str) -> str:
     """Return the group of an image: its number when its file name is one (see above), else ``image``."""
-    number = _NUMBER.fullmatch(PurePosixPath(image.rpartition("::")[2]).stem)
+    number = _NUMBER.fullmatch(PurePosixPath(image.rpartition("::")[2].replace("\\", "/")).stem)
     return number[1] if number else image
 
 

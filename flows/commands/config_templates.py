@@ -55,7 +55,9 @@ def render_template(name: str, *, input_path: str, survey: InputSettings = _NO_S
     """
     require_known("no template named", [name], template_names())
     shown = _relative(input_path, config) if input_path else "path/to/captions.jsonl"
-    mapping = yaml.safe_dump(dict(survey.columns), default_flow_style=True, sort_keys=False, width=1000).strip()
+    mapping = yaml.safe_dump(
+        dict(survey.columns), default_flow_style=True, sort_keys=False, width=1000, allow_unicode=True
+    ).strip()
     text = Template((TEMPLATE_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")).substitute(
         name=_scalar(_dataset_name(input_path)),
         input=_scalar(shown),
@@ -99,7 +101,7 @@ def _json(value: object) -> str:
 
 
 def _scalar(value: str) -> str:
-    return yaml.safe_dump(value, width=1000).removesuffix("...\n").strip()
+    return yaml.safe_dump(value, width=1000, allow_unicode=True).removesuffix("...\n").strip()
 
 
 def _relative(path: str, config: Path) -> str:

@@ -42,7 +42,8 @@ class BuildSide:
         manifest = read_manifest(folder)
         if not (folder / MANIFEST_FILE).is_file():
             raise StorageError(
-                f"{folder}: is not a build directory ({MANIFEST_FILE} is missing). Give two build directories."
+                f"{folder}: is not a build directory ({MANIFEST_FILE} is missing). "
+                "Give two build directories, or two files of candidate rows."
             )
         required = ("files", "stages", "config", "shards", "environment")
         missing = [name for name in required if not isinstance(manifest.get(name), Mapping)]

@@ -6,6 +6,7 @@ that have to be recoded, images that are URLs or missing. Inputs that no build c
 Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS` pairs; COCO and JSON lists are read whole.
 """
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
-from pairwright.datasets.readers.columns import AmbiguousColumnsError, resolve_columns
+from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
 from pairwright.datasets.readers.formats import READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.normaliser import VerifyImages
@@ -28,12 +29,14 @@ from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import BAD_BOX, RejectError
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.stages.scan import image_format_of
+from pairwright.generators.conversations.caption_cleaning import has_content, strip_html
 
 ROWS, PAIRS = 200, 20_000
 _CHECKED_IMAGES = 50  # whose files are checked
 _MAX_FOLDERS = 500  # near the input, that may contain the images
 _COLUMN_FORMATS = frozenset({"json", "jsonl", "csv", "tsv", "parquet"})  # formats with columns
 _INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file
+_LAST_LATIN = "\u024f"
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MIN_SHARE = 0.6  # of the values of a column of a kind
 _MIN_BESIDE = 0.9  # share of the images that a folder next to the input has, which may be unrelated
@@ -75,17 +78,17 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
         InputError: when the input is missing or broken, has no pairs, or has no column of captions.
     """
     located = locate_input(written)
-    chosen = dict(columns)
-    if located.format in _COLUMN_FORMATS:
-        chosen = _columns(located, columns)
-    found = [f"{part} from column {column}" for part, column in chosen.items() if part not in columns]
+    read = _columns(located, columns) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
+    chosen, found = dict(read.chosen), list(read.detected(columns))
     instances = _instances(located) if located.format == "coco" else ""
     if instances:
         found.append(f"boxes from {_shown(instances)}")
     pairs, formats, rejected = _sample(written, chosen)
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = rejected.pop(BAD_BOX, 0)
-    notes, box_note = _rejection_notes(rejected, len(pairs)), _box_note(bad_boxes, len(pairs))
+    notes = [*read.other_texts_note(), *_rejection_notes(rejected, len(pairs))]
+    notes += _caption_notes([pair.caption for pair in pairs if pair.caption])
+    box_note = _box_note(bad_boxes, len(pairs))
     if not images:
         notes += [*box_note, *_list_unread_images(located)]
         return InputSettings(chosen, "", instances, found=(*found, "no images"), notes=tuple(notes))
@@ -136,6 +139,24 @@ def _rejection_notes(rejected: Counter[str], pairs: int) -> list[str]:
         return []
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.most_common())
     return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}."]
+
+
+def _caption_notes(captions: Sequence[str]) -> list[str]:
+    """Return a note about captions of the web that are no plain English, if there are any."""
+    counts = {
+        "contain HTML": sum(strip_html(text) != text for text in captions if "&" in text or "<" in text),
+        "are file names, addresses or placeholders": sum(not has_content(text) for text in captions),
+        "are not in Latin letters": sum(map(_is_foreign, captions)),
+    }
+    shown = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    fix = "They stay as they are, and rules edit English only: clean the input first if trainers should not read them."
+    return [f"Of the first {len(captions):,} captions {shown}. {fix}"] if shown else []
+
+
+def _is_foreign(text: str) -> bool:
+    """Return whether most letters of a text are not Latin."""
+    letters = [letter for letter in text if letter.isalpha()]
+    return not text.isascii() and 2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters)
 
 
 def _box_note(bad: int, pairs: int) -> list[str]:
@@ -204,13 +225,47 @@ def _batches(
     yield from islice(read_pairs(options), -(-most // size))
 
 
-def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> dict[str, str]:
-    """Return the user's mapping, with the columns of caption and image if they have uncommon names."""
+@dataclass(frozen=True, slots=True)
+class _ReadColumns:
+    """Columns of an input.
+
+    Attributes:
+        chosen: the user's mapping, with the columns of caption and image if they have uncommon names.
+        plan: which column is read as which field; None if no row can be read.
+        texts: columns of texts without a field.
+    """
+
+    chosen: Mapping[str, str]
+    plan: ColumnPlan | None = None
+    texts: Sequence[str] = ()
+
+    def detected(self, mapped: Mapping[str, str]) -> Iterator[str]:
+        """Yield a phrase for each field whose column has another name and was not mapped by the user."""
+        for part in ("caption", "captions", "image"):
+            column = self.plan and (getattr(self.plan, part) or (self.plan.picture if part == "image" else None))
+            column = self.chosen.get(part) or column
+            if column and column != part and part not in mapped:
+                yield f"{part} from column {column}"
+
+    def other_texts_note(self) -> Iterator[str]:
+        """Yield a note that names the columns of texts that are not read as captions, if there are any."""
+        caption = self.plan and (self.plan.caption or self.plan.captions)
+        if self.texts and caption:
+            columns, names = ("columns", "one") if len(self.texts) > 1 else ("column", "it")
+            fix = f"To use {names} instead: --columns caption={self.texts[0]}."
+            yield f"Captions are read from {caption}, not from the {columns} {', '.join(self.texts)}. {fix}"
+
+
+def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
+    """Return the columns of an input, judged by its first rows."""
     read = READERS.get(located.format).read(located.files[0])
     rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
     if not rows:  # reported by the reader
-        return dict(mapped)
+        return _ReadColumns(dict(mapped))
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
+    if located.format in ("csv", "tsv") and (value := next(filter(_is_image, names), None)):
+        what = f"the first line is a row, not a header: {value} is an image"
+        raise InputError(what, where=f"{located.files[0]}:1", fix="Add a header line, such as image,caption.")
     pictures = tuple(dict.fromkeys(name for row in rows for name in row.pictures))
     values = {name: [row.fields[name] for row in rows if row.fields.get(name) not in (None, "")] for name in names}
     chosen = dict(mapped)
@@ -229,7 +284,10 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> dict[str, str]
     if not (plan.image or plan.picture):
         images = list(pictures) or _of_kind(values, [name for name in names if name in plan.extra], _is_image)
         chosen |= {"image": images[0]} if len(images) == 1 else {}
-    return chosen
+    free = [name for name in plan.extra if name not in chosen.values()]
+    return _ReadColumns(
+        chosen, plan, () if "caption" in mapped or "captions" in mapped else _of_kind(values, free, _is_text)
+    )
 
 
 def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: str) -> dict[str, str]:
@@ -310,8 +368,9 @@ class _ImageSearch:
         checked = images[:: -(-len(images) // _CHECKED_IMAGES)]
         missing = [path for image in checked if not (_INSIDE.search(image) or (path := to_path(image)).exists())]
         found = cls("", len(checked) - len(missing), len(checked))
-        names = [image.relative_to(located.root) for image in missing if image.is_relative_to(located.root)]
-        for folder, least in _candidate_folders(located.root) if names else ():
+        root = Path(os.path.normpath(located.root.absolute()))  # as images are located, without ..
+        names = [image.relative_to(root) for image in missing if image.is_relative_to(root)]
+        for folder, least in _candidate_folders(root) if names else ():
             count = sum((folder / name).exists() for name in names)
             if count > found.existing and count >= least * len(checked):
                 found = replace(found, root=str(folder), existing=count)

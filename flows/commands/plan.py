@@ -4,6 +4,8 @@ The input is read once; images are not opened, only their file sizes are read. R
 reduce the numbers, which are upper bounds. Finished jobs of an earlier run are not considered.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ class BuildPlan:
     Attributes:
         stages: in the order in which they run.
         pairs: of the input.
-        refused: invalid rows of the input.
+        rejected: rows of the input by the reason of their rejection.
         parts: of the pairs.
         shards: that the pairs fill.
         bytes: of the shards, about.
@@ -33,7 +35,7 @@ class BuildPlan:
 
     stages: tuple[str, ...]
     pairs: int
-    refused: int
+    rejected: Mapping[str, int]
     parts: int
     shards: int
     bytes: int
@@ -41,7 +43,8 @@ class BuildPlan:
 
     def described(self) -> dict[str, Any]:
         """Return the plan as JSON."""
-        return {name: getattr(self, name) for name in ("stages", "pairs", "refused", "parts", "shards", "bytes")}
+        names = ("stages", "pairs", "rejected", "parts", "shards", "bytes")
+        return {name: getattr(self, name) for name in names} | {"refused": sum(self.rejected.values())}
 
 
 def estimate_build(config: BuildConfig, out: Path) -> BuildPlan:
@@ -52,15 +55,15 @@ def estimate_build(config: BuildConfig, out: Path) -> BuildPlan:
     """
     near = with_local_inputs(config, out / COPIES)
     sizes: list[int] = []
-    refused, listings = 0, StoreListings()
+    rejected, listings = Counter[str](), StoreListings()
     section = config.captions
     options = read_options(near.input, without_caption=section is not None)
     captions = len(section.forms) * section.per_image if section is not None else 1  # of an image that has none
     for batch in read_pairs(replace(options, verify_images="off")):
         for pair in batch.pairs:
             sizes += [sample_bytes(pair.image, config.shards, listings)] * (1 if pair.caption else captions)
-        refused += sum(each.part != "boxes" for each in batch.rejects)
+        rejected.update(each.reason for each in batch.rejects if each.part != "boxes")
     shards = plan_shards([("all", sizes)], config.shards.samples, config.shards.megabytes * 2**20)
     part_size = config.part_size or default_part_size(len(sizes))
     parts = -(-len(sizes) // part_size)
-    return BuildPlan(stage_names(config), len(sizes), refused, parts, len(shards), sum(sizes), part_size)
+    return BuildPlan(stage_names(config), len(sizes), rejected, parts, len(shards), sum(sizes), part_size)

@@ -37,6 +37,7 @@ class SourceSection(Section):
     prompt: str = Field(
         "", description="text below every question: short or choice (LLaVA-1.5's response formats), or your own"
     )
+    drop_system: bool = Field(False, description="drop a first turn by system; else its row is broken")
     verify_images: ImageCheckMode = Field("header", description="off, exists, header, or full (every pixel)")
     on_error: Literal["stop", "skip"] = Field("stop", description="how broken rows are handled")
 

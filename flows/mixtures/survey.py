@@ -58,6 +58,7 @@ class SourceSummary:
         identities: hashes of its conversations.
         found: number of conversations and broken rows.
         refused: number of broken rows by reason.
+        first_refused: the first of them.
         left_out: number of rows excluded by the filters of the source, by reason.
         kinds: of the excluded conversations.
         in_tars: number of conversations with images in tars.
@@ -70,6 +71,7 @@ class SourceSummary:
     identities: RowHashes = field(default_factory=RowHashes)
     found: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    first_refused: Reject | None = None
     left_out: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     in_tars: int = 0
@@ -143,6 +145,7 @@ class SourceSurvey:
         if done.section.on_error == "stop":
             raise flaw.error(OF_SOURCE)
         done.refused[flaw.reason] += 1
+        done.first_refused = done.first_refused or flaw
         self.rejected += 1
         if self.rejects:
             row = {**asdict(flaw), "source": done.name}
@@ -152,7 +155,13 @@ class SourceSurvey:
 def source_read_options(section: SourceSection) -> SourceOptions:
     """Return the options of the reader of a source."""
     return SourceOptions(
-        section.columns, section.image_root, section.kinds, section.split, section.prompt_text, OF_SOURCE
+        section.columns,
+        section.image_root,
+        section.kinds,
+        section.split,
+        section.prompt_text,
+        drop_system=section.drop_system,
+        option_names=OF_SOURCE,
     )
 
 
@@ -163,4 +172,6 @@ def _no_usable_row(done: SourceSummary) -> InputError:
         kinds = ", ".join(repr(kind) for kind, _ in done.kinds.most_common(8))
         fix = f"Its rows are of kind {kinds}: correct `kinds`."
     what = f"none of {done.found:,} rows is usable ({reasons})" if done.found else "no rows"
+    if first := done.first_refused:
+        what += f"; the first, {first.place}: {first.reason}: {first.detail}"
     return InputError(f"{what}", where=f"source {done.name} ({Path(done.section.path).name})", fix=fix)

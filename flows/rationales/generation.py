@@ -116,7 +116,14 @@ def generate_rationales(
             yield lambda _, judged: counts.add(judged, write(judged.example))
 
     rows = map(task.row, number_repeats(read_items(definition, request.read, counts.broken)))
-    run = run_rows(access, task, rows, total, writer(), out=request.out, note=note, watch=watch, partial=partial_out)
+    try:
+        run = run_rows(
+            access, task, rows, total, writer(), out=request.out, note=note, watch=watch, partial=partial_out
+        )
+    except BaseException:
+        if not counts.judged:  # no row is in them
+            _remove_files(partial_out)
+        raise
     _rename_files(partial_out, request.out)
     return {
         **counts.result(request.out),
@@ -140,6 +147,13 @@ def plan_rationales(request: RationaleRequest, access: ModelAccess) -> StagePlan
 def _partial_path(out: Path) -> Path:
     """Return the path of the incomplete output: a file with the same extension, or a folder."""
     return out.with_suffix(f".partial{out.suffix}") if out.suffix else out.with_name(f"{out.name}-partial")
+
+
+def _remove_files(partial_out: Path) -> None:
+    for path in output_files(partial_out):
+        path.unlink(missing_ok=True)
+    if partial_out.is_dir():
+        partial_out.rmdir()
 
 
 def _rename_files(partial_out: Path, out: Path) -> None:

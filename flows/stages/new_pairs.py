@@ -57,7 +57,8 @@ def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> 
             pair with an image among pairs without.
     """
     reading = _NewPairReading(_known_pairs(home, known), _known_rejects(home))
-    options = intake.options
+    options = replace(intake.options, default_source=_known_source(home, known))
+    intake = replace(intake, options=options)
     with_images = _has_images(home, known) if intake.all_have_images else None
     for batch in intake.batches(root):
         other = [pair for pair in batch.pairs if with_images not in (None, bool(pair.image))]
@@ -82,6 +83,17 @@ def _has_images(home: Path, parts: list[str]) -> bool | None:
     """Return whether the pairs of a build have images; None without pairs."""
     images = (PAIRS.read_frame(pairs_path(home, part))["image"] for part in parts)
     return next((bool(column[0]) for column in images if len(column)), None)
+
+
+def _known_source(home: Path, parts: list[str]) -> str:
+    """Return the source of the known pairs; empty if they have several.
+
+    It is the name of the input unless rows or settings name another. The name is hashed into keys: if the new rows are in
+    a file or folder of another name, known rows among them would be new pairs.
+    """
+    sources = [PAIRS.read_frame(pairs_path(home, part))["source"].unique() for part in parts]
+    found = {source for column in sources for source in column}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _mixed(pair: Pair, options: ReadOptions) -> InputError:

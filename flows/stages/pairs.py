@@ -4,7 +4,8 @@ The pieces of the input are read independently (`scan.py`); one job finds keys t
 pairs; then each part is written from the pieces that it lies in. Parts have the same content for any pieces.
 
 All samples of a dataset have the same members. Where images are packed, this stage therefore reports pairs without an
-image among pairs with one, and images of mixed or unsupported formats unless they are recoded, before any other work.
+image among pairs with one, images of mixed or unsupported formats unless they are recoded, and images that are all URLs,
+before any other work.
 Formats are told by file names (in a table, by bytes); the bytes of files are checked when they are packed.
 """
 
@@ -125,6 +126,10 @@ def _piece_state(config: BuildConfig, source: PieceSource) -> str:
 def _check_images(intake: Intake, scans: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> bool:
     """Return whether pairs without an image have to be rejected, after the checks of formats and of missing images."""
     options, formats = intake.options, Counter[str]()
+    urls = sum(scan["urls"] for scan in scans)
+    with_image = sum(scan["pairs"] - scan["without_image"] for scan in scans)
+    if intake.all_have_images and urls and urls == with_image:
+        raise _only_urls(urls, str(options.input))
     for scan in scans:
         formats.update(scan["image_formats"])
     if intake.single_image_format and formats and len(formats.keys() & set(IMAGE_EXTENSIONS)) != 1:
@@ -246,6 +251,14 @@ def _missing_images(count: int, pairs: int, where: str) -> InputError:
         f"{count:,} of {pairs:,} pairs have no image; either all samples of a dataset have one, or none has",
         where=where,
         fix="Set `on_error: skip` under input to reject them, or `images: false` under shards to pack texts only",
+    )
+
+
+def _only_urls(count: int, where: str) -> InputError:
+    return InputError(
+        f"all {count:,} images are URLs, and the build does not download them",
+        where=where,
+        fix="Add a section `fetch`, or set `images: false` under shards to pack texts only",
     )
 
 

@@ -74,7 +74,7 @@ class PieceSource:
         import pyarrow.parquet as pq
 
         summary, keys, rejects = PieceSummary(), list[NDArray[np.uint64]](), [pl.DataFrame(schema=_REJECTS)]
-        formats, count, without_image = Counter[str](), 0, 0
+        formats, count, without_image, urls = Counter[str](), 0, 0, 0
         first = _with_places([], [])
         with (
             replace_atomically(self.path(root, ".parquet")) as temporary,
@@ -90,6 +90,7 @@ class PieceSource:
                     rejects.append(REJECTS.frame(batch.rejects).with_columns(before))
                 count += len(batch.pairs)
                 without_image += sum(not pair.image for pair in batch.pairs)
+                urls += sum(is_url(pair.image) for pair in batch.pairs)
                 formats.update(filter(None, (image_format_of(pair.image) for pair in batch.pairs)))
                 done.advance(len(batch.pairs) + len(batch.rejects))
         with replace_atomically(self.path(root, "-rejects.parquet")) as temporary:
@@ -98,6 +99,7 @@ class PieceSource:
         facts = {
             "pairs": count,
             "without_image": without_image,
+            "urls": urls,
             "image_formats": dict(formats),
             "content": _digest(self.path(root, ".parquet"), self.path(root, "-rejects.parquet")),
         }

@@ -148,6 +148,7 @@ def test_init_and_then_build_work_at_once(
         ("a.csv", "x,y\na red dog,a blue dog\n", "may each be the caption: x, y. Set it: --columns caption=x"),
         ("a.jsonl", '{"caption": "a', "broken_json"),
         ("a.txt", "a.jpg\ta dog\n", "rename the file to .tsv"),
+        ("a.csv", "0.jpg,a red dog\n1.jpg,a blue dog\n", "a.csv:1: the first line is a row, not a header: 0.jpg"),
     ],
 )
 def test_what_no_build_can_read_is_refused_with_the_way_out(
@@ -232,3 +233,62 @@ def test_boxes_in_pixels_of_images_whose_files_tell_the_size_are_not_called_bad(
     write(tmp_path / "in.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     found = json.loads(run("init", "--input", "in.jsonl", "--out", "build.yaml", "--json").stdout)
     assert found["notes"] == ["Bad boxes: 1 of the first 5 pairs are read without their boxes."]
+
+
+def test_the_columns_that_are_read_are_named_and_other_texts_too(run: Run, tmp_path: Path) -> None:
+    """A constant title was taken for the caption, and nothing said so."""
+    write(
+        tmp_path / "a.csv",
+        "URL,blurb,title\n" + "".join(f"https://x.org/{n}.jpg,{c},a title\n" for n, c in enumerate(CAPTIONS)),
+    )
+    done = run("init", "--input", "a.csv", "--out", "build.yaml")
+    assert "Detected: caption from column title; image from column URL." in done.stdout
+    assert "read from title, not from the column blurb. To use it instead: --columns caption=blurb." in done.stderr
+    done = run("init", "--input", "a.csv", "--columns", "caption=blurb", "--out", "other.yaml")
+    assert "title" not in done.stdout + done.stderr
+
+
+def test_a_title_and_an_alternative_text_are_ambiguous(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "alt_text,title\na red dog,some title\n")
+    for verb in (("init", "--out", "a.yaml", "--input"), ("generate", "negatives", "--out", "a.jsonl")):
+        done = run(*verb, "a.csv", ok=False)
+        assert "title" in done.stderr
+        assert "--columns caption=" in done.stderr
+
+
+def test_images_are_found_and_names_stay_readable_from_another_folder(run: Run, tmp_path: Path) -> None:
+    """The way to the input held `..`: no image was found. Letters beyond ASCII were escaped."""
+    write(tmp_path / "Köln" / "rows.jsonl", json.dumps({"image": "0.jpg", "caption": CAPTIONS[0]}) + "\n")
+    write(tmp_path / "Köln" / "photos" / "0.jpg", picture(0))
+    (tmp_path / "work").mkdir()
+    run("init", "--input", "work/../Köln/rows.jsonl", "--out", "work/build.yaml")
+    text = (tmp_path / "work" / "build.yaml").read_text(encoding="utf-8")
+    assert "path: ../Köln/rows.jsonl" in text
+    assert yaml.safe_load(text)["input"]["image_root"] == "../Köln/photos"
+
+
+def test_a_plan_gives_the_reasons_of_rejected_rows(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "caption\na red dog\n\na blue dog\na red dog\n")
+    run("init", "--input", "a.csv", "--out", "build.yaml")
+    assert "rows rejected: " in run("plan", "build.yaml").stdout
+    work = json.loads(run("plan", "build.yaml", "--json").stdout)["work"]
+    assert work["refused"] == sum(work["rejected"].values()) > 0
+
+
+def test_captions_of_the_web_that_are_no_plain_english_are_counted(run: Run, tmp_path: Path) -> None:
+    odd = [
+        "a &quot;red&quot; dog",
+        "<b>a cat</b>",
+        "IMG_1.jpg",
+        "https://x.org/a",
+        "一只猫坐在椅子上",
+        "ein Hund im Café",
+        "salt & pepper",
+    ]
+    write(tmp_path / "a.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in [*CAPTIONS, *odd]))
+    done = run("init", "--input", "a.jsonl", "--out", "build.yaml")
+    number = len(CAPTIONS) + len(odd)
+    what = "2 contain HTML, 2 are file names, addresses or placeholders, 1 are not in Latin letters."
+    assert f"Of the first {number} captions {what}" in done.stderr
+    write(tmp_path / "b.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in CAPTIONS))
+    assert not run("init", "--input", "b.jsonl", "--out", "other.yaml").stderr

@@ -79,6 +79,21 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
         frame.write_parquet(temporary)
 
 
+def test_a_read_only_file_system_is_an_error_that_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux refuses to remove a file there before it looks whether there is one."""
+    wanted = tmp_path / "rows.jsonl"
+
+    def refuse(path: Path, **_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError, match="Read-only") as caught, replace_atomically(wanted) as temporary:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(temporary))
+    assert caught.value.filename == str(wanted)
+
+
 def test_an_error_about_another_file_keeps_its_name(tmp_path: Path) -> None:
     other = OSError(errno.EIO, "Input/output error", "input.tar")
     with pytest.raises(OSError, match=r"input\.tar"):

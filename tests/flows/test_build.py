@@ -197,6 +197,16 @@ def test_pictures_of_several_formats_stop_a_build_before_all_work(
     assert manifest_of(tmp_path / "recoded")["contents"]["image_exts"] == {"jpg": len(endings)}
 
 
+def test_images_that_are_all_urls_stop_the_build_before_any_other_work(tmp_path: Path) -> None:
+    """All texts were made first, and then no shard could be packed."""
+    rows = [{"caption": f"a dog on bed {number}", "image": f"https://x.org/{number}.jpg"} for number in range(8)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = checked({"name": "t", "input": {"path": str(tmp_path / "rows.jsonl")}, "negatives": {}, "workers": 1})
+    with pytest.raises(InputError, match=r"all 8 images are URLs.*`fetch`.*`images: false`"):
+        build(config, tmp_path / "out")
+    assert not (tmp_path / "out" / "tokens").exists()
+
+
 def test_what_a_later_stage_would_miss_is_said_before_all_work(
     tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

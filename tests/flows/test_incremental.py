@@ -254,6 +254,21 @@ def test_changed_and_removed_pairs_are_counted_and_kept_until_a_full_build(
     assert manifest_of(out)["build"]["number"] == 3
 
 
+def test_known_rows_in_an_input_of_another_name_are_not_new(tmp_path: Path) -> None:
+    """The name of the input was hashed into keys, so that next week's folder gave every known row a second time."""
+    rows = [json.dumps({"image": f"{n}.jpg", "caption": f"a dog on bed {n}"}) + "\n" for n in range(30)]
+    given = {"negatives": {}, "shards": {"images": False}, "incremental": True, "workers": 1}
+    for name, some in (("monday", rows[:20]), ("sunday", rows[10:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(some))
+        source = {"path": str(tmp_path / f"{name}.jsonl"), "verify_images": "off"}
+        build(checked({**given, "name": "t", "input": source}), tmp_path / "build")
+    frame = pl.read_parquet(tmp_path / "build" / "pairs" / "*.parquet")
+    assert frame["image"].n_unique() == frame.height == 30
+    assert set(frame["source"]) == {"monday"}
+    increment = json.loads((tmp_path / "build" / "manifest.json").read_text())["increments"][-1]["pairs"]
+    assert (increment["new"], increment["removed"], increment["changed"]) == (10, 10, 0)
+
+
 def test_a_full_build_of_the_same_has_the_same_number(corpus: Path, copied: Path) -> None:
     config = configured(copied, corpus, rows_of(corpus)[:OLD], incremental=False)
     assert build(config, copied / "build")["build"]["number"] == 1

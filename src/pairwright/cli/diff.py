@@ -1,4 +1,4 @@
-"""``pairwright diff``: the differences between two builds."""
+"""``pairwright diff``: the differences between two builds, or between two files of candidate rows."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,28 +14,52 @@ _SHOWN = 40  # characters of a setting's value
 
 
 def diff(
-    a: Annotated[Path, typer.Argument(metavar="A", help="A finished build directory.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="A build directory, or a file of candidate rows.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
     *,
     out: Annotated[Path | None, output_option(help="File of all differing rows: .parquet, .jsonl or .csv.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two builds: settings, counts, pairs, texts, shards.
+    """Compare two builds (settings, counts, pairs, texts, shards), or two files of candidate rows.
 
     \b
     Examples:
       pairwright diff build/birds-monday build/birds
       pairwright diff build/birds-monday build/birds --out changes.jsonl
+      pairwright diff swap_att.json swap_att_v2.json
     """
+    from pairwright.datasets.build_manifest import is_build
+    from pairwright.filters.candidates.files import find_benchmark_files
     from pairwright.flows.commands.diff import changed_rows, compare
 
     check_outputs(out)
+    if not any(map(is_build, (a, b))) and all(path.is_file() or find_benchmark_files(path) for path in (a, b)):
+        _compare_candidates(a, b, out, as_json=as_json)
+        return
     result = compare(a, b)
     if out:
         write_table(changed_rows(a, b), out)
     equal = result["same"] and not (result["config"] or result["environment"])
     lines = [f"{a} and {b}: no differences."] if equal else _lines(result)
     emit({**result, "out": str(out) if out else ""}, lines + ([f"Rows: {out}"] if out else []), as_json=as_json)
+
+
+def _compare_candidates(a: Path, b: Path, out: Path | None, *, as_json: bool) -> None:
+    from pairwright.flows.commands.candidate_diff import compare_candidates
+
+    found = compare_candidates(a, b)
+    if out:
+        write_table(found.differing_rows(), out)
+    result = found.as_json()
+    lines = [f"{a} and {b}: no differences."]
+    if not result["same"]:
+        heads: list[object] = ["", "A", "B", "added", "removed", "changed"]
+        types = [_counted(name, counts) for name, counts in result["types"].items()]
+        rows = types if len(types) == 1 else [_counted("all rows", result["rows"]), *types]
+        fields = ", ".join(f"{name} {count:,}" for name, count in result["rows"]["fields"].items())
+        lines = [*_right_aligned([heads, *rows]), *([f"Changed: {fields}"] if fields else [])]
+    paths = {"a": str(a), "b": str(b), "out": str(out) if out else ""}
+    emit({**paths, **result}, lines + ([f"Rows: {out}"] if out else []), as_json=as_json)
 
 
 def _lines(result: dict[str, Any]) -> list[str]:

@@ -56,7 +56,9 @@ def export(
         Path | None, input_option(help="Decisions of `review` on INPUT: omit rejected texts, use fixed ones.")
     ] = None,
     layout: LayoutOption = "",
-    image_root: Annotated[Path | None, input_option(help="Folder of the images of rows; else that of INPUT.")] = None,
+    image_root: Annotated[
+        Path | None, input_option(help="Folder of relative image paths in a file; else that of INPUT.")
+    ] = None,
     samples: Annotated[int, limit_option(min=0, help="Samples per shard, at most.", show_default=UNCHANGED)] = 0,
     megabytes: Annotated[int, limit_option(min=0, help="MiB per shard, at most.", show_default=UNCHANGED)] = 0,
     image_format: Annotated[
@@ -186,9 +188,12 @@ def _open_source(
 
     if plain and not append and holds_candidates(input_, asked.layout):
         return candidate_source(input_, asked.layout, asked.image_root)
-    if asked.layout or asked.image_root:
-        raise UsageError("--format and --image-root require rows with negatives as INPUT. Omit them.")
     of_conversations = plain and input_.suffix.lower() in CONVERSATION_SUFFIXES and input_.is_file()
+    from_file = of_conversations and format_.takes_conversations and not append
+    if asked.layout:
+        raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
+    if asked.image_root and not from_file:
+        raise UsageError("--image-root requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
     if of_conversations and not format_.takes_conversations and input_.suffix.lower() != ".parquet":
         from pairwright.datasets.exports.formats import EXPORTS
 
@@ -196,8 +201,8 @@ def _open_source(
         raise UsageError(f"{input_}: a conversation file can be exported --to {', '.join(taking)}, not {format_.name}.")
     if append:
         return join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]), None
-    if of_conversations and format_.takes_conversations:
-        return open_conversation_files(input_)
+    if from_file:
+        return open_conversation_files(input_, asked.image_root)
     return input_, None
 
 

@@ -141,10 +141,20 @@ def test_json_of_unknown_kind_is_described_by_its_keys(run: Run, tmp_path: Path,
     assert (done.returncode, message in done.stderr) == (1, True)
 
 
-def test_a_list_in_place_of_the_object_of_sugarcrepe_is_an_error(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "rows.json").write_text(json.dumps([{"caption": "a dog", "negative_caption": "a cat"}]))
-    done = run("validate", "rows.json", "--out", "out.jsonl", ok=False)
-    assert "write a list of rows as .jsonl" in done.stderr
+def test_a_list_in_place_of_the_object_of_sugarcrepe_is_read_and_its_broken_rows_are_counted(
+    run: Run, tmp_path: Path
+) -> None:
+    good = {"filename": "1.jpg", "caption": "a dog on a bed", "negative_caption": "a cat on a bed"}
+    (tmp_path / "replace_obj.json").write_text(
+        json.dumps([good, None, "text", {**good, "caption": None}, {"caption": "a"}])
+    )
+    done = run("validate", "replace_obj.json", "--on-error", "skip", "--out", "out.jsonl")
+    assert "wrong_type 2" in done.stderr + done.stdout
+    (row,) = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert (row["id"], row["image"], row["form"], row["target"]) == ("0", "1.jpg", "replace", "object")
+
+
+def test_a_row_without_a_caption_is_named_by_its_line(run: Run, tmp_path: Path) -> None:
     lines(tmp_path / "rows.jsonl", {"caption": None, "negative": "a cat"})
     assert "no caption (caption is empty)" in run("validate", "rows.jsonl", "--out", "out.jsonl", ok=False).stderr
 

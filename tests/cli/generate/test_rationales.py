@@ -33,6 +33,12 @@ def test_outputs_behind_one_option_are_taken_in_their_order(run: Run, rows: Path
     assert "rejected: no_answer 1, wrong_label 1" in printed
 
 
+def test_skipped_rows_are_counted(run: Run, rows: Path, tmp_path: Path) -> None:
+    rows.write_text(rows.read_text() + json.dumps({**ROWS[0], "premise": None}) + "\n")
+    command = ("generate", "rationales", rows, "--task", "nli", "--import", "a.json", "b.json", "--out", "out.jsonl")
+    assert "Skipped: 1 row (broken_row 1)" in run(*command, "--on-error", "skip").stdout
+
+
 @pytest.mark.parametrize(
     ("options", "printed"),
     [

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from PIL import Image
 
 from tests.cli.conftest import Run
 
@@ -132,3 +134,20 @@ def _negatives(path: Path) -> list[str]:
         return [row["negative_caption"] for row in json.loads(path.read_text()).values()]
     with path.open() as table:
         return [text for row in csv.DictReader(table, delimiter="\t") for text in ast.literal_eval(row["neg_caption"])]
+
+
+def test_conversations_of_another_folder_are_exported_with_their_images(run: Run, tmp_path: Path) -> None:
+    """`mix` names images below their common folder, not the folder of its output."""
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / "photos" / "1.jpg")
+    turns = [{"from": "human", "value": "<image>\nWhat is it?"}, {"from": "gpt", "value": "A box."}]
+    (tmp_path / "talks.json").write_text(json.dumps([{"id": "1", "image": "1.jpg", "conversations": turns}]))
+    command = ("export", "talks.json", "--to", "trl", "--out", "sft")
+    assert "(--image-root; in a config, image_root)" in run(*command, ok=False).stderr
+    assert not (tmp_path / "sft").exists()
+    run(*command, "--image-root", "photos")
+    (row,) = pl.read_parquet(tmp_path / "sft" / "data" / "*.parquet").iter_rows(named=True)
+    assert row["images"][0]["bytes"] == (tmp_path / "photos" / "1.jpg").read_bytes()
+    assert (
+        "--image-root requires" in run("export", ".", "--to", "trl", "--out", "x", "--image-root", "y", ok=False).stderr
+    )

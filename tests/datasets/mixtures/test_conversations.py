@@ -16,6 +16,12 @@ ASKED, REPLY = "What is it?", "A bus."
 TURNS = (Turn("human", ASKED), Turn("assistant", REPLY))
 LLAVA = [{"from": "human", "value": f"<image>\n{ASKED}"}, {"from": "gpt", "value": REPLY}]
 PARTS = [{"type": "image_url", "image_url": {"url": "1.jpg"}}, {"type": "text", "text": ASKED}]
+MARK = [{"type": "image"}, {"type": "text", "text": ASKED}]
+
+
+def chat(question: Any, **row: Any) -> dict[str, Any]:
+    answer = {"role": "assistant", "content": [{"type": "text", "text": REPLY}]}
+    return row | {"messages": [{"role": "user", "content": question}, answer]}
 
 
 def conversations(fields: dict[str, Any], columns: dict[str, str] | None = None) -> list[Conversation]:
@@ -27,6 +33,12 @@ def conversations(fields: dict[str, Any], columns: dict[str, str] | None = None)
     [
         {"id": 7, "image": "1.jpg", "conversations": LLAVA},
         {"messages": [{"role": "user", "content": PARTS}, {"role": "assistant", "content": REPLY}]},
+        chat(MARK, images=["1.jpg"]),  # TRL
+        chat(MARK, images=[{"bytes": None, "path": "1.jpg"}]),
+        chat([{"type": "image", "image": "1.jpg"}, MARK[1]]),  # Qwen
+        chat([{"type": "image", "url": "1.jpg"}, MARK[1]]),  # transformers
+        chat(f"<image>{ASKED}", images=["1.jpg"]),  # LLaMA-Factory, ms-swift
+        chat(MARK, image="1.jpg"),
         {"image": "1.jpg", "turns": [{"role": "human", "text": ASKED}, {"role": "assistant", "text": REPLY}]},
         {"image": "1.jpg", "question": ASKED, "answer": REPLY},
         {"image": "1.jpg", "instruction": f" {ASKED}\n", "output": REPLY},
@@ -36,6 +48,19 @@ def conversations(fields: dict[str, Any], columns: dict[str, str] | None = None)
 def test_every_layout_gives_the_same_turns_and_image(fields: dict[str, Any]) -> None:
     (conversation,) = conversations(fields)
     assert (conversation.turns, conversation.image, conversation.name) == (TURNS, "/data/1.jpg", "1.jpg")
+
+
+def test_a_first_turn_by_system_is_dropped_when_asked() -> None:
+    system = {"from": "system", "value": "Be brief."}
+    row = {"image": "1.jpg", "conversations": [system, *LLAVA]}
+    (conversation,) = conversations_from_row(row, {}, ImageRoot(Path("/data")), drop_system=True)
+    assert conversation.turns == TURNS
+    with pytest.raises(RejectError, match="turn 3 is by 'system'"):
+        list(
+            conversations_from_row(
+                {**row, "conversations": [*LLAVA, system]}, {}, ImageRoot(Path("/data")), drop_system=True
+            )
+        )
 
 
 def test_columns_are_named_by_the_user() -> None:
@@ -108,6 +133,12 @@ def test_the_side_of_the_image_token_is_kept(text: str, side: str) -> None:
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:x"}}]}]},
             "wrong_type",
         ),
+        (chat(MARK), "missing_image"),
+        (chat(MARK, images=[]), "missing_image"),
+        (chat(MARK, images=["1.jpg", "2.jpg"]), "wrong_type"),
+        (chat([*MARK, *MARK], images=["1.jpg"]), "wrong_type"),
+        (chat(MARK, images=[{"bytes": b"x", "path": None}]), "wrong_type"),
+        (chat([{"type": "video", "video": "1.mp4"}, MARK[1]]), "wrong_type"),
     ],
 )
 def test_an_invalid_conversation_is_rejected_with_its_reason(fields: dict[str, Any], reason: str) -> None:

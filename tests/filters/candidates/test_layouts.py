@@ -274,7 +274,6 @@ def test_equal_texts_and_repeated_rows_are_rejected_and_counted(tmp_path: Path) 
         ("", "h.json", [[1, "a", "b"], [1, "a"]], "row 1: the row is list"),
         ("", "i.csv", [{**NEGBENCH, "correct_answer": "7"}], "correct_answer is '7', not an index of the 4"),
         ("", "j.jsonl", [WINOGROUND, {**WINOGROUND, "caption_1": None}], ":2: not two images and two captions"),
-        ("sugarcrepe", "k.json", [PLUS], "list instead of an object"),
         ("", "l.json", {"0": [1]}, "row '0': list instead of an object"),
     ],
 )

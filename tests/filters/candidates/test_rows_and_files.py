@@ -186,7 +186,7 @@ def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) 
         ("i.jsonl", b'{"caption":"a","negative":"b","scores":[1]}', "scores is not"),
         ("j.jsonl", b'{"caption":"a","negative":"b","edit":[1]}', "edit is not"),
         ("k.jsonl", b'{"caption":"a","negative":"b","status":"dropped"}', "status 'dropped'"),
-        ("l.json", b"[1]", "list instead of an object"),
+        ("l.json", b"[1]", "row 0: int instead of an object"),
         ("m.json", b'{"0":{"caption":"a","negative_caption":"b"},"accuracy":0.5}', "row 'accuracy': float"),
         ("n.tsv", b"title\tx\n", "no column neg_caption"),
         ("o.tsv", b"", "no column neg_caption, title"),
@@ -254,3 +254,9 @@ def test_a_line_of_the_negclip_layout_without_negatives_is_a_rejected_row(tmp_pa
     ]
     write_candidates(frame, tmp_path / "out.tsv")
     assert read_candidates(tmp_path / "out.tsv")["negative"].to_list() == ["a cat"]
+
+
+def test_a_folder_that_is_no_benchmark_is_refused_with_the_way_to_rows(tmp_path: Path) -> None:
+    (tmp_path / "build" / "shards").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"`pairwright export .*build --to sugarcrepe --out rows`"):
+        read_candidates(tmp_path / "build")

@@ -159,6 +159,7 @@ def test_the_two_scorers_are_named_grammar_and_plausibility() -> None:
 @pytest.mark.parametrize(
     ("image", "group"),
     [
+        ("C:\\coco\\COCO_val2014_000000549674.jpg", "549674"),
         ("COCO_val2014_000000549674.jpg", "549674"),
         ("val2017/000000549674.jpg", "549674"),
         ("549674", "549674"),

@@ -252,6 +252,13 @@ def test_broken_rows_are_set_aside_with_their_reasons_when_asked(folder: Path) -
     assert [row["place"].rpartition(":")[2] for row in told] == ["1", "2", "3", "4", "5", "6", "12"]
 
 
+def test_a_source_without_a_usable_row_says_what_is_wrong_with_the_first(folder: Path) -> None:
+    rows = [{"conversations": [{"from": "system", "value": "Be brief."}]}] * 3
+    (folder / "chat.json").write_text(json.dumps(rows))
+    with pytest.raises(InputError, match=r"none of 3 rows is usable.*item 1: bad_turns: turn 1 is by 'system'"):
+        mixed(folder, [{"path": "chat.json", "on_error": "skip"}])
+
+
 def test_rows_of_other_kinds_and_splits_and_rejected_ones_are_counted(folder: Path) -> None:
     turns = [{"role": "human", "text": "Q"}, {"role": "assistant", "text": "A"}]
     rows: list[dict[str, Any]] = [
@@ -313,9 +320,12 @@ def test_conversations_beside_pictures_inside_a_table_are_mixed_and_packed_with_
     }
 
 
-def test_shards_do_not_mix_pictures_and_none(folder: Path) -> None:
-    with pytest.raises(InputError, match="no image"):
-        mixed(folder, [TALKS, TEXTS], "shards")
+def test_text_only_rows_get_shards_of_their_own_behind_those_with_images(folder: Path) -> None:
+    report = mixed(folder, [TEXTS, TALKS], "shards")
+    shards = [list(read_shard(tar)) for tar in find_shards(folder / "shards")]
+    assert [{bool(sample.image) for sample in shard} for shard in shards] == [{True}, {False}]
+    assert sum(map(len, shards)) == report.rows
+    assert not verify(folder / "shards")
 
 
 def test_shards_recode_pictures_of_two_formats_when_asked(folder: Path) -> None:

@@ -132,6 +132,13 @@ def test_a_budget_that_ends_the_run_leaves_what_is_done(problems: Path, tmp_path
     assert any("of 6 rows are done" in line for line in told)
 
 
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet", "out"])
+def test_a_run_that_ends_before_its_first_row_leaves_no_file(problems: Path, tmp_path: Path, name: str) -> None:
+    with asking(tmp_path, max_cost=1e-9, price="1/1") as how, pytest.raises(PairwrightError, match="budget"):
+        ask(request(problems, tmp_path / name), how)
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith("out")]
+
+
 def test_samples_vote_over_http(problems: Path, tmp_path: Path) -> None:
     with asking(tmp_path) as how:
         result = ask(request(problems, tmp_path / "out.parquet", samples=3), how)

@@ -23,7 +23,7 @@ from pairwright.cli.options.model_runs import cancel_plan_or_run
 from pairwright.cli.output.console import emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import headline, rejected_line, share, table
+from pairwright.cli.output.summary import headline, rejected_line, share, skipped_lines, table
 from pairwright.datasets.errors import UsageError
 
 _IMPORT = "--import"
@@ -152,6 +152,7 @@ def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
         *table(rows),
         f"rationales: {counts}",
         *rejected_line(result["rejected"], details=details),
+        *skipped_lines({"broken_captions": {}, "broken_boxes": {}, **result}),
         *(bill_lines(result) if "llm" in result else []),
         "",
         f"Written to {', '.join(result['files'])}: {result['student_rows']:,} student rows; {split}",
