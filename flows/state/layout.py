@@ -21,7 +21,6 @@ remote/     copies of inputs in an object store
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Pair
 
 ANSWERS_ADDRESS = (
@@ -146,10 +145,14 @@ def fetched_images_path(root: Path) -> Path:
 
 def read_pair_parts(root: Path, parts: Sequence[str]) -> Iterator[list[Pair]]:
     """Yield the pairs of each part, in order."""
+    from pairwright.datasets.record_tables import PAIRS  # imports polars
+
     for part in parts:
         yield PAIRS.read(pairs_path(root, part))
 
 
 def kept_annotations(root: Path, part: str, stages: Sequence[str]) -> list[Annotation]:
     """Return the kept annotations of a part, stage by stage in the given order."""
+    from pairwright.datasets.record_tables import ANNOTATIONS  # imports polars
+
     return [annotation for stage in stages for annotation in ANNOTATIONS.read(annotations_path(root, stage, part))]

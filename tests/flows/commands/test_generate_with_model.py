@@ -19,7 +19,7 @@ from pairwright.flows.commands.generate import GenerateRequest
 from pairwright.flows.commands.generate_with_model import plan_llm_generator, run_llm_generator
 from pairwright.flows.commands.plan_requests import plan_build_requests
 from pairwright.flows.config.build import parse_config
-from pairwright.flows.config.sections import LLMSection
+from pairwright.flows.config.llm_section import LLMSection
 from pairwright.flows.llm import answer_checks
 from pairwright.flows.llm.model_access import ModelAccess, build_cache_path
 from pairwright.flows.state.layout import failed_files
