@@ -11,5 +11,5 @@ from pairwright.generators.language.wordnet import load_wordnet
 __all__ = ("check_workers", "llm_negatives", "llm_positives")
 
 with suppress(PairwrightError):  # reported by the process that needs them
-    load_tagger()
+    load_tagger().tag(["a"])
     load_wordnet()
