@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -510,3 +511,12 @@ def test_an_increment_asks_about_new_pairs_alone_and_the_bill_is_of_all(server: 
     assert any("injected" in line for line in failed)
     assert second["increments"][0]["stages"]["shorten"]["facts"]["llm"]["failed"] == len(failed) > 0
     assert second["contents"]["samples"] == len(rows)
+
+
+def test_a_run_imports_neither_tables_nor_editors_nor_encoders_before_it_needs_them() -> None:
+    code = "import sys, pairwright.flows.commands.generate_with_model; print(sorted({%s} & {*sys.modules}))"
+    slow = ["polars", "pyarrow", "PIL", "spacy", "torch", "aiohttp", "pairwright.generators.edits.editors"]
+    done = subprocess.run(
+        [sys.executable, "-c", code % ", ".join(map(repr, slow))], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
