@@ -33,7 +33,7 @@ from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.sugarcrepe_workflow import SugarCrepeWorkflow
 
 NAME = "llm-negatives"
-VERSION = 10
+VERSION = 11  # raise when the same answers would give other rows
 ONE_CALL_PROMPT, PAIRS_PROMPT = "negatives-at-once", "negatives-both-sides"
 
 TYPES = NEGATIVE_TYPES

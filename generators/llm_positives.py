@@ -27,7 +27,7 @@ from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, Pa
 from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-positives"
-VERSION = 10
+VERSION = 11  # raise when the same answers would give other rows
 MAX_SWAP_WORDS = 15  # words: longer captions are not swapped
 
 PROMPT = "positives-at-once"
