@@ -40,11 +40,12 @@ class WorkerProcesses(ProcessPoolExecutor):
     Args:
         workers: processes.
         preload: module that imports and loads what all of them need; empty: none. The first one of a process counts.
+        deaf: whether they ignore Ctrl-C, for a parent that finishes work under way before it ends.
     """
 
-    def __init__(self, workers: int, preload: str = "") -> None:
+    def __init__(self, workers: int, preload: str = "", *, deaf: bool = False) -> None:
         context = _start_fork_server(preload) if preload else multiprocessing.get_context("spawn")
-        deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # not inherited: polars installs its own handler
+        deaf |= signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # not inherited: polars installs its own handler
         self._reports = _ReportPipe(context) if has_listener() else None
         sending = self._reports.sending if self._reports else None
         super().__init__(workers, mp_context=context, initializer=_initialize_worker, initargs=(deaf, sending))

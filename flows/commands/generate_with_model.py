@@ -75,7 +75,7 @@ def run_llm_generator(
     remove_stale_temporaries(partial, failed_rows_path(request.out), request.out)
     many = captions > FEW_CAPTIONS
     with (
-        OrderedPool(request.workers, alone=1 if many else MAX_JOBS_ALONE, preload=PRELOADED) as processes,
+        OrderedPool(request.workers, 1 if many else MAX_JOBS_ALONE, preload=PRELOADED, deaf=True) as processes,
         CheckWorkers(processes.executor() if many and processes.workers > 1 else None, processes.workers) as checking,
         RowRun(access, failed_rows_path(request.out), note, watch) as run,
     ):

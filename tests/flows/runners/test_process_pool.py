@@ -146,3 +146,10 @@ def test_a_module_that_cannot_be_preloaded_is_no_error() -> None:
     script += "        print(sum(found for _, found in crew.map_jobs(neg, range(100))))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "-4950\n"
+
+
+def test_deaf_workers_finish_their_work_after_an_interrupt() -> None:
+    """Ctrl-C reaches them too; a run that stops has answers checked that it has paid for."""
+    with OrderedPool(2, deaf=True) as crew:
+        interrupts = [f"__import__('os').kill({ASK_PROCESS}, {int(signal.SIGINT)})"] * len(MANY)
+        assert len(list(crew.map_jobs(eval, interrupts))) == len(MANY)
