@@ -6,6 +6,7 @@ files, which the kernel may take back at any time and which processes that map t
 """
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INTERVAL = 0.02
+_ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ def measured(
         limit: seconds after which it is killed with all that it started, which is the exit code -9.
         check: end this program where the command fails.
     """
+    ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)  # a fork server ends after its parent
+    others = _children(os.getpid())
     before = os.times()
     started = time.perf_counter()
     with (
@@ -62,6 +66,9 @@ def measured(
             stdout, _ = process.communicate()
         wall = time.perf_counter() - started
         sampler.stop()
+    for orphan in _children(os.getpid()) - others:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(orphan, 0)
     if process.returncode and check:
         raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
     after = os.times()
@@ -97,9 +104,13 @@ class _Sampler(threading.Thread):
 def _tree(root: int) -> list[int]:
     found = [root]
     for process in found:  # grows while it is read
-        for task in _listed(Path(f"/proc/{process}/task")):
-            found += [int(child) for child in _read(task / "children").split()]
+        found += _children(process)
     return found
+
+
+def _children(process: int) -> set[int]:
+    tasks = _listed(Path(f"/proc/{process}/task"))
+    return {int(child) for task in tasks for child in _read(task / "children").split()}
 
 
 def _memory(process: int) -> tuple[int, int]:

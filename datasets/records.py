@@ -20,6 +20,7 @@ Status = Literal["kept", "rejected"]
 Role = Literal["human", "assistant"]
 
 EDITED_KINDS = ("hard_negative", "hard_positive")  # kinds of annotations that are edits of a caption
+TRAINING_ONLY_FORMS = frozenset({"shuffle"})  # easily detected, or possibly true: excluded from benchmarks
 MAX_EDITABLE_CAPTION = 2_000
 """Default limit in characters for captions that texts are made from; CLIP reads about 300, long-text models about 1,000."""
 IMAGE_TOKEN = "<image>"  # noqa: S105 - trainers put it where the image goes, so our texts must not contain it

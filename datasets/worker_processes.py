@@ -1,6 +1,8 @@
-"""Process pool: spawned workers that end with their parent and are silent at Ctrl-C.
+"""Process pool: workers that end with their parent and are silent at Ctrl-C.
 
 Workers are spawned, not forked: tagging holds Python's lock, and a fork would inherit the threads of polars and FAISS.
+Where all of them need the same modules and tables, a server process loads these once and forks the workers (Linux); it
+is started with the pool, ends with the parent, and runs no thread and no other work.
 
 Progress steps that workers report (`datasets.progress`) are forwarded to this process if it has a listener. Other work
 reports by its results; the caller counts them.
@@ -14,12 +16,13 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
-from multiprocessing.context import SpawnContext
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.context import ForkServerContext, SpawnContext
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from pairwright.datasets.garbage import collect_rarely
@@ -33,11 +36,17 @@ Result = TypeVar("Result")
 
 
 class WorkerProcesses(ProcessPoolExecutor):
-    """A pool with a fixed number of processes."""
+    """A pool with a fixed number of processes.
 
-    def __init__(self, workers: int) -> None:
-        context = multiprocessing.get_context("spawn")
-        deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # not inherited: polars installs its own handler
+    Args:
+        workers: processes.
+        preload: module that imports and loads what all of them need; empty: none. The first one of a process counts.
+        deaf: whether they ignore Ctrl-C, for a parent that finishes work under way before it ends.
+    """
+
+    def __init__(self, workers: int, preload: str = "", *, deaf: bool = False) -> None:
+        context = _start_fork_server(preload) if preload else multiprocessing.get_context("spawn")
+        deaf |= signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # not inherited: polars installs its own handler
         self._reports = _ReportPipe(context) if has_listener() else None
         sending = self._reports.sending if self._reports else None
         super().__init__(workers, mp_context=context, initializer=_initialize_worker, initargs=(deaf, sending))
@@ -61,6 +70,17 @@ class WorkerProcesses(ProcessPoolExecutor):
             self._reports.sending.close()
 
 
+def _start_fork_server(preload: str) -> ForkServerContext | SpawnContext:
+    """Start the server that loads a module and forks workers; return the context of such processes."""
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([preload])
+    with _hold_interrupts():
+        forkserver.ensure_running()
+    return context
+
+
 class _ReportPipe:
     """A pipe through which workers send progress reports.
 
@@ -68,7 +88,7 @@ class _ReportPipe:
     drops its report instead of waiting.
     """
 
-    def __init__(self, context: SpawnContext) -> None:
+    def __init__(self, context: ForkServerContext | SpawnContext) -> None:
         self._coming, self.sending = context.Pipe(duplex=False)
         os.set_blocking(self.sending.fileno(), False)
         threading.Thread(target=self._pass_on, daemon=True).start()

@@ -15,23 +15,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edits.inserted_words import inserted_words
-from pairwright.generators.excess import Buckets, Cut, find_cut
+
+if TYPE_CHECKING:
+    from pairwright.generators.excess import Buckets, Cut
 
 POSITION_BINS = 10
-ROW_SCHEMA: dict[str, pl.DataType] = {
-    "key": pl.String(),
-    "id": pl.String(),
-    "type": pl.Categorical(),
-    "words": pl.List(pl.Categorical()),
-}
 _MAX_LISTED_WORDS = 20
 _KINDS = {"negatives": "hard_negative", "positives": "hard_positive"}
 
@@ -119,10 +113,13 @@ def find_excess_rows(lines: Iterable[BalanceRow], limits: BalanceLimits) -> Bala
 
     The result has counts for all types of the rows and the quotas.
     """
+    import polars as pl  # slow to import, and only limits need it
+
+    schema = {"key": pl.String(), "id": pl.String(), "type": pl.Categorical(), "words": pl.List(pl.Categorical())}
     named = [(line.key, line.id, line.type, line.words) for line in lines]
     gone = dict[str, str]()
     types = {kind: TypeBalance(quota, 0, 0, None, 0) for kind, quota in limits.quota.items()}
-    every = pl.DataFrame(named, ROW_SCHEMA, orient="row").with_columns(pl.col("type").cast(pl.String))
+    every = pl.DataFrame(named, schema, orient="row").with_columns(pl.col("type").cast(pl.String))
     for (kind,), rows in every.partition_by("type", as_dict=True).items():
         cut, types[kind] = limit_type(partial(iter, [rows]), kind, limits)
         reasons = rows.select("id", reason=cut.reasons(rows))
@@ -130,7 +127,7 @@ def find_excess_rows(lines: Iterable[BalanceRow], limits: BalanceLimits) -> Bala
     return BalanceResult(gone, types)
 
 
-def limit_type(buckets: Buckets, kind: str, limits: BalanceLimits) -> tuple[Cut, TypeBalance]:
+def limit_type(buckets: "Buckets", kind: str, limits: BalanceLimits) -> "tuple[Cut, TypeBalance]":
     """Return which rows of a type to reject, and its counts.
 
     Args:
@@ -138,6 +135,8 @@ def limit_type(buckets: Buckets, kind: str, limits: BalanceLimits) -> tuple[Cut,
         kind: the type.
         limits: of the set.
     """
+    from pairwright.generators.excess import find_cut  # imports polars
+
     quota = limits.quota.get(kind)
     cut, counts = find_cut(buckets, quota, limits.share)
     return cut, TypeBalance(quota, *counts)

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.generators.edits.additions.proposals import MOST_LETTERS
+from pairwright.generators.edits.floors import MOST_LETTERS
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.reasons import nearness
 from pairwright.generators.edits.written.targets import Asked

@@ -15,26 +15,25 @@ type and ordinal without a text; see `llm_edits`.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.datasets.records import Origin, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVE_TYPES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES
-from pairwright.generators.llm.images import MessageImages, missing_image_reason
+from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.output.answers import request_answers
+from pairwright.generators.llm_edit_generator import LLMEditGenerator
 from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
 from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.sugarcrepe_workflow import SugarCrepeWorkflow
 
 NAME = "llm-negatives"
-VERSION = 10
+VERSION = 11  # raise when the same answers would give other rows
 ONE_CALL_PROMPT, PAIRS_PROMPT = "negatives-at-once", "negatives-both-sides"
 
 TYPES = NEGATIVE_TYPES
@@ -66,7 +65,7 @@ class LLMNegativeOptions:
     seed: int = 0
 
 
-class LLMNegatives:
+class LLMNegatives(LLMEditGenerator):
     """The generator (`protocols.CheckedLLMGenerator`) of hard negatives by a model.
 
     Args:
@@ -100,7 +99,7 @@ class LLMNegatives:
         self.options = options or LLMNegativeOptions()
         require_known("no such type of negative:", self.options.types, TYPES)
         require_known("no such variant:", [self.options.variant], VARIANTS)
-        for name in ("per_type", "candidates", "captions_per_request"):
+        for name in ("per_type", "candidates"):
             if (count := getattr(self.options, name)) < 1:
                 raise UsageError(f"{name} must be at least 1, not {count}.")
         chosen = self.options
@@ -110,19 +109,13 @@ class LLMNegatives:
             raise UsageError("candidates and both_sides require the variant one-call.")
         if chosen.see_image and (chosen.variant == "workflow" or chosen.both_sides):
             raise UsageError("see_image requires the variant one-call without both_sides.")
-        self._resources = thesaurus, pool, tagger
         self._model = model
         origin = Origin(NAME, VERSION, chosen.seed, model)
         per_type = chosen.per_type * chosen.candidates
-        self._wanted = AnnotationBuilder("hard_negative", chosen.types, per_type, origin, chosen.both_sides)
-        self._images = (images or MessageImages()) if chosen.see_image else None
+        builder = AnnotationBuilder("hard_negative", chosen.types, per_type, origin, chosen.both_sides)
+        super().__init__(chosen, (thesaurus, pool, tagger), builder, images)
         self._at_once = _listed_edits(book, chosen) if chosen.variant == "one-call" else None
         self._workflow = SugarCrepeWorkflow(book, chosen.types, chosen.per_type)
-
-    @property
-    def captions_per_request(self) -> int:
-        """Captions in one request, at most."""
-        return 1 if self.options.see_image else self.options.captions_per_request
 
     @property
     def texts_per_pair(self) -> int:
@@ -136,23 +129,14 @@ class LLMNegatives:
 
     def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[EditCandidate]]:
         """Return the steps for ``pair``, which end in its candidates."""
-        images = self._images.find(pair.image, (pair.width, pair.height)) if self._images is not None else ()
-        if self._images is not None and not images:
-            return [EditCandidate(kind, reason=missing_image_reason(pair.image)) for kind in self.options.types]
+        images = self.find_images(pair)
+        if images is None:
+            return self.without_image(pair, self.options.types)
         asking = PairRequests(pair, self._model, attempt * self.options.per_type, images)
         edits = self._at_once
         if edits is None:
             return (yield from self._workflow.steps(asking, rng.getrandbits(64)))
         return (yield from self._in_one_call(asking, edits))
-
-    @cached_property
-    def _checks(self) -> EditChecks:
-        """The checks, whose tables are built when the first text is checked."""
-        return EditChecks(*self._resources)
-
-    def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
-        """Return at least ``per_type`` annotations for each type of each pair."""
-        return self._wanted.annotations(batch, self._checks)
 
     def _in_one_call(self, asking: PairRequests, edits: ListedEdits) -> LLMStep[list[EditCandidate]]:
         chosen, prompt = self.options, edits.prompt

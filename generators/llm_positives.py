@@ -11,25 +11,23 @@ Every answer is validated (`edits.written`): silent corrections of grammar, whic
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.datasets.records import Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.image_words import words_of
-from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.listed_edits import POSITIVE_TYPES, POSITIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
-from pairwright.generators.llm.images import MessageImages, missing_image_reason
+from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.output.answers import request_answers
+from pairwright.generators.llm_edit_generator import LLMEditGenerator
 from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
 from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-positives"
-VERSION = 10
+VERSION = 11  # raise when the same answers would give other rows
 MAX_SWAP_WORDS = 15  # words: longer captions are not swapped
 
 PROMPT = "positives-at-once"
@@ -53,7 +51,7 @@ class LLMPositiveOptions:
     seed: int = 0
 
 
-class LLMPositives:
+class LLMPositives(LLMEditGenerator):
     """The generator (`protocols.CheckedLLMGenerator`) of hard positives by a model.
 
     Args:
@@ -86,25 +84,16 @@ class LLMPositives:
     ) -> None:
         self.options = options or LLMPositiveOptions()
         require_known("no such type of positive:", self.options.types, TYPES)
-        if self.options.captions_per_request < 1:
-            raise UsageError(f"captions_per_request must be at least 1, not {self.options.captions_per_request}.")
-        self._resources = thesaurus, pool, tagger
+        origin = Origin(NAME, VERSION, self.options.seed, model)
+        builder = AnnotationBuilder("hard_positive", self.options.types, 1, origin)
+        super().__init__(self.options, (thesaurus, pool, tagger), builder, images)
         self._model = model
-        self._wanted = AnnotationBuilder(
-            "hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model)
-        )
-        self._images = (images or MessageImages()) if self.options.see_image else None
         self._prompt = book.get(PROMPT).with_image(sees=self.options.see_image)
 
     @property
     def prompts(self) -> Sequence[str]:
         """The prompts in use, each as ``name@hash``."""
         return [self._prompt.id]
-
-    @property
-    def captions_per_request(self) -> int:
-        """Captions in one request, at most."""
-        return 1 if self.options.see_image else self.options.captions_per_request
 
     @property
     def texts_per_pair(self) -> int:
@@ -123,23 +112,14 @@ class LLMPositives:
         none = [EditCandidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
         if not wanted:
             return none
-        images = self._images.find(pair.image, (pair.width, pair.height)) if self._images is not None else ()
-        if self._images is not None and not images:
-            return [*(EditCandidate(kind, reason=missing_image_reason(pair.image)) for kind in wanted), *none]
+        images = self.find_images(pair)
+        if images is None:
+            return [*self.without_image(pair, wanted), *none]
         edits = ListedEdits(self._prompt, POSITIVES, TYPES, wanted)
         values: dict[str, object] = {"types": [] if set(wanted) == set(TYPES) else list(wanted)}
         request = PairRequests(pair, self._model, attempt, images).request(self._prompt, values, POSITIVES.whole)
         [answer] = yield from request_answers([request], POSITIVES)
         return [*edits.candidates(pair.caption, answer), *none]
-
-    @cached_property
-    def _checks(self) -> EditChecks:
-        """The checks, whose tables are built when the first text is checked."""
-        return EditChecks(*self._resources)
-
-    def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
-        """Return one annotation for each type of each pair."""
-        return self._wanted.annotations(batch, self._checks)
 
 
 def is_swappable(caption: str) -> bool:

@@ -58,6 +58,12 @@ def test_what_rules_are_made_of_imports_one_way() -> None:
             assert not [name for name in imported(path) if name.startswith(later)], path
 
 
+def test_edits_and_the_model_client_import_one_way() -> None:
+    rules = tuple(f"pairwright.generators.{folder}." for folder in ("lexicon", "language", "captions", "edits"))
+    for path in sorted((ROOT / "generators" / "llm").rglob("*.py")):
+        assert not [name for name in imported(path) if name.startswith(rules)], path
+
+
 def test_the_trainer_imports_records_and_the_online_maker_and_its_evaluation_readers_and_metrics_too() -> None:
     always = ("pairwright.datasets", "pairwright.training", "pairwright.generators.online")
     for path in modules("training"):

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.contradictions import CaptionEdit, contradict_answer
 from pairwright.datasets.exports.writing import (
-    TRAINING_ONLY_FORMS,
     find_positive,
     iter_exchanges,
     list_conversations,
     list_negatives,
 )
-from pairwright.datasets.records import IMAGE_TOKEN
+from pairwright.datasets.records import IMAGE_TOKEN, TRAINING_ONLY_FORMS
 from pairwright.datasets.shards.samples import Sample
 
 CAPTION_QUESTION = "Describe the image in one sentence."

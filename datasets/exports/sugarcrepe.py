@@ -20,7 +20,6 @@ import orjson
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.exports.writing import (
-    TRAINING_ONLY_FORMS,
     ExportOptions,
     ExportResult,
     ImageNames,
@@ -28,7 +27,7 @@ from pairwright.datasets.exports.writing import (
     find_positive,
     list_negatives,
 )
-from pairwright.datasets.records import Annotation
+from pairwright.datasets.records import TRAINING_ONLY_FORMS, Annotation
 from pairwright.datasets.shards.sample_source import SampleSource
 
 _NO_FORM = ""  # counts pairs without a row

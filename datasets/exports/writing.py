@@ -23,8 +23,6 @@ from pairwright.datasets.remote.output import FinishFile, keep_file
 from pairwright.datasets.shards.sample_source import SampleSource, load_image
 from pairwright.datasets.shards.samples import Sample
 
-TRAINING_ONLY_FORMS = frozenset({"shuffle"})  # easily detected, or possibly true: excluded from benchmarks
-
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:

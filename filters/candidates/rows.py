@@ -17,10 +17,9 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
 from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import EDIT, SCORE, STATUSES, make_column
-from pairwright.datasets.records import compact_json
+from pairwright.datasets.records import TRAINING_ONLY_FORMS, compact_json
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
 from pairwright.filters.refinement.pair_selection import build_slot_keys

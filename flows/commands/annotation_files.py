@@ -17,8 +17,7 @@ import orjson
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
-from pairwright.datasets.records import Annotation, Pair, edit_to_dict
+from pairwright.datasets.records import TRAINING_ONLY_FORMS, Annotation, Pair, edit_to_dict
 from pairwright.generators.balance import (
     BalanceLimits,
     BalanceResult,

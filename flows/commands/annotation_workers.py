@@ -9,11 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.generators.edits.learning import sample_slots
-from pairwright.generators.language.cloze.examples import ClozeSample
 from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, count_captions, count_words
 from pairwright.generators.language.tagger import load_tagger
@@ -21,6 +19,9 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.protocols import RuleGenerator, annotate_pairs
 from pairwright.generators.registry import Materials, build_generator
+
+if TYPE_CHECKING:
+    from pairwright.generators.language.cloze.examples import ClozeSample
 
 # A pair, with the tokens of its caption if they are known.
 Waiting = tuple[Pair, PackedTokens | None]
@@ -30,12 +31,14 @@ class TaggedCaptions(NamedTuple):
     """What is read of some captions of the pool: their word counts, their slots and their tokens."""
 
     counts: PoolCounts
-    slots: ClozeSample
+    slots: "ClozeSample"
     tokens: list[PackedTokens]
 
 
 def tag_and_count(captions: Sequence[str]) -> TaggedCaptions:
     """Return the word counts, the slots and the tokens of captions."""
+    from pairwright.generators.edits.learning import sample_slots  # imports all editors
+
     tokens = load_tagger().tag(captions)
     slots = sample_slots(captions, tokens, load_wordnet())
     return TaggedCaptions(count_captions(tokens), slots, [pack(words) for words in tokens])

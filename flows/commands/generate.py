@@ -9,16 +9,16 @@ JSON lines all rows.
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.atomic_files import remove_stale_temporaries
 from pairwright.datasets.option_names import WITHOUT_OPTIONS
 from pairwright.datasets.progress import has_listener, open_step, track
-from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.shards.content_counts import count_exchanges
@@ -37,14 +37,15 @@ from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.balance import BalanceLimits, BalanceReport, BalanceResult, balanced_kind
 from pairwright.generators.counts import AnnotationCounts, LengthBalance
 from pairwright.generators.edits.general_english import GeneralEnglish, pool_or_general_english
-from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_model
-from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 from pairwright.generators.language.packed_tokens import PackedTokens, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import WordNet, load_wordnet
 from pairwright.generators.registry import Materials, balanced_types, needs_edit_model, needs_pool
+
+if TYPE_CHECKING:
+    from pairwright.generators.language.cloze.examples import ClozeSample
 
 POOL_CAPTIONS = 200_000  # for word statistics of generators
 CHECKED_CAPTIONS = 5_000  # for word statistics of checks; with four times as many, 0.5% of the decisions differ
@@ -218,7 +219,7 @@ def load_materials(
     wordnet = load_wordnet()
     if not needs_pool(request.generator):
         return Materials(wordnet, GeneralEnglish(wordnet), request.seed)
-    captions = list(islice(_captions(read_pairs(_pool_options(request)), PairSample()), CHECKED_CAPTIONS))
+    captions = list(islice(_captions(_pairs(_pool_options(request))), CHECKED_CAPTIONS))
 
     def count() -> PoolStatistics:
         counts = PoolCounts()
@@ -245,6 +246,8 @@ def _load_for_generator(
         return Materials(wordnet, pool, request.seed), found.tokens
     if not needs_edit_model(request.generator):
         return Materials(wordnet, pool, request.seed), found.tokens
+    from pairwright.generators.edits.learning import learn_edit_model  # imports all editors
+
     with open_step("learning from captions", None, ""):
         types = balanced_types(request.generator, request.options)
         edits = learn_edit_model(found.slots, found.tagged_pairs(), wordnet, pool, types)
@@ -272,7 +275,7 @@ class PoolCaptions:
     """
 
     statistics: PoolStatistics
-    slots: ClozeSample
+    slots: "ClozeSample"
     tokens: dict[str, PackedTokens]
     pairs: Sequence[Pair]
 
@@ -284,8 +287,11 @@ class PoolCaptions:
 
 def read_pool(request: GenerateRequest, processes: OrderedPool) -> PoolCaptions:
     """Read the captions of the pool of a request."""
-    sample = PairSample()
-    found = _captions(read_pairs(_pool_options(request)), sample)
+    from pairwright.generators.edits.learning import BALANCE_CAPTIONS  # imports all editors
+    from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
+
+    sample = PairSample(BALANCE_CAPTIONS)
+    found = _captions(sample.watch(_pairs(_pool_options(request))))
     captions = list(islice(track(found, "reading captions", unit="captions"), POOL_CAPTIONS))
     counts, slots = PoolCounts(), [ClozeSampler().sample()]
     known: dict[str, PackedTokens] = {}
@@ -307,20 +313,23 @@ def _pool_options(request: GenerateRequest) -> ReadOptions:
 
 
 class PairSample:
-    """The pairs with the lowest keys; keys are hashes, so these are a random sample."""
+    """The ``size`` pairs with the lowest keys; keys are hashes, so these are a random sample."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         self._pairs: list[Pair] = []
+        self._size = size
 
-    def add(self, pair: Pair) -> None:
-        """Add a pair."""
-        self._pairs.append(pair)
-        if len(self._pairs) > 4 * BALANCE_CAPTIONS:
-            self._pairs = list(self.pairs())
+    def watch(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """Yield pairs, and add them to the sample."""
+        for pair in pairs:
+            self._pairs.append(pair)
+            if len(self._pairs) > 4 * self._size:
+                self._pairs = list(self.pairs())
+            yield pair
 
     def pairs(self) -> Sequence[Pair]:
         """Return the sample, in the order of keys."""
-        return sorted(self._pairs, key=lambda pair: pair.key)[:BALANCE_CAPTIONS]
+        return sorted(self._pairs, key=lambda pair: pair.key)[: self._size]
 
 
 def total_for_progress(read: ReadOptions) -> int | None:
@@ -338,14 +347,16 @@ def _slices(captions: Sequence[str]) -> Iterator[list[str]]:
     return (list(captions[start : start + BATCH]) for start in range(0, len(captions), BATCH))
 
 
-def _captions(batches: Iterator[ReadBatch], sample: PairSample) -> Iterator[str]:
-    """Yield each caption of each image once, and add the pairs to a sample; all pairs of an image have all its captions."""
+def _pairs(options: ReadOptions) -> Iterator[Pair]:
+    return (pair for batch in read_pairs(options) for pair in batch.pairs)
+
+
+def _captions(pairs: Iterable[Pair]) -> Iterator[str]:
+    """Yield each caption of each image once; all pairs of an image have all its captions."""
     seen: set[tuple[str, str, str]] = set()
-    for batch in batches:
-        for pair in batch.pairs:
-            sample.add(pair)
-            for caption in (pair.caption, *pair.captions):
-                named = (pair.source_id, pair.image, caption)
-                if named not in seen:
-                    seen.add(named)
-                    yield caption
+    for pair in pairs:
+        for caption in (pair.caption, *pair.captions):
+            named = (pair.source_id, pair.image, caption)
+            if named not in seen:
+                seen.add(named)
+                yield caption

@@ -25,7 +25,7 @@ from pairwright.flows.commands.generate import (
     read_counted_pairs,
 )
 from pairwright.flows.llm.answer_checks import CHECKED_AT_ONCE, in_background
-from pairwright.flows.llm.check_workers import CheckWorkers
+from pairwright.flows.llm.check_workers import PRELOADED, CheckWorkers
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.quotas import QuotaPasses, restrict_to_counts
@@ -75,7 +75,7 @@ def run_llm_generator(
     remove_stale_temporaries(partial, failed_rows_path(request.out), request.out)
     many = captions > FEW_CAPTIONS
     with (
-        OrderedPool(request.workers, alone=1 if many else MAX_JOBS_ALONE) as processes,
+        OrderedPool(request.workers, 1 if many else MAX_JOBS_ALONE, preload=PRELOADED, deaf=True) as processes,
         CheckWorkers(processes.executor() if many and processes.workers > 1 else None, processes.workers) as checking,
         RowRun(access, failed_rows_path(request.out), note, watch) as run,
     ):

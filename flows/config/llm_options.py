@@ -1,6 +1,6 @@
 """Settings of a language model: the one definition behind the config section ``llm`` and the command line.
 
-`config.sections.LLMSection` adds the checks, `cli.options.model.ModelOptions` the options of a single run. This module
+`config.llm_section.LLMSection` adds the checks, `cli.options.model.ModelOptions` the options of a single run. This module
 does not import pydantic, which the command line loads only when it is needed.
 """
 

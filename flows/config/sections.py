@@ -1,16 +1,15 @@
 """Sections of a build config: the settings of each stage with their defaults and meanings."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, get_args
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 from pairwright.datasets.remote.object_store import folder_url
 from pairwright.datasets.suggestions import find_duplicates, suggest_alternatives
-from pairwright.flows.config.llm_options import SERVER_ONLY_KEYS, LLMOptions, ModelName, Parameters
+from pairwright.flows.config.section import Section
 from pairwright.generators.conversations.question_templates import (
     CHOICE_FORMAT,
     MAX_TURNS,
@@ -41,12 +40,6 @@ ConversationType = Literal["conversation", "brief", "short", "choice", "detail",
 
 Score = Annotated[float, Field(ge=-1, le=1)]
 _AtLeast0 = Annotated[int, Field(ge=0)]
-
-
-class Section(BaseModel):
-    """Base class of sections: frozen, and without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class InputSection(Section):
@@ -402,7 +395,7 @@ class GeneratorSection(Section):
     """A third-party generator, by the name of its entry point."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field({})
 
 
 class RefineSection(Section):
@@ -459,30 +452,3 @@ class ShardsSection(Section):
             return folder_url(value)
         except UsageError as error:
             raise ValueError(str(error).rstrip(".")) from None
-
-
-class LLMSection(Section, LLMOptions):
-    """The language model of the stages that use one; its API key is read from the environment (OPENAI_API_KEY)."""
-
-    model: ModelName = Field(min_length=1)
-    parameters: Parameters = Field({})
-
-    @field_validator("base_url")
-    @classmethod
-    def _contains_no_secret(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.username or parts.password or parts.query:
-            raise ValueError("a config must not contain keys: put a URL with a user or a query into OPENAI_BASE_URL")
-        return value
-
-    @model_validator(mode="after")
-    def _local_model_has_no_server(self) -> Self:
-        if not self.model.startswith("local:"):
-            return self
-        fields = type(self).model_fields
-        changed = [name for name in SERVER_ONLY_KEYS if getattr(self, name) != fields[name].default]
-        if changed:
-            raise ValueError(f"{changed[0]} is for servers, but {self.model} is a local model: remove one of them")
-        if self.structured not in {"auto", "json"}:
-            raise ValueError(f"{self.model} is a local model, which supports no schema: set structured to auto or json")
-        return self

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from pairwright.flows.config.sections import Section
+from pairwright.flows.config.section import Section
 
 
 class SlurmSection(Section):

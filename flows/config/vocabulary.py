@@ -6,11 +6,13 @@ their categories exhaustively. LVIS, in the same layout, does not, and states so
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.readers.coco import read_categories
-from pairwright.flows.config.build import BuildConfig
 from pairwright.generators.lexicon.label_sets import set_of
+
+if TYPE_CHECKING:
+    from pairwright.flows.config.build import BuildConfig
 
 _GENERATOR = "template-conversations"
 
@@ -28,7 +30,7 @@ def coco_vocabulary(instances: str) -> tuple[tuple[str, ...], str]:
     return labels, f"Vocabulary: {source}, assumed to be annotated exhaustively. Name another one if they are not."
 
 
-def config_with_vocabulary(config: BuildConfig) -> tuple[BuildConfig, str]:
+def config_with_vocabulary(config: "BuildConfig") -> "tuple[BuildConfig, str]":
     """Return a config with the vocabulary of its COCO instances if it needs one, and a message, or a hint.
 
     Raises:

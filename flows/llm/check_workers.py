@@ -13,12 +13,14 @@ from functools import cached_property, lru_cache
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.llm.answer_checks import AnswerCheck, AnswerChecks, in_background
 from pairwright.generators.protocols import CheckedLLMGenerator
 from pairwright.generators.registry import LLMMaterials, build_llm_generator
+
+PRELOADED: Final = "pairwright.flows.llm.check_preload"  # module that loads what all workers need
 
 
 @dataclass(frozen=True)

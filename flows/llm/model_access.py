@@ -18,8 +18,7 @@ from typing import Any
 
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.records import compact_json
-from pairwright.flows.config.build import load_config
-from pairwright.flows.config.sections import LLMSection
+from pairwright.flows.config.llm_section import LLMSection
 from pairwright.flows.llm.answer_client import ServiceModel
 from pairwright.flows.llm.attention_calibration import AttentionCalibration
 from pairwright.flows.llm.context import Context
@@ -338,5 +337,9 @@ def build_cache_path(folder: Path) -> Path:
         ConfigError: ``build.yaml`` cannot be read.
     """
     config = folder / "build.yaml"
-    section = load_config(config).llm if config.is_file() else None
+    if not config.is_file():
+        return folder / CACHE_FILE
+    from pairwright.flows.config.build import load_config  # all sections: slow to import
+
+    section = load_config(config).llm
     return cache_path(section, folder) if section is not None else folder / CACHE_FILE

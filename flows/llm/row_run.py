@@ -23,9 +23,9 @@ from typing import Any, Protocol, Self, TypeVar
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.llm.answer_checks import AnswerChecks, FinishedItem
 from pairwright.flows.llm.context import ContextProvider, ModelRow
+from pairwright.flows.llm.failed_rows import FailedRows
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.failed_rows import FailedRows
 from pairwright.generators.llm.runner import ItemResult, LLMRow, RequestTotals, RowResult
 from pairwright.generators.llm.session import Snapshot
 

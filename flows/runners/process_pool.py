@@ -31,13 +31,14 @@ class OrderedPool:
     Args:
         workers: processes (0 = one per core, 1 = this process).
         alone: up to so many jobs run in this process.
+        preload, deaf: as of `WorkerProcesses`.
 
     Attributes:
         workers: processes.
     """
 
-    def __init__(self, workers: int, alone: int = MAX_JOBS_ALONE) -> None:
-        self.workers, self._alone = workers or cores(), alone
+    def __init__(self, workers: int, alone: int = MAX_JOBS_ALONE, *, preload: str = "", deaf: bool = False) -> None:
+        self.workers, self._alone, self._preload, self._deaf = workers or cores(), alone, preload, deaf
         self._pool: WorkerProcesses | None = None
 
     def __enter__(self) -> Self:
@@ -50,7 +51,7 @@ class OrderedPool:
     def executor(self) -> Executor:
         """Return the processes, as an executor; they start with the first job."""
         if self._pool is None:
-            self._pool = WorkerProcesses(self.workers)
+            self._pool = WorkerProcesses(self.workers, self._preload, deaf=self._deaf)
         return self._pool
 
     def map_jobs(self, work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:

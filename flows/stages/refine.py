@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
+from pairwright.datasets.records import TRAINING_ONLY_FORMS
 from pairwright.filters.attacks.registry import MEANING, fingerprint_scorers, load_scorer
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
 from pairwright.filters.refinement.cell_quotas import (

@@ -21,9 +21,6 @@ remote/     copies of inputs in an object store
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import polars as pl
-
-from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Pair
 
 ANSWERS_ADDRESS = (
@@ -148,6 +145,8 @@ def fetched_images_path(root: Path) -> Path:
 
 def read_pair_parts(root: Path, parts: Sequence[str]) -> Iterator[list[Pair]]:
     """Yield the pairs of each part, in order."""
+    from pairwright.datasets.record_tables import PAIRS  # imports polars
+
     for part in parts:
         yield PAIRS.read(pairs_path(root, part))
 
@@ -156,6 +155,10 @@ def kept_annotations(
     root: Path, part: str, stages: Sequence[str], keys: Sequence[str] | None = None
 ) -> list[Annotation]:
     """Return the kept annotations of a part, stage by stage in the given order; those of some ``keys``, if given."""
+    import polars as pl  # slow to import, and not needed by commands that ask a model
+
+    from pairwright.datasets.record_tables import ANNOTATIONS
+
     frames = (ANNOTATIONS.read_frame(annotations_path(root, stage, part)) for stage in stages)
     wanted = pl.lit(value=True) if keys is None else pl.col("key").is_in(keys)
     return [annotation for frame in frames for annotation in ANNOTATIONS.records(frame.filter(wanted))]

@@ -11,6 +11,7 @@ Errors of the tagger affect it.
 
 import re
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -32,6 +33,7 @@ _ALWAYS_SUPPORTED = word_set(
     "ground floor surface sky view use way case fact example kind type form shape color colour size first second "
     "someone somebody anyone everyone nobody individual being adult figure viewpoint perspective presence arrangement"
 )
+_UNCOUNTED = flagged("frame") | flagged("vague") | _ALWAYS_SUPPORTED
 
 
 class HypernymLookup(Protocol):
@@ -77,7 +79,8 @@ class ObjectSupport:
 
     def __init__(self, kinds: HypernymLookup, tagger: Tagger) -> None:
         self._kinds, self._tagger = kinds, tagger
-        self._covers = lru_cache(maxsize=20_000)(self._covered_by)
+        self._covers = lru_cache(maxsize=100_000)(self._covered_by)
+        self._names = lru_cache(maxsize=20_000)(self._find_names)
         self._is_thing = lru_cache(maxsize=20_000)(self._is_physical)
 
     def of(self, texts: Sequence[str], context: ImageContext) -> SupportedObjects:
@@ -96,8 +99,9 @@ class ObjectSupport:
 
     def _supported(self, texts: Sequence[Sequence[Token]], known: Sequence[Sequence[Token]]) -> SupportedObjects:
         words = {form for tokens in known for form in _forms(tokens)}
-        covered = words.union(*(self._covers(word) for word in words))
-        stems = frozenset(map(_stem, words))
+        # Not their union: it takes longer to build than the few things take to look up. One that has the word alone is left out.
+        covered = [words, *(found for word in words if len(found := self._covers(word)) > 1)]
+        stems = frozenset(_stem(word) for word in words if " " not in word)  # as a token has no space
         things = tuple(dict.fromkeys(thing for tokens in texts for thing in self._things(tokens)))
         return SupportedObjects(things, tuple(thing for thing in things if not self._has(thing, covered, stems)))
 
@@ -105,23 +109,25 @@ class ObjectSupport:
         for at, token in enumerate(tokens):
             begins = at == 0 or tokens[at - 1].text in ".!?"
             if token.tag in {"NN", "NNS"}:
-                if token.lemma not in flagged("frame") | flagged("vague") | _ALWAYS_SUPPORTED and self._is_thing(
-                    token.lemma
-                ):
+                if token.lemma not in _UNCOUNTED and self._is_thing(token.lemma):
                     yield token.lemma
             elif token.tag in {"NNP", "NNPS"} and not begins and token.text.isalpha():
                 yield token.text.lower()
 
-    def _has(self, thing: str, covered: set[str], stems: frozenset[str]) -> bool:
-        if thing in covered or (_stem(thing) in stems and len(_stem(thing)) >= _MIN_STEM_LENGTH):
+    def _has(self, thing: str, covered: Sequence[AbstractSet[str]], stems: frozenset[str]) -> bool:
+        names = self._names(thing)
+        if any(not names.isdisjoint(each) for each in covered):
             return True
-        return any(word in covered for word in (*loosely_same(thing), *self._kinds.synonyms(thing, "NOUN", _SENSES)))
+        return _stem(thing) in stems and len(_stem(thing)) >= _MIN_STEM_LENGTH
+
+    def _find_names(self, thing: str) -> frozenset[str]:
+        return loosely_same(thing).union(self._kinds.synonyms(thing, "NOUN", _SENSES))
 
     def _covered_by(self, word: str) -> frozenset[str]:
         """Return the synonyms and hypernyms that a known word supports."""
-        return frozenset(
-            [*loosely_same(word), *self._kinds.synonyms(word, "NOUN", _SENSES), *self._kinds.hypernyms(word, "NOUN")]
-        )
+        if not self._kinds.has(word, "NOUN"):  # as most pairs of words
+            return loosely_same(word)
+        return self._names(word).union(self._kinds.hypernyms(word, "NOUN"))
 
     def _is_physical(self, lemma: str) -> bool:
         return self._kinds.is_a(lemma, _PHYSICAL, "NOUN")
@@ -143,6 +149,7 @@ def _forms(tokens: Sequence[Token]) -> Iterable[str]:
                 yield f"{token.text.lower()} {tokens[at + 1].lemma}"
 
 
+@lru_cache(maxsize=20_000)
 def _stem(word: str) -> str:
     stem = _SUFFIX.sub("", word)
     return stem[:-1] if len(stem) > _MIN_STEM_LENGTH and stem[-1] == stem[-2] else stem

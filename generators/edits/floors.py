@@ -1,5 +1,6 @@
-"""Default floor of replacements: how likely a new word must be in its context."""
+"""Limits of edits that several makers and checks share."""
 
 from typing import Final
 
-DEFAULT_FLOOR: Final = 0.01  # benchmarks/RESULTS.md has the trade-off between yield and naturalness
+DEFAULT_FLOOR: Final = 0.01  # least probability of a replacement; benchmarks/RESULTS.md has yield against naturalness
+MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ

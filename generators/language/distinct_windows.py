@@ -4,6 +4,9 @@ A layer of the encoder sees a token and its neighbours, so its output is the sam
 same window. Captions share many windows, and a caption shares nearly all with its edits: half of the matrix products
 are saved for captions with their edits, a quarter for captions alone. Of the padding between texts, a layer computes
 only what later layers need for tokens. The tags are those of the pipeline.
+
+The layers are computed here and not by thinc, whose layers keep what training needs: with the pieces of a maxout unit in
+blocks, and sums in place, they take a tenth less time.
 """
 
 from collections.abc import Sequence
@@ -18,7 +21,11 @@ if TYPE_CHECKING:
     from thinc.model import Model
 
 Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
 _EMBED = ["extract_features", "list2ragged", "with_array", "with_array", "ragged2list"]
+_LAYER = "maxout>>layernorm"
+_EPSILON = np.float32(1e-8)  # of thinc's layer normalisation
+_FEWER = 2  # vectors than windows, by a factor, from which sums of products take less time than products of sums
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # an odd number, to mix hashes
 
 
@@ -31,7 +38,7 @@ class DistinctWindowTagger:
         (features, _, embed, mix, _), encoder = tok2vec.layers[0].layers, tok2vec.layers[1]
         self._columns, self._pad = features.attrs["columns"], encoder.attrs["pad"]
         self._embed, self._mix, self._softmax = embed.layers[0], mix.layers[0], softmax.layers[0]
-        self._windows = [block.layers[0].layers[1] for block in encoder.layers[0].layers]
+        self._windows = [_MaxoutLayer(block.layers[0].layers[1]) for block in encoder.layers[0].layers]
 
     def tags(self, docs: "Sequence[Doc]") -> list[list[str]]:
         """Return the tag of each token of each document."""
@@ -60,6 +67,44 @@ class DistinctWindowTagger:
         return [found[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
 
+class _MaxoutLayer:
+    """A maxout layer with layer normalisation (``maxout>>layernorm``), for prediction alone."""
+
+    def __init__(self, model: "Model[Any, Any]") -> None:
+        layers = {layer.name: layer for layer in model.walk()}
+        maxout, norm = layers["maxout"], layers["layernorm"]
+        weights = _parameter(maxout, "W")  # units, pieces, inputs
+        self._units, self._pieces, inputs = weights.shape
+        self._weights = np.ascontiguousarray(weights.transpose(1, 0, 2).reshape(-1, inputs).T)
+        self._bias = np.ascontiguousarray(_parameter(maxout, "b").T).reshape(-1)
+        self._gain, self._shift = _parameter(norm, "G"), _parameter(norm, "b")
+
+    def predict(self, vectors: Floats, windows: Ids) -> Floats:
+        """Return the outputs for windows of three vectors, given by their numbers."""
+        width = vectors.shape[1]
+        if _FEWER * len(vectors) < len(windows):  # a product for each vector, and sums of three of them for each window
+            parts = [vectors @ self._weights[at * width : (at + 1) * width] for at in range(3)]
+            sums = parts[0][windows[:, 0]]
+            for part, numbers in zip(parts[1:], windows.T[1:], strict=True):
+                sums += part[numbers]
+        else:
+            sums = vectors[windows].reshape(len(windows), -1) @ self._weights
+        sums += self._bias
+        best = sums[:, : self._units]
+        for piece in range(1, self._pieces):
+            np.maximum(best, sums[:, piece * self._units : (piece + 1) * self._units], out=best)
+        best -= best.mean(axis=1, keepdims=True)
+        variance = np.einsum("ij,ij->i", best, best) / self._units + _EPSILON
+        best *= (variance**-0.5)[:, None]
+        best *= self._gain
+        best += self._shift
+        return best
+
+
+def _parameter(layer: "Model[Any, Any]", name: str) -> Floats:
+    return np.asarray(layer.get_param(name), np.float32)
+
+
 def distinct_window_tagger(nlp: "Language") -> DistinctWindowTagger | None:
     """Return the tagger of a pipeline; None if its model has another structure."""
     pipe = nlp.get_pipe("tagger")
@@ -80,7 +125,7 @@ def _is_supported(names: Sequence[str], model: "Model[Any, Any]") -> bool:
         list(names) == ["tagger"]
         and [layer.name.partition("(")[0] for layer in embed.layers] == _EMBED
         and all(block.name.startswith("residual(") for block in blocks)
-        and all(len(part) == 2 and part[0] == "expand_window" for part in parts)
+        and all(len(part) == 2 and part[0] == "expand_window" and part[1].startswith(_LAYER) for part in parts)
         and widths == [1] * len(blocks)
         and encoder.attrs.get("pad", 0) >= len(blocks)
         and softmax.layers[0].name == "softmax"
@@ -96,9 +141,7 @@ def _distinct_rows(rows: npt.NDArray[np.uint64]) -> tuple[Ids, Ids]:
     return numbers, first
 
 
-def _windowed(
-    ids: Ids, vectors: npt.NDArray[np.float32], layer: "Model[Any, Any]", places: Ids
-) -> tuple[Ids, npt.NDArray[np.float32]]:
+def _windowed(ids: Ids, vectors: Floats, layer: _MaxoutLayer, places: Ids) -> tuple[Ids, Floats]:
     """Return the numbers of the windows around some places, and what a residual layer gives for each window."""
     padded = np.concatenate([[0], ids, [0]])
     windows = np.stack([padded[places], padded[places + 1], padded[places + 2]], axis=1)
@@ -106,6 +149,6 @@ def _windowed(
     _, first, own = np.unique(keys, return_index=True, return_inverse=True)
     numbers = np.zeros_like(ids)
     numbers[places] = own
-    around = vectors[windows[first]].reshape(len(first), -1)
-    width = vectors.shape[1]
-    return numbers, around[:, width : 2 * width] + layer.predict(around)
+    found = layer.predict(vectors, windows[first])
+    found += vectors[windows[first, 1]]
+    return numbers, found

@@ -4,8 +4,9 @@ The pipeline is the named one (argument, or ``PAIRWRIGHT_SPACY_MODEL``); otherwi
 ``_lg`` if installed; otherwise the small bundled one, trained on UD English EWT (accuracy in
 ``models/en_ewt_small/card.json``). Components other than the tagger are not loaded.
 
-spaCy is imported when the first tagger is loaded. A tagger pickles by name, so each worker process loads its own;
-threads may share one, since each call creates its own documents.
+spaCy is imported when the first tagger is loaded, with the bundled pipeline when it first tags: a process that leaves this
+to its workers never imports it. A tagger pickles by name, so each worker process loads its own; threads may share one,
+since each call creates its own documents.
 """
 
 import errno
@@ -16,14 +17,14 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pairwright.datasets.blas_threads import limit_blas_to_one_thread
 from pairwright.datasets.errors import MissingResourceError, UsageError
-from pairwright.generators.language.distinct_windows import distinct_window_tagger
+from pairwright.generators.language.distinct_windows import DistinctWindowTagger, distinct_window_tagger
 from pairwright.generators.language.invisible_characters import OffsetMap, has_invisible, remove_invisible
 from pairwright.generators.language.lemmas import build_tokens, is_common_noun
 from pairwright.generators.language.spacy_import import import_spacy
@@ -59,26 +60,35 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 class SpacyTagger:
     """A `Tagger` with a spaCy pipeline; created by `load_tagger`."""
 
-    def __init__(self, source: str, nlp: "Language") -> None:
-        self._source, self._nlp = source, nlp
-        self._distinct = distinct_window_tagger(nlp)
+    def __init__(self, source: str) -> None:
+        self._source = source
         self._lock = Lock()  # neither spaCy's vocabulary nor the limit of BLAS threads is made for several threads
 
     @property
     def name(self) -> str:
         """Name and version of the pipeline, such as ``en_ewt_small 1.0.0``."""
-        return f"{self._nlp.meta['lang']}_{self._nlp.meta['name']} {self._nlp.meta['version']}"
+        meta = _bundled_meta() if self._source == str(BUNDLED_PIPELINE) else self.pipeline.meta
+        return f"{meta['lang']}_{meta['name']} {meta['version']}"
+
+    @cached_property
+    def pipeline(self) -> "Language":
+        """The loaded pipeline; errors as in `load_tagger`."""
+        return _load_pipeline(self._source)
+
+    @cached_property
+    def _distinct(self) -> DistinctWindowTagger | None:
+        return distinct_window_tagger(self.pipeline)
 
     def tag(self, texts: Sequence[str]) -> list[list[Token]]:
         """Return the tokens of each text; white space is no token."""
         with self._lock, limit_blas_to_one_thread():
             if len(texts) == 1:  # cheaper than `pipe`
-                return [_tokens(texts[0], self._nlp(_normalize_capitals(texts[0])))]
+                return [_tokens(texts[0], self.pipeline(_normalize_capitals(texts[0])))]
             written = map(_normalize_capitals, texts)
             if self._distinct is None:
-                docs = self._nlp.pipe(written, batch_size=_BATCH)
+                docs = self.pipeline.pipe(written, batch_size=_BATCH)
                 return [_tokens(text, doc) for text, doc in zip(texts, docs, strict=True)]
-            made = [self._nlp.make_doc(text) for text in written]
+            made = [self.pipeline.make_doc(text) for text in written]
             batches = (made[start : start + _BATCH] for start in range(0, len(made), _BATCH))
             tags = [own for batch in batches for own in self._distinct.tags(batch)]
             return [_tokens(text, doc, own) for text, doc, own in zip(texts, made, tags, strict=True)]
@@ -159,6 +169,19 @@ def load_tagger(name: str = "") -> Tagger:
 
 @lru_cache(maxsize=4)
 def _load(source: str) -> SpacyTagger:
+    tagger = SpacyTagger(source)
+    if source != str(BUNDLED_PIPELINE):
+        tagger.pipeline  # noqa: B018 - reports errors of the user's pipeline
+    return tagger
+
+
+@lru_cache(maxsize=1)
+def _bundled_meta() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((BUNDLED_PIPELINE / "meta.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _load_pipeline(source: str) -> "Language":
     spacy = import_spacy()
     if not (Path(source).is_dir() or importlib.util.find_spec(source)):
         raise MissingResourceError(
@@ -167,7 +190,7 @@ def _load(source: str) -> SpacyTagger:
         )
     try:
         with _use_numpy_matmul():
-            nlp = spacy.load(source, exclude=_UNUSED_COMPONENTS)
+            nlp: Language = spacy.load(source, exclude=_UNUSED_COMPONENTS)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in _SYSTEM_ERRORS:
             raise
@@ -177,7 +200,7 @@ def _load(source: str) -> SpacyTagger:
     if "tagger" not in nlp.pipe_names:
         raise UsageError(f"The spaCy pipeline {source!r} has no tagger: name one that gives Penn Treebank tags.")
     nlp.max_length = _MAX_LENGTH
-    return SpacyTagger(source, nlp)
+    return nlp
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import orjson
 
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.llm.client.messages import Message, Reply, Request, Schema
+from pairwright.generators.llm.client.messages import Message, Reply, Request, Schema, Usage
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON
 from pairwright.generators.llm.output.json_parsing import (
@@ -133,18 +133,17 @@ class _MergedRequest:
         answers = _entries_by_id(outcome)
         if outcome.finish_reason != PLANNED_FINISH_REASON:
             answers = _without_exchanged(answers, self.texts)
-        share = len(set(self.ids))
-        return [_reply_of(outcome, answers[own], share) if own in answers else None for own in self.ids]
+        usage = _share(outcome.usage, len(set(self.ids)))
+        return [_reply_of(outcome, answers[own], usage) if own in answers else None for own in self.ids]
 
 
-def _reply_of(whole: Reply, answer: Mapping[str, Any], share: int) -> Reply:
+def _share(usage: Usage, items: int) -> Usage:
+    """Return the tokens of one of some items."""
+    return Usage(usage.prompt_tokens // items, usage.completion_tokens // items, usage.cached_tokens // items)
+
+
+def _reply_of(whole: Reply, answer: Mapping[str, Any], usage: Usage) -> Reply:
     """Return the part of a reply about one item, with its share of the tokens."""
-    usage = replace(
-        whole.usage,
-        prompt_tokens=whole.usage.prompt_tokens // share,
-        completion_tokens=whole.usage.completion_tokens // share,
-        cached_tokens=whole.usage.cached_tokens // share,
-    )
     text = json.dumps(answer, ensure_ascii=False)
     finish = whole.finish_reason if whole.finish_reason == PLANNED_FINISH_REASON else "stop"
     return replace(whole, text=text, finish_reason=finish, usage=usage)
@@ -170,15 +169,22 @@ def _without_exchanged(answers: Mapping[int, dict[str, Any]], texts: Mapping[int
     found = {}
     for own, fields in answers.items():
         words, item = _words(" ".join(iter_strings(fields))), items.get(own, frozenset())
-        if not any(_is_rather_about(other, item, words) for other in items.values()):
+        foreign, kept = words - item, words & item
+        if not any(_is_rather_about(other, kept, foreign) for other in items.values()):
             found[own] = fields
     return found
 
 
-def _is_rather_about(other: frozenset[str], own: frozenset[str], words: frozenset[str]) -> bool:
-    """Whether an entry has words of another item, and hardly any of its own, among those that tell the two apart."""
-    wrong, right = len(words & (other - own)), len(words & (own - other))
-    return wrong >= _TELLING and wrong > 2 * right
+def _is_rather_about(other: frozenset[str], kept: frozenset[str], foreign: frozenset[str]) -> bool:
+    """Whether an entry has words of another item, and hardly any of its own, among those that tell the two apart.
+
+    Args:
+        other: words of the other item.
+        kept: words of the entry that its own item has.
+        foreign: words of the entry that its own item does not have.
+    """
+    wrong = len(foreign & other)
+    return wrong >= _TELLING and wrong > 2 * len(kept - other)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.documents import Document
-from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
-from pairwright.indexes.building.stored_pairs import map_captions_by_index
+
+if TYPE_CHECKING:
+    from pairwright.indexes.building.open import IndexWithEncoder
 
 EXTRA_HITS = 3  # times the count is retrieved, because of excluded captions
 
@@ -26,7 +28,7 @@ class NearestCaptions:
         count: documents per text, at least 1.
     """
 
-    opened: IndexWithEncoder
+    opened: "IndexWithEncoder"
     count: int
 
     @classmethod
@@ -38,6 +40,8 @@ class NearestCaptions:
             StorageError: it cannot be read, or has no encoder.
             MissingResource: its encoder's packages or checkpoint are not there.
         """
+        from pairwright.indexes.building.open import open_index_with_encoder  # imports all encoders
+
         if count < 1:
             raise UsageError(f"--context {count}: give the number of captions, 1 or more.")
         opened = open_index_with_encoder(folder)
@@ -63,6 +67,8 @@ class NearestCaptions:
         """
         if not texts:
             return []
+        from pairwright.indexes.building.stored_pairs import map_captions_by_index
+
         index = self.opened.index
         hits = index.search(self.opened.query_encoder.encode_texts(texts), self.count * EXTRA_HITS + 1).frame()
         pairs = self.opened.pairs(hits["key"].unique(maintain_order=True).to_list())

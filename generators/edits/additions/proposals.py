@@ -33,6 +33,7 @@ from pairwright.generators.edits.additions.places import (
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.stated import StatedObjects
+from pairwright.generators.edits.floors import MOST_LETTERS
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.lexicon.function_words import words_with
 
@@ -46,7 +47,6 @@ FLOORS: Final = {OBJECT: 0.1, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); s
 PAIR_FLOOR: Final = 0.05  # the same of objects, both of a pair
 RELATION_FLOOR: Final = 0.1  # of p(relation) / p(typical relation)
 _MAX_LOG_RATIO: Final = 0.0  # a word that is likelier than a typical one is not preferred
-MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ
 KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
 
 

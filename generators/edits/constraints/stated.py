@@ -20,6 +20,7 @@ from pairwright.generators.lexicon.attributes import concepts, opposites
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon, flagged
 
+_NO_THINGS = flagged("frame") | flagged("surroundings")
 _MARK: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[.,;:!?()\"]")
 _MAX_ADJECTIVES: Final = 2
 
@@ -76,7 +77,7 @@ class StatedObjects:
             self._lexicon.exclusive(noun, token.lemma)
             or any(token.lemma in line or token.text.lower() in line for line in where)
             for token in caption.tokens
-            if token.pos in {"NOUN", "PROPN"} and token.lemma not in flagged("frame") | flagged("surroundings")
+            if token.pos in {"NOUN", "PROPN"} and token.lemma not in _NO_THINGS
         )
 
 

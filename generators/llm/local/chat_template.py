@@ -25,7 +25,6 @@ from typing import Any
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images.loading import decode_image
-from pairwright.datasets.images.recoding import convert_to_rgb
 from pairwright.generators.llm.client.messages import Message, MessageSpan, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.documents import DocumentSpans
@@ -119,6 +118,8 @@ def _picture(url: str) -> Any:
     head, found, data = url.partition(";base64,")
     if not (found and head.startswith("data:")):
         raise UsageError("a local model opens no web addresses. Fetch the images first (pairwright fetch).")
+    from pairwright.datasets.images.recoding import convert_to_rgb  # imports Pillow
+
     return convert_to_rgb(decode_image(base64.b64decode(data)))
 
 

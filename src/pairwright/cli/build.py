@@ -229,9 +229,9 @@ def _model_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     bills = {name: stage["facts"]["llm"] for name, stage in manifest["stages"].items() if "llm" in stage["facts"]}
     if not bills:
         return []
+    from pairwright.flows.llm.failed_rows import count_failed_rows
     from pairwright.flows.state.layout import failed_files
     from pairwright.generators.llm.budget import format_usd
-    from pairwright.generators.llm.failed_rows import count_failed_rows
 
     cost = manifest["cost"]
     price = "price unknown" if cost["usd"] is None else format_usd(cost["usd"])

@@ -12,7 +12,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.flows.commands.ask_prompt import PromptRequest, ask_prompt, plan_prompt
-from pairwright.flows.config.sections import LLMSection
+from pairwright.flows.config.llm_section import LLMSection
 from pairwright.flows.llm.context import Context, context_record_path
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.testing.app import ServerApp

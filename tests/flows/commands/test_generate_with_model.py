@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,7 @@ from pairwright.flows.commands.generate import GenerateRequest
 from pairwright.flows.commands.generate_with_model import plan_llm_generator, run_llm_generator
 from pairwright.flows.commands.plan_requests import plan_build_requests
 from pairwright.flows.config.build import parse_config
-from pairwright.flows.config.sections import LLMSection
+from pairwright.flows.config.llm_section import LLMSection
 from pairwright.flows.llm import answer_checks
 from pairwright.flows.llm.model_access import ModelAccess, build_cache_path
 from pairwright.flows.state.layout import failed_files
@@ -510,3 +511,12 @@ def test_an_increment_asks_about_new_pairs_alone_and_the_bill_is_of_all(server: 
     assert any("injected" in line for line in failed)
     assert second["increments"][0]["stages"]["shorten"]["facts"]["llm"]["failed"] == len(failed) > 0
     assert second["contents"]["samples"] == len(rows)
+
+
+def test_a_run_imports_neither_tables_nor_editors_nor_encoders_before_it_needs_them() -> None:
+    code = "import sys, pairwright.flows.commands.generate_with_model; print(sorted({%s} & {*sys.modules}))"
+    slow = ["polars", "pyarrow", "PIL", "spacy", "torch", "aiohttp", "pairwright.generators.edits.editors"]
+    done = subprocess.run(
+        [sys.executable, "-c", code % ", ".join(map(repr, slow))], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

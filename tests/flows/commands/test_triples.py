@@ -13,7 +13,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.filters.candidates.files import read_candidates
 from pairwright.flows.commands.triples import TripleRequest, run_by_rules
 from pairwright.flows.commands.triples_with_model import plan_with_model, run_with_model
-from pairwright.flows.config.sections import LLMSection
+from pairwright.flows.config.llm_section import LLMSection
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.grouping import split_items
 from pairwright.generators.llm.testing.answers import ServerAnswer

@@ -15,7 +15,7 @@ from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.flows.commands.generate import GenerateRequest
 from pairwright.flows.commands.generate_with_model import run_llm_generator
-from pairwright.flows.config.sections import LLMSection
+from pairwright.flows.config.llm_section import LLMSection
 from pairwright.flows.llm.attention_calibration import AttentionCalibration
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.client.messages import Message

@@ -14,7 +14,7 @@ from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.flows.commands.generate import GenerateRequest
 from pairwright.flows.commands.generate_with_model import plan_llm_generator, run_llm_generator
-from pairwright.flows.config.sections import LLMSection
+from pairwright.flows.config.llm_section import LLMSection
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.indexes.building.build import build_index_from_pairs
 from tests.generators.llm.local.tiny_models import make_model

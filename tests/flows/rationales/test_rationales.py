@@ -15,7 +15,7 @@ from pairwright.datasets.errors import InputError, PairwrightError, UsageError
 from pairwright.datasets.exports.formats import export_records
 from pairwright.datasets.record_tables import EXAMPLES
 from pairwright.datasets.records import Annotation, Box, Origin, Pair, annotation_id, pair_key
-from pairwright.flows.config.sections import LLMSection
+from pairwright.flows.config.llm_section import LLMSection
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.rationales.generation import generate_rationales, plan_rationales
 from pairwright.flows.rationales.importing import RationaleRequest, import_rationales

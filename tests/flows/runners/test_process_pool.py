@@ -112,3 +112,44 @@ def test_where_interrupts_are_ignored_workers_ignore_them() -> None:
             assert len(list(crew.map_jobs(eval, interrupts))) == len(MANY)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+FORKED = """
+import os, signal
+from pairwright.flows.runners.process_pool import OrderedPool
+
+if __name__ == "__main__":
+    asked = "(__import__('loaded_once').PROCESS, __import__('os').getpid())"
+    with OrderedPool(2, preload="loaded_once") as crew:
+        found = {pair for _, pair in crew.map_jobs(eval, [asked] * 100)}
+        print(len({loader for loader, _ in found}), {loader for loader, _ in found} & {own for _, own in found}, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are spawned")
+def test_what_all_workers_need_is_loaded_once_and_none_outlives_a_killed_parent(tmp_path: Path) -> None:
+    (tmp_path / "loaded_once.py").write_text("import os\n\nPROCESS = os.getpid()\n")
+    script = tmp_path / "script.py"
+    script.write_text(FORKED)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    # It returns when the last process that could write has ended.
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, env=env, timeout=60)
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, "1 set()\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are spawned")
+def test_a_module_that_cannot_be_preloaded_is_no_error() -> None:
+    """Workers import what they need themselves."""
+    script = "from operator import neg; from pairwright.flows.runners.process_pool import OrderedPool\n"
+    script += "if __name__ == '__main__':\n    with OrderedPool(2, preload='missing_module') as crew:\n"
+    script += "        print(sum(found for _, found in crew.map_jobs(neg, range(100))))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "-4950\n"
+
+
+def test_deaf_workers_finish_their_work_after_an_interrupt() -> None:
+    """Ctrl-C reaches them too; a run that stops has answers checked that it has paid for."""
+    with OrderedPool(2, deaf=True) as crew:
+        interrupts = [f"__import__('os').kill({ASK_PROCESS}, {int(signal.SIGINT)})"] * len(MANY)
+        assert len(list(crew.map_jobs(eval, interrupts))) == len(MANY)

@@ -145,7 +145,7 @@ def test_at_least_93_percent_of_the_treebank_tags_are_right() -> None:
     from spacy.tokens import Doc
 
     dev = read_treebank(Path(os.environ["PAIRWRIGHT_TEST_DATA"]) / "ud_ewt" / "dev.conllu")
-    nlp = load_tagger()._nlp  # type: ignore[attr-defined]
+    nlp = load_tagger().pipeline  # type: ignore[attr-defined]
     docs = nlp.pipe([Doc(nlp.vocab, words=list(s.words), spaces=list(s.spaces)) for s in dev], batch_size=256)
     pairs = [
         (token.tag_, tag) for doc, s in zip(docs, dev, strict=True) for token, tag in zip(doc, s.tags, strict=True)

@@ -19,7 +19,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.flows.config.llm_options import LLMOptions
 
 if TYPE_CHECKING:
-    from pairwright.flows.config.sections import LLMSection
+    from pairwright.flows.config.llm_section import LLMSection
     from pairwright.flows.llm.model_access import ModelAccess
     from pairwright.generators.llm.cost_estimate import EstimatedRange, StagePlan
     from pairwright.generators.llm.session import Snapshot
@@ -52,7 +52,7 @@ class ModelOptions(LLMOptions):
         """
         from pydantic import ValidationError
 
-        from pairwright.flows.config.sections import LLMSection
+        from pairwright.flows.config.llm_section import LLMSection
 
         if not self.model:
             raise UsageError("a model is required. Name it with --model.")

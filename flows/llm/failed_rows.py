@@ -31,8 +31,8 @@ import orjson
 
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.flows.llm.failure_summary import FailureSummary
 from pairwright.generators.llm.client.request_errors import MAX_DETAIL_CHARS, RequestError
-from pairwright.generators.llm.failure_summary import FailureSummary
 from pairwright.generators.llm.runner import RowResult
 
 

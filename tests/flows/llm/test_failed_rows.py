@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.flows.llm.failed_rows import FailedRows, read_failed
 from pairwright.generators.llm.client.request_errors import RequestError
-from pairwright.generators.llm.failed_rows import FailedRows, read_failed
 from pairwright.generators.llm.runner import RequestTotals, RowResult
 
 ROWS = ("a", "b", "c", "d")

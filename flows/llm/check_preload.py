@@ -1,0 +1,17 @@
+"""Loads what every worker process of checks needs, once, in the server process that forks them."""
+
+from contextlib import suppress
+
+from pairwright.datasets.errors import PairwrightError
+from pairwright.flows.llm import check_workers
+from pairwright.generators import llm_negatives, llm_positives
+from pairwright.generators.language.inflection import inflect
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+
+__all__ = ("check_workers", "llm_negatives", "llm_positives")
+
+with suppress(PairwrightError):  # reported by the process that needs them
+    load_tagger().tag(["two dogs"])  # with lemmas
+    load_wordnet()
+    inflect("dog", "NNS")
