@@ -33,7 +33,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
 NAME = "rules-negatives"
-VERSION = 25
+VERSION = 26
 
 TYPES: Final = (
     "replace-object",

@@ -34,6 +34,8 @@ _CONTENTS, _COMPANY = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VE
 # Words that speak of a thing named before; what they stand beside cannot be moved or changed in number or sex.
 ANAPHORS = words_with("anaphor")
 GENDERED = words_with("gendered")
+_INVARIANT = words_with("invariant")
+_ONE, _SEVERAL = words_with("one"), words_with("many") | words_with("amount")
 
 _BEGIN_RELATIONS = frozenset({("next", "to"), ("close", "to"), ("full", "of")})  # "a street | next to"
 
@@ -58,6 +60,14 @@ class ParsedText:
         self.phrases = noun_phrases(tokens)
         self._by_start = {phrase.start: phrase for phrase in self.phrases}
         self._by_end = {phrase.end: phrase for phrase in self.phrases}
+        for phrase in self.phrases:
+            if self.tags[phrase.head] == "NNS" and self.lower[phrase.head] in _INVARIANT and self._is_one(phrase):
+                self.tags[phrase.head] = "NN"
+
+    def _is_one(self, phrase: NounPhrase) -> bool:
+        """Whether its determiner says that a phrase speaks of one thing: "a white sheep", but not "a few sheep"."""
+        inside = self.lower[phrase.start : phrase.head]
+        return self.word(phrase.determiner) in _ONE and _SEVERAL.isdisjoint(inside)
 
     @cached_property
     def context_words(self) -> tuple[str, ...]:

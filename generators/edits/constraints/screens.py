@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from pairwright.generators.captions.box_truth import is_vague, number_of
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.grammar import OTHER_SEX, sexes_of_pronouns
 from pairwright.generators.edits.constraints.image import (
     is_of_many,
     is_one_of_several,
@@ -54,7 +55,7 @@ from pairwright.generators.edits.constraints.scope import ANY_DENIAL
 from pairwright.generators.edits.constraints.table import Constraint
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.lexicon.attributes import same_concept
-from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -223,6 +224,7 @@ class NounScreen(Screen):
     def __init__(self, constraints: Sequence[Constraint], targets: Sequence[str], known: Knowledge) -> None:
         super().__init__(constraints, targets, known)
         heads = [target.rpartition(" ")[2] for target in targets]
+        self._of_sex = {sex: np.array([head in flagged(sex) for head in heads], bool) for sex in OTHER_SEX}
         self._usages = [np.array([lacks_usage(noun, usage, known) for noun in targets], bool) for usage in Usage]
         self._named_by: dict[str, list[int]] = {}
         self._indexed = np.zeros(len(targets), bool)
@@ -246,6 +248,11 @@ class NounScreen(Screen):
     def screen_kind(self, replaced: Replaced, found: _Findings) -> None:
         """Add what holds for nouns."""
         found.limit("mentioned", self._may_be_mentioned(replaced))
+        pronouns = [sexes_of_pronouns(edit) for edit in replaced.edits]
+        disagrees = np.zeros(len(replaced.new), bool)
+        for sex, other in OTHER_SEX.items():
+            disagrees |= replaced.by_slot(sex in each for each in pronouns) & self._of_sex[other][replaced.new]
+        found.decide("pronoun", disagrees)
         usages = [usage_of(edit.caption, edit.old, edit.end, self.known) for edit in replaced.edits]
         unused = np.zeros(len(replaced.new), bool)
         for usage, lacking in zip(Usage, self._usages, strict=True):

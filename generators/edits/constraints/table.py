@@ -128,6 +128,17 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         by_place=True,
     ),
     Constraint(
+        "pronoun", "grammar", "not_grammatical", ("replace-object",), grammar.disagrees_with_pronoun,
+        Example("A [man] walks his dog", "woman", "replace-object"),
+        Example("A [man] walks a dog", "woman", "replace-object"),
+    ),
+    Constraint(
+        "further_one", "grammar", "not_grammatical", ("replace-object",), grammar.has_further_one,
+        Example("a [dog] beside another dog", "horse", "replace-object"),
+        Example("a [dog] beside another animal", "horse", "replace-object"),
+        by_place=True,
+    ),
+    Constraint(
         "denial", "truth", "another_target", ("replace-*", "swap-*", "add-*"), scope.is_denial,
         Example("a street [with] cars", "without", "replace-relation"),
         Example("a cat [under] a table", "on", "replace-relation"),

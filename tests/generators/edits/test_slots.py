@@ -23,3 +23,16 @@ def test_nouns_of_a_class_before_another_are_slots_of_attributes(
     slots = find_slots(Caption(pair_of(text), tokens_of(text)), load_wordnet())
     assert [slot.key for slot in slots if slot.kind == NOUN] == nouns
     assert [slot.key for slot in slots if slot.kind == ADJECTIVE] == adjectives
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("A cute fuzzy sheep standing in a field", "NN"),  # the tagger says NNS
+        ("a few sheep in a field", "NNS"),
+        ("two sheep in a field", "NNS"),
+    ],
+)
+def test_number_of_a_noun_without_plural_follows_from_its_determiner(text: str, tag: str) -> None:
+    slots = find_slots(Caption(pair_of(text), tokens_of(text)), load_wordnet())
+    assert next(slot.tag for slot in slots if slot.key == "sheep") == tag
