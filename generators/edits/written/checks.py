@@ -58,8 +58,8 @@ _TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
 _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
 _CLOSED = words_with("closed")
-# A writer may be fanciful, or have seen the image.
-_SKIPPED: Final = frozenset({"plausibility", "question", "in_name", "in_company"})
+# A writer may be fanciful, or have seen the image; pronouns change along with a person (`agreement`).
+_SKIPPED: Final = frozenset({"plausibility", "question", "in_name", "in_company", "pronoun"})
 _SKIPPED_IF_OPPOSED: Final = _SKIPPED | {"same_thing"}
 
 
