@@ -27,6 +27,7 @@ from pairwright.filters.attacks.accuracy import (
     SubsetEvaluator,
 )
 from pairwright.filters.attacks.evidence import Evidence, RowTexts, TransferOptions, collect_evidence
+from pairwright.filters.attacks.fold_groups import merge_mirrored_groups
 from pairwright.filters.attacks.registry import (
     CLASSIFIERS,
     COMBINED,
@@ -118,7 +119,7 @@ def refine_against_all_attacks(
     )
     requirements = attacked.requirements(options)
     strata = attacked.texts.types if options.by_type else [""] * len(attacked.order)
-    chosen = select_subset(evidence, attacked.texts.groups, strata, requirements, options.seed)
+    chosen = select_subset(evidence, _fold_groups(attacked.texts), strata, requirements, options.seed)
     return _build_refinement(attacked, evidence, chosen, requirements, options)
 
 
@@ -240,11 +241,15 @@ def _keep_one_row_per_slot(reasons: Sequence[str], slots: Sequence[str], ids: Se
     return [reason if speaks[slots[row]] == row else NOT_CHOSEN for row, reason in enumerate(reasons)]
 
 
+def _fold_groups(texts: RowTexts) -> list[str]:
+    return merge_mirrored_groups(texts.groups, texts.positives, texts.negatives)
+
+
 def _summarize(
     evidence: Mapping[str, Evidence], texts: RowTexts, chosen: SelectedSubset, counted: Mapping[str, int], seed: int
 ) -> tuple[AttackSummary, dict[str, AttackSummary]]:
     names, kind = encode_names(texts.types)
-    evaluator = SubsetEvaluator(evidence, texts.groups, kind, names)
+    evaluator = SubsetEvaluator(evidence, _fold_groups(texts), kind, names)
     whole = np.ones(len(kind), np.bool_)
     before = evaluator.rates(whole, evaluator.gaps(whole, f"{seed} before"))
     total = AttackSummary(sum(counted.values()), int(chosen.kept.sum()), _compare_attacks(before, chosen.rates, 0))
