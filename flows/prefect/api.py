@@ -22,7 +22,7 @@ from prefect.context import FlowRunContext  # noqa: E402 - likewise
 from prefect.events import Event  # noqa: E402 - likewise
 from prefect.events.worker import EventsWorker  # noqa: E402 - likewise
 from prefect.exceptions import TerminationSignal  # noqa: E402 - likewise
-from prefect.settings import PREFECT_API_URL, temporary_settings  # noqa: E402 - likewise
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings  # noqa: E402 - likewise
 from prefect.states import Completed  # noqa: E402 - likewise
 
 # By default Prefect completes this type at the first heartbeat of a flow, in a thread, with `ast.parse`. NumPy uses the
@@ -32,6 +32,7 @@ Event.model_rebuild()
 __all__ = [
     "NO_CACHE",
     "PREFECT_API_URL",
+    "PREFECT_CLIENT_MAX_RETRIES",
     "Completed",
     "EventsWorker",
     "FlowRunContext",

@@ -32,6 +32,7 @@ from pairwright.flows.prefect.task_runs import ReportedRuns, wait_until_recorded
 
 HOST = "127.0.0.1"
 _START_SECONDS = 180.0  # on a busy machine; 5 to 20 are usual
+_RETRY_SECONDS, _RETRIES = 0.1, 50  # of what SQLite was too busy for
 _END_SECONDS = 15.0  # until a server that does not end is killed
 _NEWER_DATABASE = "Can't locate revision identified by"  # alembic, about a database that a later release has migrated
 _LEASES = "prefect.server.concurrency.lease_storage.filesystem"
@@ -68,7 +69,7 @@ def build_server(reported: ReportedRuns, note: Callable[[str], None]) -> Iterato
     Raises:
         PairwrightError: when the server does not start.
     """
-    from pairwright.flows.prefect.api import PREFECT_API_URL, temporary_settings
+    from pairwright.flows.prefect.api import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
     if PREFECT_API_URL.value():
         yield
@@ -76,9 +77,11 @@ def build_server(reported: ReportedRuns, note: Callable[[str], None]) -> Iterato
     settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
     app_dir = str(prefect_home())  # by default the working directory is first on the server's path
     server = ["uvicorn", "--factory", "prefect.server.api.server:create_app", "--app-dir", app_dir]
+    # A transaction that another one overtook is a 503, after which clients wait for two seconds: at most stages of a build.
+    server += ["--header", f"Retry-After:{_RETRY_SECONDS}"]
     with (
         _server_process([*server, "--log-level", "error", "--lifespan", "on"], 0, settings) as url,
-        temporary_settings({PREFECT_API_URL: url}),
+        temporary_settings({PREFECT_API_URL: url, PREFECT_CLIENT_MAX_RETRIES: _RETRIES}),
     ):
         try:
             yield

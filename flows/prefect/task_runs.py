@@ -1,13 +1,14 @@
 """Task runs of Prefect for the jobs of a build.
 
-A task run costs Prefect's server milliseconds, so a build has about `MAX_TASK_RUNS` of them: a stage with more jobs than
-its share shows batches of consecutive parts (``negatives 00000-00015``). A task run whose jobs were all done by an
+A task run costs Prefect and its server some 80 ms of CPU, so a build has at most about `MAX_TASK_RUNS` of them: a stage
+shows batches of consecutive parts (``negatives 00000-00015``). A task run whose jobs were all done by an
 earlier run is `Cached`.
 
 Prefect sends the states of task runs in the background, and its server records them later. A server that ends with the
 build has to record them first: `wait_until_recorded`.
 """
 
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -43,8 +44,11 @@ def runs_per_pass(stages: int, passes: int) -> int:
 
 
 def job_batches(jobs: Sequence[Job], most: int) -> list[Sequence[Job]]:
-    """Divide the jobs of a stage into at most ``most`` batches of consecutive jobs, equal in size except the last."""
-    size = max(1, -(-len(jobs) // most))
+    """Divide the jobs of a stage into at most ``most`` batches of consecutive jobs, equal in size except the last.
+
+    A batch has at least as many jobs as the root of their number: small builds do not wait for Prefect.
+    """
+    size = max(1, -(-len(jobs) // most), math.isqrt(len(jobs)))
     return [jobs[start : start + size] for start in range(0, len(jobs), size)]
 
 
