@@ -60,7 +60,7 @@ class LLMEditGenerator:
         self._images = (images or MessageImages()) if options.see_image else None
 
     def find_images(self, pair: Pair) -> tuple[Image, ...] | None:
-        """Return the images that the model sees of a pair; None if it has to see one and there is none to send."""
+        """Return the images that the model sees of a pair; None if it needs one and cannot get it."""
         if self._images is None:
             return ()
         return self._images.find(pair.image, (pair.width, pair.height)) or None

@@ -57,6 +57,8 @@ _RANGE_NAMES = 4_000_000  # some 400 MB
 _FOLD_SET = np.int32  # one bit for each fold
 _WORDS = "words.json"
 _NO_HASHES = np.zeros(0, np.uint64)
+# Arrays of the texts of a part of which hashes are exchanged.
+_HASHED = ("forms", "positive", "negative", "row_group", "caption_form", "caption_group", "caption_name", "id_hashes")
 
 
 def split_batches(parts: Sequence[str], texts: Sequence[int]) -> list[list[str]]:
@@ -211,9 +213,6 @@ def read_words(folder: Path) -> list[str]:
     """Return the words that have a number, in alphabetical order; the number of a word is its place."""
     found: list[str] = orjson.loads((folder / _WORDS).read_bytes())
     return found
-
-
-_HASHED = ("forms", "positive", "negative", "row_group", "caption_form", "caption_group", "caption_name", "id_hashes")
 
 
 def rank_names(tables: Sequence[pl.Series]) -> list[IntArray]:

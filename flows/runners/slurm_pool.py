@@ -365,7 +365,7 @@ def queued_tasks(array: str) -> set[int] | None:
 
 
 def _find_array(mark: str) -> str | None:
-    """Return the array with a mark in its comment, also if it has ended; empty if there is none, None without an answer."""
+    """Return the array with a mark in its comment, also if it has ended; empty without one, None if Slurm does not answer."""
     done = _run("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%F %k")
     if done.returncode:
         return None

@@ -52,8 +52,8 @@ def test_a_set_of_exchangeable_texts_is_sound() -> None:
 
 
 def test_rows_whose_texts_change_places_in_another_row_are_at_chance_level() -> None:
-    told = [(f"{text} and a very long tail of it", other) for text, other in exchangeable(150)]
-    groups_of_two = [row for positive, negative in told for row in ((positive, negative), (negative, positive))]
+    leaking = [(f"{text} and a very long tail of it", other) for text, other in exchangeable(150)]
+    groups_of_two = [row for positive, negative in leaking for row in ((positive, negative), (negative, positive))]
     found = run_audit(rows_of(groups_of_two))  # Winoground: each caption is true of one of two images
     assert found.verdict == "sound"
     at_chance = {name for name, one in found.attacks.items() if one.accuracy == 0.5}

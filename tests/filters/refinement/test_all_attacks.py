@@ -243,9 +243,9 @@ def test_the_same_bytes_for_any_number_of_threads(threads: str) -> None:
 
 
 def test_rows_whose_texts_change_places_in_another_row_leak_nothing_to_classifiers() -> None:
-    told = telling_rows(200, favoured=1.0).with_columns(pl.lit("swap-object").alias("type"))
-    mirrored = told.with_columns(
+    rows = telling_rows(200, favoured=1.0).with_columns(pl.lit("swap-object").alias("type"))
+    mirrored = rows.with_columns(
         id=pl.col("id") + "m", group=pl.col("group") + "m", positive="negative", negative="positive"
     )
-    found = refine_against_all_attacks(pl.concat([told, mirrored]))  # Winoground: each caption is true of one image
+    found = refine_against_all_attacks(pl.concat([rows, mirrored]))  # Winoground: each caption is true of one image
     assert found.total.attacks["words"].before == found.total.attacks["letters"].before == 0.5
