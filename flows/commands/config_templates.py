@@ -113,7 +113,7 @@ def _relative(path: str, config: Path) -> str:
 def _dataset_name(input_path: str) -> str:
     path = Path(input_path)
     for name in (path.name.split(".")[0].split("{")[0], path.parent.name):
-        cleaned = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in name).strip("-_")
+        cleaned = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")
         if cleaned:
             return cleaned
     return "my-dataset"

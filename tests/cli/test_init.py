@@ -292,3 +292,9 @@ def test_captions_of_the_web_that_are_no_plain_english_are_counted(run: Run, tmp
     assert f"Of the first {number} captions {what}" in done.stderr
     write(tmp_path / "b.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in CAPTIONS))
     assert not run("init", "--input", "b.jsonl", "--out", "other.yaml").stderr
+
+
+def test_what_a_name_of_a_dataset_cannot_have_is_one_dash(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "odd ü name.jsonl", json.dumps({"caption": CAPTIONS[0]}) + "\n")
+    run("init", "--input", "odd ü name.jsonl", "--out", "build.yaml")
+    assert yaml.safe_load((tmp_path / "build.yaml").read_text(encoding="utf-8"))["name"] == "odd-name"
