@@ -33,7 +33,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
 NAME = "rules-negatives"
-VERSION = 26
+VERSION = 27
 
 TYPES: Final = (
     "replace-object",

@@ -27,7 +27,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 NAME = "rules-positives"
-VERSION = 11
+VERSION = 12
 TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
 BY_PREFERENCE = (
     "replace-attribute",
