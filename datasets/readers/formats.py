@@ -26,10 +26,11 @@ from pairwright.datasets.plugins import PluginRegistry, iterate_plugin
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import COLUMN_NAMES_BY_FIELD
-from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
+from pairwright.datasets.readers.csv_tsv import guess_table, read_csv, read_tsv
 from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES, read_image_folder
 from pairwright.datasets.readers.input_rows import InputRow, Reader
 from pairwright.datasets.readers.json_list import read_json_list
+from pairwright.datasets.readers.json_object import has_rows, read_json_object
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.stored_inputs import list_in_place
@@ -72,6 +73,10 @@ def _is_sugarcrepe(data: Any) -> bool:
     return isinstance(data, dict) and not _is_coco(data) and _any_has(list(data.values()), "negative_caption")
 
 
+def _is_row_object(data: Any) -> bool:
+    return not _is_coco(data) and not _is_sugarcrepe(data) and has_rows(data)
+
+
 def _is_row_list(data: Any) -> bool:
     return isinstance(data, list) and not _is_llava(data)
 
@@ -83,9 +88,32 @@ def _any_has(items: list[Any], name: str) -> bool:
 _BUILT_IN = (
     Reader("coco", "COCO captions JSON, with COCO instances for boxes", read_coco, sniff_json=_is_coco_captions),
     Reader("json", "a JSON list of rows", read_json_list, sniff_json=_is_row_list),
-    Reader("jsonl", "one JSON object per line", read_jsonl, (".jsonl", ".ndjson"), gzip=True),
-    Reader("csv", "comma-separated columns", read_csv, (".csv",), gzip=True, fixed_columns=True),
-    Reader("tsv", "tab-separated columns", read_tsv, (".tsv",), gzip=True, fixed_columns=True),
+    Reader(
+        "json-object",
+        "a JSON object with rows: a list, columns, or a row per image",
+        read_json_object,
+        sniff_json=_is_row_object,
+        caption_per_row=True,
+    ),
+    Reader("jsonl", "one JSON object per line", read_jsonl, (".jsonl", ".ndjson", ".jsonlines"), gzip=True),
+    Reader(
+        "csv",
+        "comma-separated columns",
+        read_csv,
+        (".csv",),
+        gzip=True,
+        fixed_columns=True,
+        caption_per_row=True,
+    ),
+    Reader(
+        "tsv",
+        "tab-separated columns",
+        read_tsv,
+        (".tsv", ".token"),
+        gzip=True,
+        fixed_columns=True,
+        caption_per_row=True,
+    ),
     Reader(
         "parquet",
         "Parquet files, such as those of LAION and Hugging Face",
@@ -135,6 +163,7 @@ NON_PAIR_FORMATS = {
     )
 }
 ARCHIVE_SUFFIXES = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"})
+_CAPTION_NAMES = frozenset(name for rank in COLUMN_NAMES_BY_FIELD["caption"] for name in rank)
 _PREVIEW_BYTES = 200
 
 
@@ -172,7 +201,7 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
             fix="Unpack it first. Only .json, .jsonl, .csv and .tsv files may be gzipped.",
         )
     if path.suffix.lower() == ".txt":
-        raise _describe_text_file(path, option_names)
+        return _guess_text_file(path)
     raise InputError(
         "unknown file ending",
         where=str(path),
@@ -211,18 +240,19 @@ def _plugins() -> Iterator[Reader]:
         yield replace(READERS.get(point.name), name=point.name)
 
 
-def _describe_text_file(path: Path, option_names: OptionNames) -> InputError:
-    """Return the error for a .txt: a table under another name (Flickr8k's), or lines without a header."""
+def _guess_text_file(path: Path) -> str:
+    """Return the format of a .txt: a table under another name, such as those of Flickr8k.
+
+    Raises:
+        InputError: it has lines of text without a header.
+    """
     _, line = next(iter_lines(path), (0, b""))
     words = line.decode("utf-8", "replace").strip()
-    format_ = "csv" if "," in words else "tsv"
-    names = [name.strip(' "') for name in words.split("," if format_ == "csv" else "\t")]
-    if any(name in rank for rank in COLUMN_NAMES_BY_FIELD["caption"] for name in names):
-        problem = f"a table with the ending .txt ({', '.join(names)})"
-        return InputError(problem, where=str(path), fix=option_names.suggest_suffix(format_))
+    if format_ := guess_table(words, _CAPTION_NAMES):
+        return format_
     header = "image, a tab, and caption" if "\t" in words else "caption"
     fix = f"Add a header line ({header}) and rename the file to .tsv."
-    return InputError("lines of text without column names", where=str(path), fix=fix)
+    raise InputError("lines of text without column names", where=str(path), fix=fix)
 
 
 def _missing_path_error(path: Path) -> InputError:

@@ -5,6 +5,8 @@
   Captions are unchanged; a repeated caption counts once. A caption that is empty, not a text, longer than
   `NormaliserOptions.max_caption`, or contains the image token of trainers or a control character other than tabs and line
   breaks (NUL ends a text in C and is refused by databases) is rejected alone, and the row is kept.
+- In formats with a row per caption, the rows of an image next to each other are pairs of their own, each with the captions
+  of the others in its `captions` (`join_captions`).
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is resolved against the image root, or else the file's folder; URLs are unchanged. With an image
   root, images outside it are rejected. The image is checked (`verify`) and provides a missing width and height. An image
@@ -24,6 +26,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
 from typing import Any, Literal, cast
 
 from pairwright.datasets.errors import InputError
@@ -38,6 +41,7 @@ from pairwright.datasets.images.loading import (
 )
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.readers.boxes import CROWD, BoxUnit, read_boxes
+from pairwright.datasets.readers.column_expressions import add_computed, compute
 from pairwright.datasets.readers.columns import (
     AmbiguousColumnsError,
     ColumnPlan,
@@ -56,6 +60,7 @@ VerifyImages = Literal["off", "header", "full"]
 MAX_CAPTION_LENGTH = 131_072
 CACHED_PLANS = 1024
 _CHECKED_AHEAD = 32  # images of a store at a time
+_JOINED = 64  # captions of an image that know each other
 
 _CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")
 _HEX128 = re.compile(r"[0-9a-f]{32}")
@@ -117,10 +122,42 @@ class Normaliser:
             yield from waiting
             self._checks.clear()
 
+    def join_captions(self, rows: InputRowIterator) -> InputRowIterator:
+        """Yield the rows; those next to each other that have one caption each of the same image know each other's."""
+        for image, group in groupby(rows, key=self._image_of_caption):
+            if not image:
+                yield from group
+                continue
+            while some := list(islice(group, _JOINED)):
+                same = [row for row in some if isinstance(row, InputRow)]
+                texts = [self._caption_text(row) for row in same]
+                for at, row in enumerate(same):
+                    others = dict.fromkeys(text for text in (*texts[:at], *texts[at + 1 :]) if text)
+                    yield replace(row, other_captions=tuple(others)) if others else row
+
+    def _image_of_caption(self, row: InputRow | Reject) -> str:
+        """Return the image of a row with one caption, as written; empty for other rows."""
+        if isinstance(row, Reject):
+            return ""
+        try:
+            plan = self._plan(row)
+            image = compute(row.fields, plan.image) if plan.image and plan.caption and not plan.captions else ""
+        except (RejectError, InputError):  # reported when the row is read
+            return ""
+        return image if isinstance(image, str) else ""
+
+    def _caption_text(self, row: InputRow) -> str:
+        """Return the caption of a row; empty if it will be rejected, or is several."""
+        try:
+            return _check_caption(compute(row.fields, self._plan(row).caption or ""), self.rules.max_caption)
+        except RejectError:
+            return ""
+
     def _locate(self, row: InputRow) -> str:
         """Return the locator of the image of a row; empty if there is none, or the row is invalid."""
         try:
-            plan, get = self._plan(row), _getter(row.fields)
+            plan = self._plan(row)
+            get = _getter(add_computed(row.fields, plan.computed) if plan.computed else row.fields)
             return self._image(get(plan.image), get(plan.picture), found=False)[1]
         except (RejectError, InputError):
             return ""
@@ -138,6 +175,8 @@ class Normaliser:
 
     def _candidates(self, row: InputRow) -> list[Pair | Reject]:
         plan = self._plan(row)
+        if plan.computed:
+            row = replace(row, fields=add_computed(row.fields, plan.computed))
         fields = row.fields
         get = _getter(fields)
         captions, refused = _captions(plan, row, self.rules)
@@ -155,6 +194,7 @@ class Normaliser:
         if not captions and not image:
             raise RejectError("missing_image", "there is neither a caption nor an image")
         caption = captions[0] if captions else ""
+        captions += [other for other in row.other_captions if other not in captions] if len(captions) == 1 else []
         width, height = parse_pixel_size(get(plan.width), "width"), parse_pixel_size(get(plan.height), "height")
         width, height = width or size[0], height or size[1]
         boxes, rejected_boxes = self._boxes(row, get(plan.boxes), (width, height))
@@ -172,7 +212,7 @@ class Normaliser:
             license=parse_identifier(get(plan.license), "license"),
             meta=_meta(plan, fields, with_crowd=not rejected_boxes),
         )
-        if not self.rules.explode or len(captions) <= 1:
+        if not self.rules.explode or len(captions) <= 1 or row.other_captions:
             return [first, *refused, *rejected_boxes]
         return [*_explode_captions(first, captions, source_id or written), *refused, *rejected_boxes]
 

@@ -286,7 +286,9 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     watch: "CaptionPresence",
 ) -> Iterator[tuple[str, Pair | Reject]]:
     """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
-    fixed = READERS.get(one.format).fixed_columns
+    reader = READERS.get(one.format)
+    fixed = reader.fixed_columns
+    rows = normaliser.join_captions(rows) if reader.caption_per_row else rows
     name = options.source or options.default_source or one.name
     for row in normaliser.check_ahead(rows):
         for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):

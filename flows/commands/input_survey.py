@@ -34,7 +34,7 @@ from pairwright.generators.conversations.caption_cleaning import has_content, st
 ROWS, PAIRS = 200, 20_000
 _CHECKED_IMAGES = 50  # whose files are checked
 _MAX_FOLDERS = 500  # near the input, that may contain the images
-_COLUMN_FORMATS = frozenset({"json", "jsonl", "csv", "tsv", "parquet"})  # formats with columns
+_COLUMN_FORMATS = frozenset({"json", "json-object", "jsonl", "csv", "tsv", "parquet"})  # formats with columns
 _INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file
 _LAST_LATIN = "\u024f"
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -263,9 +263,6 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
     if not rows:  # reported by the reader
         return _ReadColumns(dict(mapped))
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
-    if located.format in ("csv", "tsv") and (value := next(filter(_is_image, names), None)):
-        what = f"the first line is a row, not a header: {value} is an image"
-        raise InputError(what, where=f"{located.files[0]}:1", fix="Add a header line, such as image,caption.")
     pictures = tuple(dict.fromkeys(name for row in rows for name in row.pictures))
     values = {name: [row.fields[name] for row in rows if row.fields.get(name) not in (None, "")] for name in names}
     chosen = dict(mapped)
