@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
+from typing import Literal
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_url
@@ -45,7 +45,7 @@ class _Dialect:
     image: int = -1
 
     @property
-    def quoting(self) -> int:
+    def quoting(self) -> Literal[0, 3]:
         """Constant of the csv module."""
         return csv.QUOTE_NONE if self.delimiter == "\t" and self.image >= 0 else csv.QUOTE_MINIMAL
 

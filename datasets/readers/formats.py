@@ -45,12 +45,16 @@ from pairwright.datasets.suggestions import require_known
 
 @dataclass(frozen=True, slots=True)
 class NonPairFormat:
-    """A recognised format without pairs: description, what to do with it, and how it is recognised."""
+    """A recognised format without pairs: description, what to do with it, and how it is recognised.
+
+    ``rows`` is the reader of its rows, if these are pairs as soon as the user names the column of the caption.
+    """
 
     name: str
     about: str
     fix: str
     sniff_json: Callable[[Any], bool]
+    rows: str = ""
 
 
 def _is_coco(data: Any) -> bool:
@@ -139,6 +143,7 @@ READERS = PluginRegistry(
     Reader,
     lambda reader, label: replace(reader, read=partial(iterate_plugin, reader.read, (InputRow, Reject), label)),
 )
+FIRST_ANSWER = "conversations.1.value"  # in LLaVA's layout, where many rows ask for a description
 NON_PAIR_FORMATS = {
     one.name: one
     for one in (
@@ -147,6 +152,7 @@ NON_PAIR_FORMATS = {
             "LLaVA conversations",
             "`pairwright mix`, `export` and `verify` read them; here, give captions.",
             _is_llava,
+            rows="json",
         ),
         NonPairFormat(
             "sugarcrepe",
@@ -342,7 +348,9 @@ def _begins_with_row(path: Path) -> bool:
         return False
 
 
-def locate_input(written: str, format_: str = "", option_names: OptionNames = COMMAND_LINE) -> LocatedInput:
+def locate_input(
+    written: str, format_: str = "", option_names: OptionNames = COMMAND_LINE, *, caption_is_named: bool = False
+) -> LocatedInput:
     """Find the files of an input.
 
     Args:
@@ -350,6 +358,7 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
             there by ranges (`StorePath`); other inputs are copied to this machine first.
         format_: a name of `READERS`; empty to detect.
         option_names: how messages name options.
+        caption_is_named: whether the user maps the caption, so that rows of other kinds may be pairs too.
 
     Raises:
         UsageError: for an unknown format.
@@ -358,7 +367,7 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
     if format_ and format_ not in NON_PAIR_FORMATS:
         require_known(f"{option_names.option('format')}: no such format:", [format_], READERS.names())
     if is_remote(written) and (stored := list_in_place(written)):
-        return _locate_stored(written, stored, format_, option_names)
+        return _locate_stored(written, stored, format_, option_names, caption_is_named=caption_is_named)
     written = fetch_local_copy(written)
     if is_url(written) or written.startswith("pipe:"):
         raise InputError("not a local path", where=written, fix="Download it first.")
@@ -372,25 +381,36 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
     else:
         files, name = (Path(written),), _stem(Path(written).absolute())
     _reject_placeholder_file(files[0])
-    format_ = format_ or guess_format(files[0], option_names)
-    _refuse_other_kind(written, format_)
+    format_ = _pair_format(
+        written, format_ or guess_format(files[0], option_names), option_names, caption_is_named=caption_is_named
+    )
     root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
     return LocatedInput(format_, tuple(_expand_folders(files, READERS.get(format_))), root, name)
 
 
-def _refuse_other_kind(written: str, format_: str) -> None:
-    if format_ in NON_PAIR_FORMATS:
-        other = NON_PAIR_FORMATS[format_]
-        raise InputError(f"not a source of pairs: {other.about}", where=written, fix=other.fix)
+def _pair_format(written: str, format_: str, option_names: OptionNames, *, caption_is_named: bool) -> str:
+    """Return the format that reads pairs, refusing formats that have none."""
+    other = NON_PAIR_FORMATS.get(format_)
+    if other is None:
+        return format_
+    if other.rows and caption_is_named:
+        return other.rows
+    fix = other.fix
+    if other.rows and not option_names.no_options:
+        fix += f" If the first answer of each row is one: {option_names.column('caption', FIRST_ANSWER)}."
+    raise InputError(f"not a source of pairs: {other.about}", where=written, fix=fix)
 
 
-def _locate_stored(written: str, files: tuple[Path, ...], format_: str, option_names: OptionNames) -> LocatedInput:
+def _locate_stored(
+    written: str, files: tuple[Path, ...], format_: str, option_names: OptionNames, *, caption_is_named: bool
+) -> LocatedInput:
     """Return the input of files in a store, or of a folder of images there."""
     if not files[0].is_file():
         return LocatedInput("images", files, files[0], files[0].name)
     _reject_placeholder_file(files[0])
-    format_ = format_ or guess_format(files[0], option_names)
-    _refuse_other_kind(written, format_)
+    format_ = _pair_format(
+        written, format_ or guess_format(files[0], option_names), option_names, caption_is_named=caption_is_named
+    )
     single = len(files) == 1 and to_path(written).name == files[0].name
     name = files[0].name.removesuffix(".gz").rpartition(".")[0] if single else files[0].parent.name
     return LocatedInput(format_, files, files[0].parent, name)

@@ -1,6 +1,6 @@
-"""Reader of JSON files that are one object with rows, plain or gzipped. Four forms are known:
+"""Reader of JSON files that are one object with rows, plain or gzipped.
 
-    {"info": {...}, "annotations": [{"caption": ...}, ...]}   one list of rows among other values (RedCaps, TextCaps, Karpathy)
+    {"info": {...}, "annotations": [{"caption": ...}, ...]}   one list of rows among other values (RedCaps, Karpathy)
     {"train": [{"caption": ...}, ...], "test": [...]}         a list of rows per split; `split` is its name
     {"image_urls": [...], "captions": [...]}                  a list per column, of equal length (SBU)
     {"1.jpg": {"caption": ...}, "2.jpg": ["a", "b"]}          a row, a list of captions or a caption per image or id

@@ -22,7 +22,7 @@ Limits: a caption has at most `MAX_CAPTION_LENGTH` code points.
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -52,7 +52,7 @@ from pairwright.datasets.readers.field_values import parse_identifier, parse_pix
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator, TableImage
 from pairwright.datasets.readers.text_files import json_type_name, parse_json
 from pairwright.datasets.records import IMAGE_TOKEN, Box, Pair, compact_json, pair_key
-from pairwright.datasets.rejects import BAD_BOX, Reject, RejectError, make_reject
+from pairwright.datasets.rejects import BAD_BOX, NOT_SELECTED, Reject, RejectError, make_reject
 from pairwright.datasets.remote.object_store import is_remote
 
 VerifyImages = Literal["off", "header", "full"]
@@ -71,6 +71,7 @@ class NormaliserOptions:
     """Options of the conversion; see `pairs.ReadOptions`."""
 
     columns: Mapping[str, str]
+    where: Mapping[str, Collection[str]]
     explode: bool
     verify: VerifyImages
     box_unit: BoxUnit
@@ -89,7 +90,7 @@ class Normaliser:
         root: start of relative image paths.
         source: name of the dataset, if neither rules nor row name one.
         formats: counts of the formats of checked images inside tables, which have no file ending.
-        unmatched_columns: mapped columns that no row has had so far.
+        unmatched_columns: columns that are mapped or selected by and that no row has had so far.
     """
 
     rules: NormaliserOptions
@@ -101,7 +102,7 @@ class Normaliser:
     _plans: dict[tuple[str, ...], ColumnPlan] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.unmatched_columns = set(self.rules.columns.values())
+        self.unmatched_columns = {*self.rules.columns.values(), *self.rules.where}
 
     def check_ahead(self, rows: InputRowIterator) -> InputRowIterator:
         """Yield the rows; if their images are files of a store, check those of the next rows meanwhile."""
@@ -121,6 +122,21 @@ class Normaliser:
                     self._checks.clear()
             yield from waiting
             self._checks.clear()
+
+    def select(self, rows: InputRowIterator) -> InputRowIterator:
+        """Yield the rows, those that the options do not select as rejects."""
+        for row in rows:
+            yield row if isinstance(row, Reject) else self._selected(row)
+
+    def _selected(self, row: InputRow) -> InputRow | Reject:
+        for column, wanted in self.rules.where.items():
+            names = (*row.fields, *row.pictures)
+            self.unmatched_columns = find_unmatched_columns(self.unmatched_columns, names)
+            value = compute(row.fields, column)
+            if not _texts_of(value) & set(wanted):
+                detail = f"{column} is {value!r:.100}" if column in row.fields else f"there is no {column}"
+                return make_reject(row.place, NOT_SELECTED, detail, row.fields)
+        return row
 
     def join_captions(self, rows: InputRowIterator) -> InputRowIterator:
         """Yield the rows; those next to each other that have one caption each of the same image know each other's."""
@@ -274,6 +290,14 @@ class Normaliser:
         if isinstance(picture, TableImage) and picture.locator:
             return written, picture.locator
         return written, (ImageRoot(self.root.folder) if found else self.root).locate(written)
+
+
+def _texts_of(value: Any) -> set[str]:
+    """Return a value, or those of a list, as the texts that a user writes."""
+    return {
+        str(item).lower() if isinstance(item, bool) else str(item)
+        for item in (value if isinstance(value, list) else [value])
+    }
 
 
 def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:

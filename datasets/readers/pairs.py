@@ -29,6 +29,7 @@ from pairwright.datasets.readers.formats import READERS, LocatedInput, locate_in
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.key_set import KeySet
+from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH, Normaliser, NormaliserOptions, VerifyImages
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import NEVER_FATAL_REASONS, Reject, fix_for, make_reject
@@ -48,6 +49,8 @@ class ReadOptions:
         input: path or brace pattern, or several.
         format: a name of `formats.READERS`; empty to detect.
         columns: part of a pair to column name (``{"key": "image_id"}``); `key` fills `source_id`.
+        where: column to the values that a row may have in it (``{"split": ("train", "restval")}``); other rows are a `Reject`
+            with the reason ``not_selected``, which never stops the reading.
         explode: one pair per caption instead of one per image.
         image_root: folder of relative image paths; empty for the input's own folder.
         source: name of the dataset; empty for the rows' `source`, or else ``default_source``.
@@ -67,6 +70,7 @@ class ReadOptions:
     input: str | tuple[str, ...]
     format: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, Collection[str]] = field(default_factory=dict)
     explode: bool = False
     image_root: str = ""
     source: str = ""
@@ -128,7 +132,10 @@ def locate_inputs(options: ReadOptions) -> list[LocatedInput]:
     inputs = (options.input,) if isinstance(options.input, str) else options.input
     if not inputs:
         raise UsageError("no input to read.")
-    located = [locate_input(written, options.format, options.option_names) for written in inputs]
+    named = bool(CAPTION_PARTS & options.columns.keys())
+    located = [
+        locate_input(written, options.format, options.option_names, caption_is_named=named) for written in inputs
+    ]
     if options.instances and any(one.format != "coco" for one in located):
         raise UsageError("`instances` requires COCO captions; other formats contain their boxes.")
     return located
@@ -264,6 +271,7 @@ def make_normaliser(options: ReadOptions, one: LocatedInput, formats: Counter[st
     """Return what makes pairs of the rows of one input, and counts ``formats``."""
     rules = NormaliserOptions(
         options.columns,
+        options.where,
         options.explode,
         options.verify_images,
         options.box_unit,
@@ -288,6 +296,7 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
     reader = READERS.get(one.format)
     fixed = reader.fixed_columns
+    rows = normaliser.select(rows)
     rows = normaliser.join_captions(rows) if reader.caption_per_row else rows
     name = options.source or options.default_source or one.name
     for row in normaliser.check_ahead(rows):

@@ -21,8 +21,10 @@ from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
-from pairwright.datasets.readers.formats import READERS, LocatedInput, guess_format, locate_input
+from pairwright.datasets.readers.formats import FIRST_ANSWER, READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
+from pairwright.datasets.readers.json_object import SPLIT
+from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
@@ -77,7 +79,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     Raises:
         InputError: when the input is missing or broken, has no pairs, or has no column of captions.
     """
-    located = locate_input(written)
+    located = locate_input(written, caption_is_named=bool(CAPTION_PARTS & columns.keys()))
     read = _columns(located, columns) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
     chosen, found = dict(read.chosen), list(read.detected(columns))
     instances = _instances(located) if located.format == "coco" else ""
@@ -86,7 +88,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     pairs, formats, rejected = _sample(written, chosen)
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = rejected.pop(BAD_BOX, 0)
-    notes = [*read.other_texts_note(), *_rejection_notes(rejected, len(pairs))]
+    notes = [*read.other_texts_note(), *read.split_note(), *_rejection_notes(rejected, len(pairs))]
     notes += _caption_notes([pair.caption for pair in pairs if pair.caption])
     box_note = _box_note(bad_boxes, len(pairs))
     if not images:
@@ -220,7 +222,7 @@ def _batches(
         verify_images=verify,
         image_root=image_root,
         batch_size=size,
-        without_caption=locate_input(written).format == "images",
+        without_caption=locate_input(written, caption_is_named=True).format == "images",
     )
     yield from islice(read_pairs(options), -(-most // size))
 
@@ -233,11 +235,13 @@ class _ReadColumns:
         chosen: the user's mapping, with the columns of caption and image if they have uncommon names.
         plan: which column is read as which field; None if no row can be read.
         texts: columns of texts without a field.
+        splits: values of a column `split`, if there are or may be several.
     """
 
     chosen: Mapping[str, str]
     plan: ColumnPlan | None = None
     texts: Sequence[str] = ()
+    splits: Sequence[str] = ()
 
     def detected(self, mapped: Mapping[str, str]) -> Iterator[str]:
         """Yield a phrase for each field whose column has another name and was not mapped by the user."""
@@ -246,6 +250,11 @@ class _ReadColumns:
             column = self.chosen.get(part) or column
             if column and column != part and part not in mapped:
                 yield f"{part} from column {column}"
+
+    def split_note(self) -> Iterator[str]:
+        """Yield a note about rows of several splits, if there are any."""
+        if self.splits:
+            yield f"All splits are read ({', '.join(self.splits)}): `where` in the config chooses among them."
 
     def other_texts_note(self) -> Iterator[str]:
         """Yield a note that names the columns of texts that are not read as captions, if there are any."""
@@ -282,16 +291,16 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
         images = list(pictures) or _of_kind(values, [name for name in names if name in plan.extra], _is_image)
         chosen |= {"image": images[0]} if len(images) == 1 else {}
     free = [name for name in plan.extra if name not in chosen.values()]
-    return _ReadColumns(
-        chosen, plan, () if "caption" in mapped or "captions" in mapped else _of_kind(values, free, _is_text)
-    )
+    texts = () if CAPTION_PARTS & mapped.keys() else _of_kind(values, free, _is_text)
+    splits = list(dict.fromkeys(value for value in values.get(SPLIT, ()) if isinstance(value, str)))
+    return _ReadColumns(chosen, plan, texts, splits if len(splits) > 1 or len(rows) == ROWS else ())
 
 
 def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: str) -> dict[str, str]:
     """Return the column of texts, or of lists of texts, as caption or captions."""
     names = [name for name in values if name not in taken]
     if "conversations" in values:
-        fix = "Use `pairwright mix` or `pairwright export`; a build needs captions."
+        fix = f"Use `pairwright mix` or `pairwright export`; if the first answers are captions: --columns caption={FIRST_ANSWER}."
         raise InputError("rows of conversations, without captions", where=where, fix=fix)
     lists = _of_kind(values, names, _is_texts)
     if lists and not _of_kind(values, names, _is_text):
@@ -317,7 +326,9 @@ def _of_kind(values: Mapping[str, Sequence[Any]], names: Iterable[str], kind: Ca
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(_WORD.findall(value)) > 1 and not is_url(value) and not _is_image(value)
+    if not isinstance(value, str) or len(_WORD.findall(value)) < 2 or is_url(value) or _is_image(value):
+        return False
+    return not value.isascii() or " " in value.strip()  # else a name: image/jpeg, gemini-pro-vision
 
 
 def _is_texts(value: Any) -> bool:
