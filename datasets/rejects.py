@@ -71,7 +71,7 @@ REASONS = {
     "not_fetched": "Fetch the images first and read the local copies, or pack texts only (`images: false` under shards).",
     "not_finite": "Write a number, or omit the field; compute a vector again.",
     "not_found": "The image no longer exists: continue without it, or find another copy.",
-    "not_selected": "Not an error: `where` selects other rows.",
+    "not_selected": "Not an error if other rows are wanted: `where` selects rows by this column.",
     "not_retrieved": "Raise `k` or lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
     "not_utf8": "Write text and names as UTF-8.",

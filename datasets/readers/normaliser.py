@@ -129,13 +129,12 @@ class Normaliser:
             yield row if isinstance(row, Reject) else self._selected(row)
 
     def _selected(self, row: InputRow) -> InputRow | Reject:
+        if self.rules.where:
+            self.unmatched_columns = find_unmatched_columns(self.unmatched_columns, (*row.fields, *row.pictures))
         for column, wanted in self.rules.where.items():
-            names = (*row.fields, *row.pictures)
-            self.unmatched_columns = find_unmatched_columns(self.unmatched_columns, names)
             value = compute(row.fields, column)
-            if not _texts_of(value) & set(wanted):
-                detail = f"{column} is {value!r:.100}" if column in row.fields else f"there is no {column}"
-                return make_reject(row.place, NOT_SELECTED, detail, row.fields)
+            if not _written_values(value) & set(wanted):
+                return make_reject(row.place, NOT_SELECTED, f"{column} is {value!r:.100}", row.fields)
         return row
 
     def join_captions(self, rows: InputRowIterator) -> InputRowIterator:
@@ -292,12 +291,10 @@ class Normaliser:
         return written, (ImageRoot(self.root.folder) if found else self.root).locate(written)
 
 
-def _texts_of(value: Any) -> set[str]:
-    """Return a value, or those of a list, as the texts that a user writes."""
-    return {
-        str(item).lower() if isinstance(item, bool) else str(item)
-        for item in (value if isinstance(value, list) else [value])
-    }
+def _written_values(value: Any) -> set[str]:
+    """Return a value, or those of a list, as a user writes them."""
+    values = value if isinstance(value, list) else [value]
+    return {str(item).lower() if isinstance(item, bool) else str(item) for item in values}
 
 
 def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:

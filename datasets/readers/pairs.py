@@ -14,6 +14,7 @@ Memory: one batch, and 8 bytes per key (`key_set.py`); COCO files are held in me
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +33,7 @@ from pairwright.datasets.readers.key_set import KeySet
 from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH, Normaliser, NormaliserOptions, VerifyImages
 from pairwright.datasets.records import Pair, pair_key
-from pairwright.datasets.rejects import NEVER_FATAL_REASONS, Reject, fix_for, make_reject
+from pairwright.datasets.rejects import NEVER_FATAL_REASONS, NOT_SELECTED, Reject, fix_for, make_reject
 from pairwright.datasets.remote.store_path import to_path
 
 ErrorPolicy = Literal["stop", "skip"]
@@ -296,8 +297,7 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
     reader = READERS.get(one.format)
     fixed = reader.fixed_columns
-    rows = normaliser.select(rows)
-    rows = normaliser.join_captions(rows) if reader.caption_per_row else rows
+    rows = normaliser.select(normaliser.join_captions(rows) if reader.caption_per_row else rows)
     name = options.source or options.default_source or one.name
     for row in normaliser.check_ahead(rows):
         for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
@@ -306,7 +306,7 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
                 yield candidate.place, replace(candidate, source=name)
             else:
                 yield row.place, candidate
-        if isinstance(row, InputRow):  # columns are unknown if no row can be read
+        if isinstance(row, InputRow) or row.reason == NOT_SELECTED:  # columns are unknown if no row can be read
             watch.rows += 1
             if fixed:
                 check_mapped_columns(options, normaliser.unmatched_columns, file)
@@ -319,14 +319,15 @@ def select_reader(options: ReadOptions, format_: str) -> Callable[[Path], InputR
     return partial(read_jsonl, option_names=options.option_names) if format_ == "jsonl" else READERS.get(format_).read
 
 
-def check_mapped_columns(options: ReadOptions, unmatched: Collection[str], file: Path) -> None:
-    """Check that each mapped column occurs.
+def check_mapped_columns(options: ReadOptions, unmatched: AbstractSet[str], file: Path) -> None:
+    """Check that each column that is mapped or selected by occurs.
 
     Raises:
         InputError: for the ``unmatched`` ones.
     """
     if unmatched:
-        fix = f"Correct {options.option_names.option('columns')}."
+        option = "where" if unmatched <= options.where.keys() else "columns"
+        fix = f"Correct {options.option_names.option(option)}."
         raise InputError(f"no row has a column {', '.join(sorted(unmatched))}", where=str(file), fix=fix)
 
 
