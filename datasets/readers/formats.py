@@ -1,13 +1,12 @@
 """Registry of input formats, and detection of an input's format and files.
 
 An input is a file, a folder, or a brace pattern (``shards/{00000..00009}.tar``, ``{train,val}.jsonl``). The format of a
-file is detected by its ending, of a ``.json`` by its content (JSON Lines may have that ending too), of a folder by its
-files: tars, then an embedding folder, Parquet, JSON Lines, images. Formats that pairwright reads elsewhere (LLaVA,
+file is detected by its ending, of a ``.json`` by its content (JSON Lines may have that ending too), of a ``.txt`` by its
+first line, of a folder by its files (`folder_formats.py`). Formats that pairwright reads elsewhere (LLaVA,
 SugarCrepe, COCO instances) are recognised and refused: they are not sources of pairs.
 """
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,17 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.brace_patterns import expand_braces
-from pairwright.datasets.directories import walk_files
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import IMAGE_SUFFIXES, PILLOW_FORMATS, is_url
-from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
+from pairwright.datasets.images.loading import is_url
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.plugins import PluginRegistry, iterate_plugin
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import COLUMN_NAMES_BY_FIELD
 from pairwright.datasets.readers.csv_tsv import guess_table, read_csv, read_tsv
-from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES, read_image_folder
+from pairwright.datasets.readers.folder_formats import arrow_conversion, guess_folder
+from pairwright.datasets.readers.image_folder import read_image_folder
 from pairwright.datasets.readers.input_rows import InputRow, Reader
 from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.readers.json_object import has_rows, read_json_object
@@ -191,7 +189,7 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
     """
     path = to_path(path)
     if path.is_dir():
-        return _guess_folder(path, option_names)
+        return guess_folder(path, option_names, match_suffix)
     if not path.exists():
         raise _missing_path_error(path)
     name = path.name.lower()
@@ -206,6 +204,8 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
             where=str(path),
             fix="Unpack it first. Only .json, .jsonl, .csv and .tsv files may be gzipped.",
         )
+    if path.suffix.lower() == ".arrow":
+        raise InputError("an Arrow file", where=str(path), fix=f"Convert it: {arrow_conversion(path)}.")
     if path.suffix.lower() == ".txt":
         return _guess_text_file(path)
     raise InputError(
@@ -265,48 +265,6 @@ def _missing_path_error(path: Path) -> InputError:
     starred = any(sign in path.name for sign in "*?")
     fix = "Patterns are written {00000..00009} or {a,b}, not with * or ?; or name the folder." if starred else ""
     return InputError("no such file or folder", where=str(path), fix=fix or "Check the path.")
-
-
-def _guess_folder(folder: Path, option_names: OptionNames) -> str:
-    try:
-        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
-    except OSError as error:
-        raise InputError(
-            f"cannot be listed ({error.strerror})", where=str(folder), fix="Check its permissions."
-        ) from None
-    endings = {entry.suffix.lower() for entry in entries}
-    if ".tar" in endings:
-        if _has_captioned_image(entries):  # one of both would be ignored
-            fix = f"Move the tars to a folder of their own, or give {option_names.setting('format', 'images')}."
-            raise InputError("both tars and images with captions in the folder", where=str(folder), fix=fix)
-        return "webdataset"
-    if (folder / "metadata").is_dir() and any((folder / kind).is_dir() for kind in ("img_emb", "text_emb")):
-        return "clip-retrieval"
-    # img2dataset's plain files: each folder of images has a table of the same name.
-    tables = [entry for entry in entries if entry.suffix == ".parquet" and not entry.with_suffix("").is_dir()]
-    for found, format_ in ((bool(tables), "parquet"), (".jsonl" in endings, "jsonl"), (_has_image(folder), "images")):
-        if found:
-            return format_
-    raise InputError(
-        f"no tars, Parquet or JSON Lines files, embeddings or images in the folder ({_list_endings(entries)})",
-        where=str(folder),
-        fix=f"Give the folder with the data. Images that are read: {', '.join(PILLOW_FORMATS)}.",
-    )
-
-
-def _list_endings(entries: list[Path]) -> str:
-    kinds = Counter(entry.suffix.lower() or "others" for entry in entries)
-    most = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:3]
-    return ", ".join(f"{kind} {count:,}" for kind, count in most) or "it is empty"
-
-
-def _has_captioned_image(entries: list[Path]) -> bool:
-    captioned = {entry.stem for entry in entries if entry.suffix.lower() in SIDECAR_SUFFIXES}
-    return any(entry.suffix.lower() in IMAGE_SUFFIXES and entry.stem in captioned for entry in entries)
-
-
-def _has_image(folder: Path) -> bool:
-    return any(path.suffix.lower() in IMAGE_SUFFIXES | UNREAD for path in walk_files(folder) if path.name[0] != ".")
 
 
 def _guess_json(path: Path) -> str:

@@ -297,6 +297,8 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
     reader = READERS.get(one.format)
     fixed = reader.fixed_columns
+    if not options.image_root:  # of a pattern, each file has its own folder
+        normaliser.root = ImageRoot(file.absolute() if file.is_dir() else file.absolute().parent)
     rows = normaliser.select(normaliser.join_captions(rows) if reader.caption_per_row else rows)
     name = options.source or options.default_source or one.name
     for row in normaliser.check_ahead(rows):

@@ -291,7 +291,8 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
         images = list(pictures) or _of_kind(values, [name for name in names if name in plan.extra], _is_image)
         chosen |= {"image": images[0]} if len(images) == 1 else {}
     free = [name for name in plan.extra if name not in chosen.values()]
-    texts = () if CAPTION_PARTS & mapped.keys() else _of_kind(values, free, _is_text)
+    frequent = [name for name in free if 2 * len(values[name]) > len(rows)]  # unlike messages of errors
+    texts = () if CAPTION_PARTS & mapped.keys() else _of_kind(values, frequent, _is_text)
     splits = list(dict.fromkeys(value for value in values.get(SPLIT, ()) if isinstance(value, str)))
     return _ReadColumns(chosen, plan, texts, splits if len(splits) > 1 or len(rows) == ROWS else ())
 
