@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.column_expressions import is_computable
-from pairwright.datasets.readers.known_layouts import map_columns
+from pairwright.datasets.readers.known_layouts import CONVERSATIONS, FIRST_ANSWER, map_columns
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
 
@@ -114,7 +114,8 @@ def resolve_columns(
             found[part] = column
     if "caption" not in found and "captions" not in found and not without_caption:
         wanted = columns.get("caption") or columns.get("captions") or "caption"
-        raise RejectError("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}")
+        answer = f" (the first answer is {FIRST_ANSWER})" if CONVERSATIONS in names else ""
+        raise RejectError("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}{answer}")
     # Rows written by pairwright have both; their key was fixed when the row was first read.
     stored = free.get("key") if found.get("key", "").strip() == "source_id" else None
     picture = _find_image_column(found, columns, pictures)

@@ -30,6 +30,7 @@ from pairwright.datasets.readers.input_rows import InputRow, Reader
 from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.readers.json_object import has_rows, read_json_object
 from pairwright.datasets.readers.jsonl import read_jsonl
+from pairwright.datasets.readers.known_layouts import FIRST_ANSWER
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.stored_inputs import list_in_place
 from pairwright.datasets.readers.text_files import iter_lines, parse_json, read_text_bytes
@@ -141,7 +142,6 @@ READERS = PluginRegistry(
     Reader,
     lambda reader, label: replace(reader, read=partial(iterate_plugin, reader.read, (InputRow, Reject), label)),
 )
-FIRST_ANSWER = "conversations.1.value"  # in LLaVA's layout, where many rows ask for a description
 NON_PAIR_FORMATS = {
     one.name: one
     for one in (

@@ -7,6 +7,10 @@ templates (`column_expressions.py`). What the user maps has precedence.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+CONVERSATIONS, FIRST_ANSWER = (
+    "conversations",
+    "conversations.1.value",
+)  # LLaVA's column, where many rows ask for a description
 CAPTION_PARTS = frozenset({"caption", "captions"})
 
 

@@ -6,6 +6,7 @@ that have to be recoded, images that are URLs or missing. Inputs that no build c
 Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS` pairs; COCO and JSON lists are read whole.
 """
 
+import json
 import os
 import re
 from collections import Counter
@@ -20,8 +21,9 @@ from urllib.parse import urlsplit
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
+from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
-from pairwright.datasets.readers.formats import FIRST_ANSWER, READERS, LocatedInput, guess_format, locate_input
+from pairwright.datasets.readers.formats import READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.json_object import SPLIT
 from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
@@ -38,6 +40,11 @@ _CHECKED_IMAGES = 50  # whose files are checked
 _MAX_FOLDERS = 500  # near the input, that may contain the images
 _COLUMN_FORMATS = frozenset({"json", "json-object", "jsonl", "csv", "tsv", "parquet"})  # formats with columns
 _INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file
+_ANSWERS = {  # keys of a turn to the place of the first answer in a conversation
+    frozenset({"from", "value"}): "1.value",
+    frozenset({"role", "content"}): "1.content",
+    frozenset({"user", "assistant"}): "0.assistant",
+}
 _LAST_LATIN = "\u024f"
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MIN_SHARE = 0.6  # of the values of a column of a kind
@@ -105,7 +112,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     search = _ImageSearch.of(located, local)
     root, existing, checked = search.root, search.existing, search.checked
     if not existing:
-        note = f"No image file found ({local[0]}): the build packs texts only. {search.advice()}"
+        note = f"No image file found ({local[0]}): the build packs texts only. {search.advice()}{_url_advice(pairs[0])}"
         return InputSettings(
             chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note)
         )
@@ -186,6 +193,12 @@ def _list_unread_images(located: LocatedInput) -> list[str]:
         return []
     what = "The build packs texts only: lists of images and other nested bytes are not read"
     return [f"{what} (column {', '.join(names)}). Write one image per row, as bytes or {{bytes, path}}."]
+
+
+def _url_advice(pair: Pair) -> str:
+    """Return how to read the addresses of the images, if a column has them; else nothing."""
+    urls = [name for name, value in json.loads(pair.meta).items() if isinstance(value, str) and is_url(value)]
+    return f" Or download them: --columns image={urls[0]}, and `pairwright fetch`." if urls else ""
 
 
 def _shown(path: str) -> str:
@@ -300,13 +313,38 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
 def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: str) -> dict[str, str]:
     """Return the column of texts, or of lists of texts, as caption or captions."""
     names = [name for name in values if name not in taken]
-    if "conversations" in values:
-        fix = f"Use `pairwright mix` or `pairwright export`; if the first answers are captions: --columns caption={FIRST_ANSWER}."
+    if answer := _find_answers(values):
+        fix = f"Use `pairwright mix` or `pairwright export`; if the first answers are captions: --columns caption={answer}."
         raise InputError("rows of conversations, without captions", where=where, fix=fix)
-    lists = _of_kind(values, names, _is_texts)
-    if lists and not _of_kind(values, names, _is_text):
+    texts = _of_kind(values, names, _is_text)
+    lists = [] if texts else _of_kind(values, names, _is_texts)
+    if not (texts or lists):
+        inside = _inner_values({name: values[name] for name in names})
+        texts, lists = _of_kind(inside, inside, _is_text), _of_kind(inside, inside, _is_texts)
+    if lists and not texts:
         return {"captions": _only("captions", lists, names, where)}
-    return {"caption": _only("caption", _of_kind(values, names, _is_text), names, where)}
+    return {"caption": _only("caption", texts, names, where)}
+
+
+def _find_answers(values: Mapping[str, Sequence[Any]]) -> str:
+    """Return the path of the first answers of a column of conversations; empty if there is none."""
+    for name, column in values.items():
+        turn = next((value[0] for value in column if isinstance(value, list) and value), None)
+        for keys, answer in _ANSWERS.items():
+            if isinstance(turn, dict) and keys <= turn.keys():
+                return f"{name}.{answer}"
+    return ""
+
+
+def _inner_values(values: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Return the values inside objects and lists of objects, by path, such as ``regions.phrase``."""
+    found: dict[str, list[Any]] = {}
+    for name, column in values.items():
+        first = next((value[0] if isinstance(value, list) and value else value for value in column), None)
+        for key in first if isinstance(first, dict) else ():
+            path = f"{name}.{key}"
+            found[path] = [value for one in column if (value := compute({name: one}, path)) is not None]
+    return found
 
 
 def _only(part: str, candidates: Sequence[str], names: Sequence[str], where: str) -> str:
