@@ -74,7 +74,7 @@ def guess_table(line: str, caption_names: frozenset[str]) -> str:
     """
     format_, delimiter = ("tsv", "\t") if "\t" in line or "," not in line else ("csv", ",")
     fields = _split(line, delimiter)
-    is_header = any(field.strip() in caption_names for field in fields)
+    is_header = any(field.strip(' "') in caption_names for field in fields)
     return format_ if is_header or (len(fields) == 2 and any(map(is_image_name, fields))) else ""
 
 
@@ -118,7 +118,7 @@ def _detect_dialect(path: Path, line: str, delimiter: str) -> _Dialect:
     if delimiter not in line:
         delimiter = next((other for other in _OTHER_DELIMITERS if other in line), delimiter)
     fields = _split(line, delimiter)
-    images = [at for at, field in enumerate(fields) if is_image_name(field.strip())]
+    images = [at for at, field in enumerate(fields) if is_image_name(field.strip(' "'))]
     if not images:
         return _Dialect(delimiter)
     if len(fields) != 2 or len(images) != 1:
@@ -128,8 +128,12 @@ def _detect_dialect(path: Path, line: str, delimiter: str) -> _Dialect:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a first line; a quote in a TSV may be any character."""
+    line = line.rstrip("\r\n")
+    if delimiter == "\t":
+        return line.split("\t")
     try:
-        return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter), [])
+        return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:  # reported when it is read
         return []
 

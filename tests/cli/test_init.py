@@ -147,8 +147,13 @@ def test_init_and_then_build_work_at_once(
         ("a.csv", "x,y\n1,2\n", "no column of captions among: x, y. Set it: --columns caption=NAME"),
         ("a.csv", "x,y\na red dog,a blue dog\n", "may each be the caption: x, y. Set it: --columns caption=x"),
         ("a.jsonl", '{"caption": "a', "broken_json"),
-        ("a.txt", "a.jpg\ta dog\n", "rename the file to .tsv"),
-        ("a.csv", "0.jpg,a red dog\n1.jpg,a blue dog\n", "a.csv:1: the first line is a row, not a header: 0.jpg"),
+        ("a.txt", "1\ta dog\n", "rename the file to .tsv"),
+        ("a.csv", "7,0.jpg,a red dog\n", "a.csv:1: the first line is a row, not a header: 0.jpg"),
+        (
+            "a.jsonl",
+            '{"images": [], "texts": [{"user": "What is it?", "assistant": "A red dog."}]}',
+            "if the first answers are captions: --columns caption=texts.0.assistant",
+        ),
     ],
 )
 def test_what_no_build_can_read_is_refused_with_the_way_out(
