@@ -118,7 +118,7 @@ def _detect_dialect(path: Path, line: str, delimiter: str) -> _Dialect:
     if delimiter not in line:
         delimiter = next((other for other in _OTHER_DELIMITERS if other in line), delimiter)
     fields = _split(line, delimiter)
-    images = [at for at, field in enumerate(fields) if is_image_name(field.strip(' "'))]
+    images = [at for at, field in enumerate(fields) if is_image_name(field.strip())]
     if not images:
         return _Dialect(delimiter)
     if len(fields) != 2 or len(images) != 1:

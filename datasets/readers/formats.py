@@ -1,8 +1,8 @@
 """Registry of input formats, and detection of an input's format and files.
 
 An input is a file, a folder, or a brace pattern (``shards/{00000..00009}.tar``, ``{train,val}.jsonl``). The format of a
-file is detected by its ending, of a ``.json`` by its content (JSON Lines may have that ending too), of a ``.txt`` by its
-first line, of a folder by its files (`folder_formats.py`). Formats that pairwright reads elsewhere (LLaVA,
+file is detected by its ending, of a ``.json`` by its content (JSON Lines may have that ending too), of a ``.txt`` or
+``.token`` by its first line, of a folder by its files (`folder_formats.py`). Formats that pairwright reads elsewhere (LLaVA,
 SugarCrepe, COCO instances) are recognised and refused: they are not sources of pairs.
 """
 
@@ -88,11 +88,12 @@ def _any_has(items: list[Any], name: str) -> bool:
     return any(isinstance(item, dict) and name in item for item in items[:100])
 
 
+_ANY_OBJECT = "json-object"
 _BUILT_IN = (
     Reader("coco", "COCO captions JSON, with COCO instances for boxes", read_coco, sniff_json=_is_coco_captions),
     Reader("json", "a JSON list of rows", read_json_list, sniff_json=_is_row_list),
     Reader(
-        "json-object",
+        _ANY_OBJECT,
         "a JSON object with rows: a list, columns, or a row per image",
         read_json_object,
         sniff_json=_is_row_object,
@@ -112,7 +113,7 @@ _BUILT_IN = (
         "tsv",
         "tab-separated columns",
         read_tsv,
-        (".tsv", ".token"),
+        (".tsv",),
         gzip=True,
         fixed_columns=True,
         caption_per_row=True,
@@ -168,6 +169,7 @@ NON_PAIR_FORMATS = {
 }
 ARCHIVE_SUFFIXES = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"})
 _CAPTION_NAMES = frozenset(name for rank in COLUMN_NAMES_BY_FIELD["caption"] for name in rank)
+_TEXT_SUFFIXES = frozenset({".txt", ".token"})  # of tables, recognised by their first line
 _PREVIEW_BYTES = 200
 
 
@@ -206,7 +208,7 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
         )
     if path.suffix.lower() == ".arrow":
         raise InputError("an Arrow file", where=str(path), fix=f"Convert it: {arrow_conversion(path)}.")
-    if path.suffix.lower() == ".txt":
+    if path.suffix.lower() in _TEXT_SUFFIXES:
         return _guess_text_file(path)
     raise InputError(
         "unknown file ending",
@@ -247,7 +249,7 @@ def _plugins() -> Iterator[Reader]:
 
 
 def _guess_text_file(path: Path) -> str:
-    """Return the format of a .txt: a table under another name, such as those of Flickr8k.
+    """Return the format of a table under another name, such as those of Flickr8k and Flickr30k.
 
     Raises:
         InputError: it has lines of text without a header.
@@ -274,8 +276,10 @@ def _guess_json(path: Path) -> str:
         if _begins_with_row(path):
             return "jsonl"
         raise InputError(f"{flaw.reason}: {flaw.detail}", where=str(path), fix="Fix the file.") from None
+    built_in = dict(READERS.built_in)
+    general = built_in.pop(_ANY_OBJECT)  # the last: it would hide the layouts of installed readers
     candidates: Iterable[NonPairFormat | Reader] = chain(
-        NON_PAIR_FORMATS.values(), READERS.built_in.values(), _plugins()
+        NON_PAIR_FORMATS.values(), built_in.values(), _plugins(), [general]
     )
     for known in candidates:
         if known.sniff_json and known.sniff_json(data):
