@@ -463,8 +463,12 @@ def image_folder(folder: Path, name: str) -> None:
     """What Hugging Face's `imagefolder` reads."""
     picture(folder / "0.png")
     rows = pl.DataFrame({"file_name": ["0.png"], "text": [f"a dog in {folder.name}"]})
-    write = {"csv": rows.write_csv, "jsonl": rows.write_ndjson, "parquet": rows.write_parquet}[name]
-    write(folder / f"metadata.{name}")
+    writers: dict[str, Callable[[Path], Any]] = {
+        "csv": rows.write_csv,
+        "jsonl": rows.write_ndjson,
+        "parquet": rows.write_parquet,
+    }
+    writers[name](folder / f"metadata.{name}")
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
