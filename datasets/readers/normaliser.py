@@ -22,7 +22,7 @@ Limits: a caption has at most `MAX_CAPTION_LENGTH` code points.
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -60,7 +60,7 @@ VerifyImages = Literal["off", "header", "full"]
 MAX_CAPTION_LENGTH = 131_072
 CACHED_PLANS = 1024
 _CHECKED_AHEAD = 32  # images of a store at a time
-_JOINED = 64  # captions of an image that know each other
+_JOINED = 64  # rows with one image, above which the image is a placeholder
 
 _CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")
 _HEX128 = re.compile(r"[0-9a-f]{32}")
@@ -124,13 +124,13 @@ class Normaliser:
             self._checks.clear()
 
     def select(self, rows: InputRowIterator) -> InputRowIterator:
-        """Yield the rows, those that the options do not select as rejects."""
-        for row in rows:
-            yield row if isinstance(row, Reject) else self._selected(row)
+        """Return the rows, those that the options do not select as rejects."""
+        if not self.rules.where:
+            return rows
+        return (row if isinstance(row, Reject) else self._selected(row) for row in rows)
 
     def _selected(self, row: InputRow) -> InputRow | Reject:
-        if self.rules.where:
-            self.unmatched_columns = find_unmatched_columns(self.unmatched_columns, (*row.fields, *row.pictures))
+        self.unmatched_columns = find_unmatched_columns(self.unmatched_columns, (*row.fields, *row.pictures))
         for column, wanted in self.rules.where.items():
             value = compute(row.fields, column)
             if not _written_values(value) & set(wanted):
@@ -143,12 +143,16 @@ class Normaliser:
             if not image:
                 yield from group
                 continue
-            while some := list(islice(group, _JOINED)):
-                same = [row for row in some if isinstance(row, InputRow)]
-                texts = [self._caption_text(row) for row in same]
-                for at, row in enumerate(same):
-                    others = dict.fromkeys(text for text in (*texts[:at], *texts[at + 1 :]) if text)
-                    yield replace(row, other_captions=tuple(others)) if others else row
+            some = list(islice(group, _JOINED + 1))
+            yield from self._joined(some) if 1 < len(some) <= _JOINED else some
+            yield from group
+
+    def _joined(self, rows: Sequence[InputRow | Reject]) -> InputRowIterator:
+        same = [row for row in rows if isinstance(row, InputRow)]
+        texts = [self._caption_text(row) for row in same]
+        for at, row in enumerate(same):
+            others = dict.fromkeys(text for text in (*texts[:at], *texts[at + 1 :]) if text)
+            yield replace(row, other_captions=tuple(others)) if others else row
 
     def _image_of_caption(self, row: InputRow | Reject) -> str:
         """Return the image of a row with one caption, as written; empty for other rows."""
@@ -156,7 +160,9 @@ class Normaliser:
             return ""
         try:
             plan = self._plan(row)
-            image = compute(row.fields, plan.image) if plan.image and plan.caption and not plan.captions else ""
+            if plan.image is None or plan.caption is None or plan.captions is not None:
+                return ""
+            image = compute(row.fields, plan.image) if plan.computed else row.fields[plan.image]
         except (RejectError, InputError):  # reported when the row is read
             return ""
         return image if isinstance(image, str) else ""
@@ -209,7 +215,8 @@ class Normaliser:
         if not captions and not image:
             raise RejectError("missing_image", "there is neither a caption nor an image")
         caption = captions[0] if captions else ""
-        captions += [other for other in row.other_captions if other not in captions] if len(captions) == 1 else []
+        if row.other_captions and len(captions) == 1:
+            captions += [other for other in row.other_captions if other != caption]
         width, height = parse_pixel_size(get(plan.width), "width"), parse_pixel_size(get(plan.height), "height")
         width, height = width or size[0], height or size[1]
         boxes, rejected_boxes = self._boxes(row, get(plan.boxes), (width, height))

@@ -423,6 +423,13 @@ def test_rows_of_an_image_know_each_other_but_not_those_that_are_rejected(tmp_pa
     assert [reject.reason for reject in rejects] == ["empty_caption", "duplicate_key"]
 
 
+def test_rows_with_a_placeholder_for_an_image_do_not_know_each_other(tmp_path: Path) -> None:
+    rows = [f"none.jpg,a dog {at}" for at in range(100)]
+    pairs, _ = read(lines("rows.csv", "image,caption", *rows)(tmp_path))
+    assert [pair.caption for pair in pairs] == [f"a dog {at}" for at in range(100)]
+    assert not any(pair.captions for pair in pairs)
+
+
 def test_keys_of_rows_do_not_depend_on_the_other_rows_of_an_image(tmp_path: Path) -> None:
     alone, _ = read(lines("rows.csv", "image,caption", "1.jpg,one dog")(tmp_path))
     both, _ = read(lines("rows.csv", "image,caption", "1.jpg,a dog", "1.jpg,one dog")(tmp_path))
