@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.brace_patterns import expand_braces
+from pairwright.datasets.directories import folder_of_input
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import is_url
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
@@ -346,8 +347,7 @@ def locate_input(
     format_ = _pair_format(
         written, format_ or guess_format(files[0], option_names), option_names, caption_is_named=caption_is_named
     )
-    root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
-    return LocatedInput(format_, tuple(_expand_folders(files, READERS.get(format_))), root, name)
+    return LocatedInput(format_, tuple(_expand_folders(files, READERS.get(format_))), folder_of_input(files[0]), name)
 
 
 def _pair_format(written: str, format_: str, option_names: OptionNames, *, caption_is_named: bool) -> str:

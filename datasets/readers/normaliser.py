@@ -141,7 +141,7 @@ class Normaliser:
         """Yield the rows; those next to each other that have one caption each of the same image know each other's."""
         for image, group in groupby(rows, key=self._image_of_caption):
             if not image:
-                yield from group  # noqa: B031 - the rest of it
+                yield from group
                 continue
             some = list(islice(group, _JOINED + 1))
             yield from self._joined(some) if 1 < len(some) <= _JOINED else some

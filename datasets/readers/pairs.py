@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
+from pairwright.datasets.directories import folder_of_input
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images.loading import ImageRoot, is_table_cell, publishable_image_name
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
@@ -298,7 +299,7 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     reader = READERS.get(one.format)
     fixed = reader.fixed_columns
     if not options.image_root:  # of a pattern, each file has its own folder
-        normaliser.root = ImageRoot(file.absolute() if file.is_dir() else file.absolute().parent)
+        normaliser.root = ImageRoot(folder_of_input(file))
     rows = normaliser.select(normaliser.join_captions(rows) if reader.caption_per_row else rows)
     name = options.source or options.default_source or one.name
     for row in normaliser.check_ahead(rows):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pairwright.cli.options.groups import Command, input_option, output_option, with_options
+from pairwright.cli.options.standard_input import copy_standard_input
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 
@@ -16,10 +17,19 @@ if TYPE_CHECKING:
 
 InputArgument = Annotated[
     str,
-    typer.Argument(metavar="INPUT", help="COCO .json, .jsonl, .csv, .tsv, .parquet, a folder, or {00000..00009}.tar."),
+    typer.Argument(
+        metavar="INPUT",
+        callback=copy_standard_input,
+        help="COCO .json, .jsonl, .csv, .tsv, .parquet, a folder, {00000..00009}.tar, or - for JSON Lines from stdin.",
+    ),
 ]
 RowsArgument = Annotated[
-    str, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, .parquet, or a benchmark's .json, .csv, .tsv.")
+    str,
+    typer.Argument(
+        metavar="INPUT",
+        callback=copy_standard_input,
+        help="Candidate rows: .jsonl, .parquet, a benchmark's .json, .csv, .tsv, or - for JSON Lines from stdin.",
+    ),
 ]
 OnErrorOption = Annotated[
     Literal["stop", "skip"], input_option("--on-error", help="Stop at a broken row, or skip and count it.")
