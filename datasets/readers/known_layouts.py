@@ -1,7 +1,8 @@
 """Column names of published datasets whose captions or images have no common name.
 
 A layout is recognised by the columns of a row, all of which it has, and maps parts of a pair to columns, paths or
-templates (`column_expressions.py`). What the user maps has precedence.
+templates (`column_expressions.py`). What the user maps has precedence, and so has a column with the name of the part:
+Hugging Face's copies of a dataset have its columns and an ``image``.
 """
 
 from collections.abc import Collection, Mapping
@@ -59,7 +60,7 @@ KNOWN_LAYOUTS = (
         captions="en.caption",
     ),
     _layout("WIT", "caption_reference_description image_url", caption="caption_reference_description"),
-    _layout("SBU captions", "image_urls captions", image="image_urls"),
+    _layout("SBU captions", "image_urls user_ids captions", image="image_urls"),
     _layout("Recap-DataComp-1B", "re_caption org_caption", caption="re_caption"),
     _layout("PixelProse", "vlm_caption original_caption", caption="vlm_caption"),
     _layout("LLaVA-Pretrain's metadata", "blip_caption", caption="blip_caption"),
@@ -72,7 +73,9 @@ def map_columns(names: Collection[str], columns: Mapping[str, str]) -> dict[str,
     known = next((layout for layout in KNOWN_LAYOUTS if layout.columns.issubset(names)), None)
     if known is None:
         return dict(columns)
-    hidden = CAPTION_PARTS if CAPTION_PARTS & columns.keys() else frozenset[str]()
+    settled = {*columns, *(part for part in known.mapping if part in names)}
+    if CAPTION_PARTS & (columns.keys() | set(names)):
+        settled |= CAPTION_PARTS
     used = set(columns.values())
-    added = {part: column for part, column in known.mapping.items() if part not in hidden and column not in used}
+    added = {part: column for part, column in known.mapping.items() if part not in settled and column not in used}
     return {**added, **columns}

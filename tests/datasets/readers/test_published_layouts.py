@@ -304,6 +304,16 @@ def test_what_the_user_maps_goes_before_a_known_layout(tmp_path: Path) -> None:
     assert (pair.source_id, pair.caption) == ("5", DOG[0])
 
 
+def test_columns_named_as_the_parts_of_a_pair_go_before_a_known_layout(tmp_path: Path) -> None:
+    """Hugging Face's copy of TextCaps has images in the table; rows with a caption of their own may have others too."""
+    row = {"image_id": "0a", "image_path": "train/0a.jpg", "caption_str": DOG[0], "image": "mine.jpg"}
+    (pair,), _ = read(lines("rows.jsonl", json.dumps(row))(tmp_path))
+    assert summary([pair], tmp_path) == [("0a", "mine.jpg", DOG[0], ())]
+    row = {"blip_caption": DOG[0], "caption": CAT[0]}
+    (pair,), _ = read(lines("more.jsonl", json.dumps(row))(tmp_path))
+    assert pair.caption == CAT[0]
+
+
 def test_a_row_that_the_file_breaks_is_rejected_and_the_others_are_read(tmp_path: Path) -> None:
     """Flickr30k's results.csv lacks a separator in one of its lines."""
     rows = ("image_name| comment_number| comment", "1.jpg| 0| a dog", "1.jpg| 4   A dog runs .", "2.jpg| 0| a cat")
