@@ -298,7 +298,7 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
     reader = READERS.get(one.format)
     fixed = reader.fixed_columns
-    if not options.image_root:  # of a pattern, each file has its own folder
+    if not (options.image_root or reader.reads_folders):  # of a pattern, each file has its own folder
         normaliser.root = ImageRoot(folder_of_input(file))
     rows = normaliser.select(normaliser.join_captions(rows) if reader.caption_per_row else rows)
     name = options.source or options.default_source or one.name
