@@ -92,7 +92,7 @@ def _any_has(items: list[Any], name: str) -> bool:
 _ANY_OBJECT = "json-object"
 _BUILT_IN = (
     Reader("coco", "COCO captions JSON, with COCO instances for boxes", read_coco, sniff_json=_is_coco_captions),
-    Reader("json", "a JSON list of rows", read_json_list, sniff_json=_is_row_list),
+    Reader("json", "a JSON list of rows", read_json_list, sniff_json=_is_row_list, caption_per_row=True),
     Reader(
         _ANY_OBJECT,
         "a JSON object with rows: a list, columns, or a row per image",

@@ -99,6 +99,18 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
         {},
         [("5", "a.jpg", DOG[0], DOG[1:])],
     ),
+    "BLIP's coco_karpathy_train.json": (
+        json_file(
+            "coco_karpathy_train.json", [{"caption": text, "image": "a.jpg", "image_id": "coco_7"} for text in DOG]
+        ),
+        {},
+        [("coco_7", "a.jpg", DOG[0], DOG[1:]), ("coco_7", "a.jpg", DOG[1], DOG[:1])],
+    ),
+    "BLIP's coco_karpathy_val.json": (
+        json_file("coco_karpathy_val.json", [{"image": "a.jpg", "caption": list(DOG)}]),
+        {},
+        [("", "a.jpg", DOG[0], DOG[1:])],
+    ),
     "Flickr30k's results_20130124.token": (
         lines(
             "results_20130124.token",
