@@ -29,6 +29,7 @@ from pairwright.datasets.readers.text_files import iter_lines
 from pairwright.datasets.rejects import Reject, is_utf8_encodable, make_reject
 
 _OTHER_DELIMITERS = "|;\t"
+_NUMBER = re.compile(r"\s*(?:[\d.]+|[0-9a-f]{16,})\s*")  # or a hash, as in the list of YFCC's subset
 _NUMBERED = re.compile(r"(?P<image>.*)#(?P<number>\d+)")
 
 
@@ -119,12 +120,13 @@ def _detect_dialect(path: Path, line: str, delimiter: str) -> _Dialect:
         delimiter = next((other for other in _OTHER_DELIMITERS if other in line), delimiter)
     fields = _split(line, delimiter)
     images = [at for at, field in enumerate(fields) if is_image_name(field.strip())]
-    if not images:
-        return _Dialect(delimiter)
-    if len(fields) != 2 or len(images) != 1:
-        what = f"the first line is a row, not a header: {fields[images[0]].strip()[:80]} is an image"
-        raise InputError(what, where=f"{path}:1", fix="Add a header line, such as image,caption.")
-    return _Dialect(delimiter, images[0])
+    if len(fields) == 2 and len(images) == 1:
+        return _Dialect(delimiter, images[0])
+    what = f"{fields[images[0]].strip()[:80]} is an image" if images else "it has numbers only"
+    if images or (len(fields) > 1 and all(_NUMBER.fullmatch(field) for field in fields)):
+        fix = "Add a header line, such as image,caption."
+        raise InputError(f"the first line is a row, not a header: {what}", where=f"{path}:1", fix=fix)
+    return _Dialect(delimiter)
 
 
 def _split(line: str, delimiter: str) -> list[str]:

@@ -510,6 +510,10 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
         write("a.csv", b"7,0.jpg,a dog\n"),
         r"a\.csv:1: the first line is a row, not a header: 0\.jpg is an image\. Add a header line",
     ),
+    "numbers without a header": (
+        write("a.tsv", b"7\t2393834300\t000102030405060708090a0b0c0d0e0f\n"),
+        r"a\.tsv:1: the first line is a row, not a header: it has numbers only",
+    ),
     "JSON with two lists of rows": (
         write("a.json", b'{"cats": [{"caption": "a"}], "dogs": [{"caption": "b"}]}'),
         r"several lists of rows \(cats, dogs\)\. Extract one of them: jq \.cats a\.json > rows\.json",
