@@ -74,8 +74,8 @@ def guess_table(line: str, caption_names: frozenset[str]) -> str:
         caption_names: names of columns with captions, of which a header has one.
     """
     format_, delimiter = ("tsv", "\t") if "\t" in line or "," not in line else ("csv", ",")
-    fields = _split(line, delimiter)
-    is_header = any(field.strip(' "') in caption_names for field in fields)
+    fields = [field.strip(' "') for field in _split(line, delimiter)]
+    is_header = any(field in caption_names for field in fields) and not any(" " in field for field in fields)
     return format_ if is_header or (len(fields) == 2 and any(map(is_image_name, fields))) else ""
 
 

@@ -498,6 +498,7 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
         write("a.txt", b"a dog\na cat\n"),
         r"lines of text .* header line \(caption\) and rename the file to .tsv",
     ),
+    "lines of text with a comma": (write("a.txt", b"a red dog, text\n"), "lines of text without column names"),
     "numbers and captions": (write("a.txt", b"1\ta dog\n"), r"header line \(image, a tab, and caption\) and rename"),
     "a pointer of Git LFS": (write("a.parquet", b"version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"),
     "a web page": (write("a.jsonl", b"\n<!DOCTYPE html><title>404</title>"), "a web page, not data"),
