@@ -23,7 +23,7 @@ from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.plugins import PluginRegistry, iterate_plugin
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
-from pairwright.datasets.readers.columns import COLUMN_NAMES_BY_FIELD
+from pairwright.datasets.readers.columns import COLUMN_NAMES_BY_FIELD, AmbiguousColumnsError, resolve_columns
 from pairwright.datasets.readers.csv_tsv import guess_table, read_csv, read_tsv
 from pairwright.datasets.readers.folder_formats import arrow_conversion, guess_folder
 from pairwright.datasets.readers.image_folder import read_image_folder
@@ -78,7 +78,22 @@ def _is_sugarcrepe(data: Any) -> bool:
 
 
 def _is_row_object(data: Any) -> bool:
-    return not _is_coco(data) and not _is_sugarcrepe(data) and has_rows(data)
+    return not (_is_coco(data) or _is_half_of_coco(data) or _is_sugarcrepe(data)) and has_rows(data)
+
+
+def _is_half_of_coco(data: Any) -> bool:
+    """Return whether an object has COCO's images without the captions, or its captions without the images."""
+    halves = {name: data[name] for name in ("images", "annotations") if name in data} if isinstance(data, dict) else {}
+    rows = next(iter(halves.values()), None)
+    if len(halves) != 1 or not isinstance(rows, list) or not rows or not isinstance(rows[0], dict):
+        return False
+    try:
+        plan = resolve_columns(tuple(rows[0]), {})
+    except RejectError:  # no caption
+        return "images" in halves
+    except AmbiguousColumnsError:
+        return False
+    return plan.image is None and "annotations" in halves
 
 
 def _is_row_list(data: Any) -> bool:
