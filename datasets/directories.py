@@ -11,6 +11,16 @@ from pairwright.datasets.errors import InputError, StorageError
 
 FolderIdentity = tuple[int, int]
 
+STANDARD_INPUT_PREFIX = "pairwright-stdin-"
+"""Start of the name of a folder with a copy of standard input."""
+
+
+def folder_of_input(path: Path) -> Path:
+    """Return the absolute folder that relative paths in an input start from: its own; of standard input the working one."""
+    path = path.absolute()
+    folder = path if path.is_dir() else path.parent
+    return Path.cwd() if folder.name.startswith(STANDARD_INPUT_PREFIX) else folder
+
 
 def list_entries(folder: Path) -> list[os.DirEntry[str]]:
     """Return the entries of a folder, sorted by name.

@@ -21,6 +21,8 @@ from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 
 EXCERPT_LENGTH = 400
 BAD_BOX = "bad_box"  # the one reason of rejected boxes, whose row is a pair without boxes
+NOT_SELECTED = "not_selected"
+FLAGGED_CAPTION = "flagged_caption"
 RejectedPart = Literal["row", "caption", "boxes"]
 
 
@@ -51,6 +53,7 @@ REASONS = {
     "empty_turn": "Fill in the turn, or drop the row.",
     "excluded": "Not an error: it is in the evaluation set, and so excluded from training.",
     "field_too_long": "Shorten the field, or close an open quote.",
+    "flagged_caption": "Not an error: the dataset marks the caption as spam or as a ready-made answer.",
     "image_token": "Remove <image> from the caption, or drop the row: trainers put this token where the image goes.",
     "image_in_table": "Name the table *.parquet with one image per row in its own column, or use texts only (verify_images: off under input, images: false under shards).",
     "image_outside_root": "Move the image below the image root, or set the image root to a folder above all images.",
@@ -68,6 +71,7 @@ REASONS = {
     "not_fetched": "Fetch the images first and read the local copies, or pack texts only (`images: false` under shards).",
     "not_finite": "Write a number, or omit the field; compute a vector again.",
     "not_found": "The image no longer exists: continue without it, or find another copy.",
+    "not_selected": "Not an error if other rows are wanted: `where` selects rows by this column.",
     "not_retrieved": "Raise `k` or lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
     "not_utf8": "Write text and names as UTF-8.",
@@ -94,8 +98,8 @@ REASONS = {
 }
 
 
-NEVER_FATAL_REASONS = frozenset({"caption_too_long"})
-"""Reasons of valid rows that exceed a limit of the run: they never stop a run."""
+NEVER_FATAL_REASONS = frozenset({"caption_too_long", NOT_SELECTED, FLAGGED_CAPTION})
+"""Reasons of valid rows that exceed a limit of the run, or are not wanted: they never stop a run."""
 
 
 def fix_for(reason: str, option_names: OptionNames) -> str:

@@ -5,6 +5,8 @@ as fractions. A crowd region is not one object: it is listed in `meta` under ``c
 given by name. Boxes of images without captions are not used, nor those of an image with a bad one (`normaliser.py`).
 Ids are compared as text, so that 123 and "123" are equal: tools write either, and a pair's source id is a text.
 
+A caption that VizWiz marks as spam or as ready-made (``is_rejected``, ``is_precanned``) is rejected, as its challenge does.
+
 Limits: both files are held in memory.
 """
 
@@ -18,8 +20,9 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.boxes import CROWD, read_boxes
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.text_files import json_type_name, parse_object, read_text_bytes
-from pairwright.datasets.rejects import Reject, RejectError, make_reject
+from pairwright.datasets.rejects import FLAGGED_CAPTION, Reject, RejectError, make_reject
 
+_FLAGS = ("is_rejected", "is_precanned")  # of captions in VizWiz
 AnnotationsByImage = dict[str, list[dict[str, Any]]]
 
 
@@ -33,10 +36,13 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
     data = _load(path)
     known = {str(image["id"]) for image in data["images"] if _has_id(image)}
     captions: AnnotationsByImage = defaultdict(list)
+    flagged: set[str] = set()
     for number, annotation in enumerate(data["annotations"], 1):
         flaw = _annotation_flaw(path, number, annotation, known)
         if flaw:
             yield flaw
+            if flaw.reason == FLAGGED_CAPTION:
+                flagged.add(str(annotation["image_id"]))
         else:
             captions[str(annotation["image_id"])].append(annotation.get("caption"))
     boxes = _InstanceBoxes(instances) if instances else None
@@ -54,6 +60,8 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
             yield make_reject(place, "duplicate_key", "an image of this id came before", image)
             continue
         known.remove(id_)
+        if id_ in flagged and id_ not in captions:
+            continue  # all its captions are rejected already
         yield _row(place, image, captions.pop(id_, []), boxes, licenses)
 
 
@@ -102,6 +110,9 @@ def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[str]) 
         return make_reject(place, "unknown_image", what, annotation, part="caption")
     if "caption" not in annotation:
         return make_reject(place, "empty_caption", "the annotation has no caption", annotation, part="caption")
+    flags = [name for name in _FLAGS if annotation.get(name) is True]
+    if flags:
+        return make_reject(place, FLAGGED_CAPTION, f"{' and '.join(flags)} in the dataset", annotation, part="caption")
     return None
 
 

@@ -1,9 +1,10 @@
 """Assignment of input columns to the parts of a pair.
 
 The parts have fixed names (`COLUMN_NAMES_BY_FIELD`); the user maps columns to them (``key=image_id,captions=captions``,
-where ``key`` fills `source_id`), and the rest is found by common names. Those are ranked: a name of an earlier rank wins
-(``caption`` over ``text``), and two names of the same rank in one row are ambiguous, an error that shows what to write.
-Columns without a part go into `meta`.
+where ``key`` fills `source_id`), or a published layout has its own names (`known_layouts.py`), and the rest is found by
+common names. Those are ranked: a name of an earlier rank wins (``caption`` over ``text``), and two names of the same rank
+in one row are ambiguous, an error that shows what to write. Columns without a part go into `meta`. A mapped column may
+also be a path or a template (`column_expressions.py`).
 
 Spaces around a name are ignored (``" caption"``) unless the same name also occurs without: they are invisible, and hard
 to write on the command line. In `meta` a name stays as in the file.
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
+from pairwright.datasets.readers.column_expressions import is_computable
+from pairwright.datasets.readers.known_layouts import CONVERSATIONS, FIRST_ANSWER, map_columns
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
 
@@ -51,7 +54,8 @@ class AmbiguousColumnsError(Exception):
 class ColumnPlan:
     """The column of each part (None if the rows have none), and the columns without a part.
 
-    ``picture`` is the column with the image itself, if ``image`` is missing or only states its origin.
+    ``picture`` is the column with the image itself, if ``image`` is missing or only states its origin; ``computed`` are
+    the paths and templates among the columns, which `column_expressions.add_computed` adds to a row.
     """
 
     key: str | None = None
@@ -66,6 +70,7 @@ class ColumnPlan:
     meta: str | None = None
     stored_key: str | None = None
     picture: str | None = None
+    computed: tuple[str, ...] = ()
     extra: tuple[str, ...] = field(default=())
 
 
@@ -96,7 +101,9 @@ def resolve_columns(
         RejectError: missing_column, if there is no caption.
         AmbiguousColumnsError: if two columns of the same rank exist.
     """
-    written = _index_by_stripped_name(names)
+    columns = map_columns(names, columns)
+    computed = tuple(column for column in columns.values() if is_computable(column, names))
+    written = _index_by_stripped_name((*names, *computed))
     found = {
         part: column for part, named in columns.items() if (column := written.get(named) or written.get(named.strip()))
     }
@@ -107,7 +114,8 @@ def resolve_columns(
             found[part] = column
     if "caption" not in found and "captions" not in found and not without_caption:
         wanted = columns.get("caption") or columns.get("captions") or "caption"
-        raise RejectError("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}")
+        answer = f" (the first answer is {FIRST_ANSWER})" if CONVERSATIONS in names else ""
+        raise RejectError("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}{answer}")
     # Rows written by pairwright have both; their key was fixed when the row was first read.
     stored = free.get("key") if found.get("key", "").strip() == "source_id" else None
     picture = _find_image_column(found, columns, pictures)
@@ -115,13 +123,17 @@ def resolve_columns(
     if picture and found.get("image"):
         claimed.remove(found["image"])
     extra = tuple(name for name in names if name not in claimed)
-    return ColumnPlan(**found, stored_key=stored, picture=picture, extra=extra)
+    return ColumnPlan(**found, stored_key=stored, picture=picture, computed=computed, extra=extra)
 
 
 def find_unmatched_columns(columns: Iterable[str], names: Sequence[str]) -> set[str]:
     """Return the mapped columns that a row does not have."""
     written = _index_by_stripped_name(names)
-    return {column for column in columns if column not in written and column.strip() not in written}
+    return {
+        column
+        for column in columns
+        if column not in written and column.strip() not in written and not is_computable(column, names)
+    }
 
 
 def _index_by_stripped_name(names: Sequence[str]) -> dict[str, str]:

@@ -1,6 +1,12 @@
 """Readers of CSV and TSV with a header line, RFC 4180 quoting, any line ends. Blank lines are skipped.
 
-Column names are stripped of surrounding spaces; fields are not.
+Column names are stripped of surrounding spaces; fields are not. A header whose columns are separated by ``|``, ``;`` or
+tabs, in place of what the name of the file says, is read by these; spaces around ``|`` belong to it (Flickr30k's
+results.csv).
+
+A first line of two fields of which one is an image (a URL, or a file name) is a row: the file has no header, and the
+columns are image and caption (Conceptual Captions, Flickr30k's results_20130124.token). Such a TSV is read without
+quoting, as it was written. ``#0`` after a file name numbers the captions of an image and is not part of the name.
 
 Many TSV files are written without quoting, so that a caption may start with a quote that is never closed. All rows up to
 a line that ends in a quote then look like one field. A field whose lines have as many tabs as rows is therefore rejected
@@ -10,13 +16,44 @@ Limits: a field has at most 131,072 characters (the csv module's limit).
 """
 
 import csv
+import re
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_url
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.text_files import iter_lines
 from pairwright.datasets.rejects import Reject, is_utf8_encodable, make_reject
+
+_OTHER_DELIMITERS = "|;\t"
+_NUMBER = re.compile(r"\s*(?:[\d.]+|[0-9a-f]{16,})\s*")  # or a hash, as in the list of YFCC's subset
+_NUMBERED = re.compile(r"(?P<image>.*)#(?P<number>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    """How the lines of a file are read.
+
+    Attributes:
+        delimiter: one character.
+        image: index of the image in the rows of a file without a header; -1 for a file with one.
+    """
+
+    delimiter: str
+    image: int = -1
+
+    @property
+    def quoting(self) -> Literal[0, 3]:
+        """Constant of the csv module."""
+        return csv.QUOTE_NONE if self.delimiter == "\t" and self.image >= 0 else csv.QUOTE_MINIMAL
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of a file without a header."""
+        return ["image", "caption"] if self.image == 0 else ["caption", "image"]
 
 
 def read_csv(path: Path) -> InputRowIterator:
@@ -29,11 +66,32 @@ def read_tsv(path: Path) -> InputRowIterator:
     return _read(path, "\t")
 
 
+def guess_table(line: str, caption_names: frozenset[str]) -> str:
+    """Return ``csv`` or ``tsv`` for the first line of a table in a file with another ending; empty if it is none.
+
+    Args:
+        line: first line of the file.
+        caption_names: names of columns with captions, of which a header has one.
+    """
+    format_, delimiter = ("tsv", "\t") if "\t" in line or "," not in line else ("csv", ",")
+    fields = [field.strip(' "') for field in _split(line, delimiter)]
+    is_header = any(field in caption_names for field in fields) and not any(" " in field for field in fields)
+    return format_ if is_header or (len(fields) == 2 and any(map(is_image_name, fields))) else ""
+
+
+def is_image_name(text: str) -> bool:
+    """Return whether a text is a URL, or the name of an image file, possibly with the number of a caption."""
+    if is_url(text):
+        return " " not in text
+    return PurePosixPath(_split_number(text)[0]).suffix.lower() in IMAGE_SUFFIXES
+
+
 def _read(path: Path, delimiter: str) -> InputRowIterator:
     # Strict: a lenient parser would silently read the rest of the file into one field after a stray quote.
     lines = _DecodedLines(path)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    header = _header(path, reader)
+    dialect = _detect_dialect(path, lines.peek(), delimiter)
+    reader = csv.reader(lines, delimiter=dialect.delimiter, quoting=dialect.quoting, strict=True)
+    header = _header(path, reader) if dialect.image < 0 else dialect.names
     while True:
         place, lines.first = f"{path}:{reader.line_num + 1}", ""
         try:
@@ -47,7 +105,54 @@ def _read(path: Path, delimiter: str) -> InputRowIterator:
         if fields is None:
             return
         if fields:
-            yield _row(place, header, fields, swallowed=delimiter == "\t" and contains_swallowed_rows(fields))
+            swallowed = dialect.delimiter == "\t" and contains_swallowed_rows(fields)
+            row = _row(place, header, _stripped(fields, dialect.delimiter), swallowed=swallowed)
+            yield row if isinstance(row, Reject) or dialect.image < 0 else _with_number(row)
+
+
+def _detect_dialect(path: Path, line: str, delimiter: str) -> _Dialect:
+    """Return how to read a file by its first line.
+
+    Raises:
+        InputError: the line is a row, and what its columns are is unknown.
+    """
+    if delimiter not in line:
+        delimiter = next((other for other in _OTHER_DELIMITERS if other in line), delimiter)
+    fields = _split(line, delimiter)
+    images = [at for at, field in enumerate(fields) if is_image_name(field.strip())]
+    if len(fields) == 2 and len(images) == 1:
+        return _Dialect(delimiter, images[0])
+    what = f"{fields[images[0]].strip()[:80]} is an image" if images else "it has numbers only"
+    if images or (len(fields) > 1 and all(_NUMBER.fullmatch(field) for field in fields)):
+        fix = "Add a header line, such as image,caption."
+        raise InputError(f"the first line is a row, not a header: {what}", where=f"{path}:1", fix=fix)
+    return _Dialect(delimiter)
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a first line; a quote in a TSV may be any character."""
+    line = line.rstrip("\r\n")
+    if delimiter == "\t":
+        return line.split("\t")
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # reported when it is read
+        return []
+
+
+def _stripped(fields: list[str], delimiter: str) -> list[str]:
+    return [field.strip() for field in fields] if delimiter == "|" else fields
+
+
+def _with_number(row: InputRow) -> InputRow:
+    """Return the row of a file without a header, the number of the caption apart from the name of the image."""
+    image, number = _split_number(row.fields["image"])
+    return InputRow(row.place, {**row.fields, "image": image, "caption_number": number}) if number else row
+
+
+def _split_number(image: str) -> tuple[str, str]:
+    found = None if is_url(image) else _NUMBERED.fullmatch(image)
+    return (found["image"], found["number"]) if found else (image, "")
 
 
 class _DecodedLines:
@@ -55,14 +160,20 @@ class _DecodedLines:
 
     def __init__(self, path: Path) -> None:
         self._lines = iter_lines(path)
+        self._peeked: list[str] = []
         self.first = ""
+
+    def peek(self) -> str:
+        """Return the next line, which stays the next one; empty at the end."""
+        self._peeked = [] if (line := next(self, None)) is None else [line]
+        return line or ""
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
         # Undecodable bytes become surrogates, so that only their row is rejected.
-        line = next(self._lines)[1].decode("utf-8", "surrogateescape")
+        line = self._peeked.pop() if self._peeked else next(self._lines)[1].decode("utf-8", "surrogateescape")
         self.first = self.first or line
         return line
 

@@ -1,13 +1,12 @@
 """Registry of input formats, and detection of an input's format and files.
 
 An input is a file, a folder, or a brace pattern (``shards/{00000..00009}.tar``, ``{train,val}.jsonl``). The format of a
-file is detected by its ending, of a ``.json`` by its content (JSON Lines may have that ending too), of a folder by its
-files: tars, then an embedding folder, Parquet, JSON Lines, images. Formats that pairwright reads elsewhere (LLaVA,
+file is detected by its ending, of a ``.json`` by its content (JSON Lines may have that ending too), of a ``.txt`` or
+``.token`` by its first line, of a folder by its files (`folder_formats.py`). Formats that pairwright reads elsewhere (LLaVA,
 SugarCrepe, COCO instances) are recognised and refused: they are not sources of pairs.
 """
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,20 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.brace_patterns import expand_braces
-from pairwright.datasets.directories import walk_files
+from pairwright.datasets.directories import folder_of_input
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import IMAGE_SUFFIXES, PILLOW_FORMATS, is_url
-from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
+from pairwright.datasets.images.loading import is_url
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.plugins import PluginRegistry, iterate_plugin
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
-from pairwright.datasets.readers.columns import COLUMN_NAMES_BY_FIELD
-from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
-from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES, read_image_folder
+from pairwright.datasets.readers.columns import COLUMN_NAMES_BY_FIELD, AmbiguousColumnsError, resolve_columns
+from pairwright.datasets.readers.csv_tsv import guess_table, read_csv, read_tsv
+from pairwright.datasets.readers.folder_formats import arrow_conversion, guess_folder
+from pairwright.datasets.readers.image_folder import read_image_folder
 from pairwright.datasets.readers.input_rows import InputRow, Reader
 from pairwright.datasets.readers.json_list import read_json_list
+from pairwright.datasets.readers.json_object import has_rows, read_json_object
 from pairwright.datasets.readers.jsonl import read_jsonl
+from pairwright.datasets.readers.known_layouts import FIRST_ANSWER
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.stored_inputs import list_in_place
 from pairwright.datasets.readers.text_files import iter_lines, parse_json, read_text_bytes
@@ -44,12 +45,16 @@ from pairwright.datasets.suggestions import require_known
 
 @dataclass(frozen=True, slots=True)
 class NonPairFormat:
-    """A recognised format without pairs: description, what to do with it, and how it is recognised."""
+    """A recognised format without pairs: description, what to do with it, and how it is recognised.
+
+    ``rows`` is the reader of its rows, if these are pairs as soon as the user names the column of the caption.
+    """
 
     name: str
     about: str
     fix: str
     sniff_json: Callable[[Any], bool]
+    rows: str = ""
 
 
 def _is_coco(data: Any) -> bool:
@@ -72,6 +77,25 @@ def _is_sugarcrepe(data: Any) -> bool:
     return isinstance(data, dict) and not _is_coco(data) and _any_has(list(data.values()), "negative_caption")
 
 
+def _is_row_object(data: Any) -> bool:
+    return not (_is_coco(data) or _is_half_of_coco(data) or _is_sugarcrepe(data)) and has_rows(data)
+
+
+def _is_half_of_coco(data: Any) -> bool:
+    """Return whether an object has COCO's images without the captions, or its captions without the images."""
+    halves = {name: data[name] for name in ("images", "annotations") if name in data} if isinstance(data, dict) else {}
+    rows = next(iter(halves.values()), None)
+    if len(halves) != 1 or not isinstance(rows, list) or not rows or not isinstance(rows[0], dict):
+        return False
+    try:
+        plan = resolve_columns(tuple(rows[0]), {})
+    except RejectError:  # no caption
+        return "images" in halves
+    except AmbiguousColumnsError:
+        return False
+    return plan.image is None and "annotations" in halves
+
+
 def _is_row_list(data: Any) -> bool:
     return isinstance(data, list) and not _is_llava(data)
 
@@ -80,12 +104,36 @@ def _any_has(items: list[Any], name: str) -> bool:
     return any(isinstance(item, dict) and name in item for item in items[:100])
 
 
+_ANY_OBJECT = "json-object"
 _BUILT_IN = (
     Reader("coco", "COCO captions JSON, with COCO instances for boxes", read_coco, sniff_json=_is_coco_captions),
-    Reader("json", "a JSON list of rows", read_json_list, sniff_json=_is_row_list),
-    Reader("jsonl", "one JSON object per line", read_jsonl, (".jsonl", ".ndjson"), gzip=True),
-    Reader("csv", "comma-separated columns", read_csv, (".csv",), gzip=True, fixed_columns=True),
-    Reader("tsv", "tab-separated columns", read_tsv, (".tsv",), gzip=True, fixed_columns=True),
+    Reader("json", "a JSON list of rows", read_json_list, sniff_json=_is_row_list, caption_per_row=True),
+    Reader(
+        _ANY_OBJECT,
+        "a JSON object with rows: a list, columns, or a row per image",
+        read_json_object,
+        sniff_json=_is_row_object,
+        caption_per_row=True,
+    ),
+    Reader("jsonl", "one JSON object per line", read_jsonl, (".jsonl", ".ndjson", ".jsonlines"), gzip=True),
+    Reader(
+        "csv",
+        "comma-separated columns",
+        read_csv,
+        (".csv",),
+        gzip=True,
+        fixed_columns=True,
+        caption_per_row=True,
+    ),
+    Reader(
+        "tsv",
+        "tab-separated columns",
+        read_tsv,
+        (".tsv",),
+        gzip=True,
+        fixed_columns=True,
+        caption_per_row=True,
+    ),
     Reader(
         "parquet",
         "Parquet files, such as those of LAION and Hugging Face",
@@ -119,6 +167,7 @@ NON_PAIR_FORMATS = {
             "LLaVA conversations",
             "`pairwright mix`, `export` and `verify` read them; here, give captions.",
             _is_llava,
+            rows="json",
         ),
         NonPairFormat(
             "sugarcrepe",
@@ -135,6 +184,8 @@ NON_PAIR_FORMATS = {
     )
 }
 ARCHIVE_SUFFIXES = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"})
+_CAPTION_NAMES = frozenset(name for rank in COLUMN_NAMES_BY_FIELD["caption"] for name in rank)
+_TEXT_SUFFIXES = frozenset({".txt", ".token"})  # of tables, recognised by their first line
 _PREVIEW_BYTES = 200
 
 
@@ -156,7 +207,7 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
     """
     path = to_path(path)
     if path.is_dir():
-        return _guess_folder(path, option_names)
+        return guess_folder(path, option_names, match_suffix)
     if not path.exists():
         raise _missing_path_error(path)
     name = path.name.lower()
@@ -171,8 +222,10 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
             where=str(path),
             fix="Unpack it first. Only .json, .jsonl, .csv and .tsv files may be gzipped.",
         )
-    if path.suffix.lower() == ".txt":
-        raise _describe_text_file(path, option_names)
+    if path.suffix.lower() == ".arrow":
+        raise InputError("an Arrow file", where=str(path), fix=f"Convert it: {arrow_conversion(path)}.")
+    if path.suffix.lower() in _TEXT_SUFFIXES:
+        return _guess_text_file(path)
     raise InputError(
         "unknown file ending",
         where=str(path),
@@ -211,66 +264,25 @@ def _plugins() -> Iterator[Reader]:
         yield replace(READERS.get(point.name), name=point.name)
 
 
-def _describe_text_file(path: Path, option_names: OptionNames) -> InputError:
-    """Return the error for a .txt: a table under another name (Flickr8k's), or lines without a header."""
+def _guess_text_file(path: Path) -> str:
+    """Return the format of a table under another name, such as those of Flickr8k and Flickr30k.
+
+    Raises:
+        InputError: it has lines of text without a header.
+    """
     _, line = next(iter_lines(path), (0, b""))
     words = line.decode("utf-8", "replace").strip()
-    format_ = "csv" if "," in words else "tsv"
-    names = [name.strip(' "') for name in words.split("," if format_ == "csv" else "\t")]
-    if any(name in rank for rank in COLUMN_NAMES_BY_FIELD["caption"] for name in names):
-        problem = f"a table with the ending .txt ({', '.join(names)})"
-        return InputError(problem, where=str(path), fix=option_names.suggest_suffix(format_))
+    if format_ := guess_table(words, _CAPTION_NAMES):
+        return format_
     header = "image, a tab, and caption" if "\t" in words else "caption"
     fix = f"Add a header line ({header}) and rename the file to .tsv."
-    return InputError("lines of text without column names", where=str(path), fix=fix)
+    raise InputError("lines of text without column names", where=str(path), fix=fix)
 
 
 def _missing_path_error(path: Path) -> InputError:
     starred = any(sign in path.name for sign in "*?")
     fix = "Patterns are written {00000..00009} or {a,b}, not with * or ?; or name the folder." if starred else ""
     return InputError("no such file or folder", where=str(path), fix=fix or "Check the path.")
-
-
-def _guess_folder(folder: Path, option_names: OptionNames) -> str:
-    try:
-        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
-    except OSError as error:
-        raise InputError(
-            f"cannot be listed ({error.strerror})", where=str(folder), fix="Check its permissions."
-        ) from None
-    endings = {entry.suffix.lower() for entry in entries}
-    if ".tar" in endings:
-        if _has_captioned_image(entries):  # one of both would be ignored
-            fix = f"Move the tars to a folder of their own, or give {option_names.setting('format', 'images')}."
-            raise InputError("both tars and images with captions in the folder", where=str(folder), fix=fix)
-        return "webdataset"
-    if (folder / "metadata").is_dir() and any((folder / kind).is_dir() for kind in ("img_emb", "text_emb")):
-        return "clip-retrieval"
-    # img2dataset's plain files: each folder of images has a table of the same name.
-    tables = [entry for entry in entries if entry.suffix == ".parquet" and not entry.with_suffix("").is_dir()]
-    for found, format_ in ((bool(tables), "parquet"), (".jsonl" in endings, "jsonl"), (_has_image(folder), "images")):
-        if found:
-            return format_
-    raise InputError(
-        f"no tars, Parquet or JSON Lines files, embeddings or images in the folder ({_list_endings(entries)})",
-        where=str(folder),
-        fix=f"Give the folder with the data. Images that are read: {', '.join(PILLOW_FORMATS)}.",
-    )
-
-
-def _list_endings(entries: list[Path]) -> str:
-    kinds = Counter(entry.suffix.lower() or "others" for entry in entries)
-    most = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:3]
-    return ", ".join(f"{kind} {count:,}" for kind, count in most) or "it is empty"
-
-
-def _has_captioned_image(entries: list[Path]) -> bool:
-    captioned = {entry.stem for entry in entries if entry.suffix.lower() in SIDECAR_SUFFIXES}
-    return any(entry.suffix.lower() in IMAGE_SUFFIXES and entry.stem in captioned for entry in entries)
-
-
-def _has_image(folder: Path) -> bool:
-    return any(path.suffix.lower() in IMAGE_SUFFIXES | UNREAD for path in walk_files(folder) if path.name[0] != ".")
 
 
 def _guess_json(path: Path) -> str:
@@ -280,8 +292,10 @@ def _guess_json(path: Path) -> str:
         if _begins_with_row(path):
             return "jsonl"
         raise InputError(f"{flaw.reason}: {flaw.detail}", where=str(path), fix="Fix the file.") from None
+    built_in = dict(READERS.built_in)
+    general = built_in.pop(_ANY_OBJECT)  # the last: it would hide the layouts of installed readers
     candidates: Iterable[NonPairFormat | Reader] = chain(
-        NON_PAIR_FORMATS.values(), READERS.built_in.values(), _plugins()
+        NON_PAIR_FORMATS.values(), built_in.values(), _plugins(), [general]
     )
     for known in candidates:
         if known.sniff_json and known.sniff_json(data):
@@ -312,7 +326,9 @@ def _begins_with_row(path: Path) -> bool:
         return False
 
 
-def locate_input(written: str, format_: str = "", option_names: OptionNames = COMMAND_LINE) -> LocatedInput:
+def locate_input(
+    written: str, format_: str = "", option_names: OptionNames = COMMAND_LINE, *, caption_is_named: bool = False
+) -> LocatedInput:
     """Find the files of an input.
 
     Args:
@@ -320,6 +336,7 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
             there by ranges (`StorePath`); other inputs are copied to this machine first.
         format_: a name of `READERS`; empty to detect.
         option_names: how messages name options.
+        caption_is_named: whether the user maps the caption, so that rows of other kinds may be pairs too.
 
     Raises:
         UsageError: for an unknown format.
@@ -328,7 +345,7 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
     if format_ and format_ not in NON_PAIR_FORMATS:
         require_known(f"{option_names.option('format')}: no such format:", [format_], READERS.names())
     if is_remote(written) and (stored := list_in_place(written)):
-        return _locate_stored(written, stored, format_, option_names)
+        return _locate_stored(written, stored, format_, option_names, caption_is_named=caption_is_named)
     written = fetch_local_copy(written)
     if is_url(written) or written.startswith("pipe:"):
         raise InputError("not a local path", where=written, fix="Download it first.")
@@ -342,25 +359,35 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
     else:
         files, name = (Path(written),), _stem(Path(written).absolute())
     _reject_placeholder_file(files[0])
-    format_ = format_ or guess_format(files[0], option_names)
-    _refuse_other_kind(written, format_)
-    root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
-    return LocatedInput(format_, tuple(_expand_folders(files, READERS.get(format_))), root, name)
+    format_ = _pair_format(
+        written, format_ or guess_format(files[0], option_names), option_names, caption_is_named=caption_is_named
+    )
+    return LocatedInput(format_, tuple(_expand_folders(files, READERS.get(format_))), folder_of_input(files[0]), name)
 
 
-def _refuse_other_kind(written: str, format_: str) -> None:
-    if format_ in NON_PAIR_FORMATS:
-        other = NON_PAIR_FORMATS[format_]
-        raise InputError(f"not a source of pairs: {other.about}", where=written, fix=other.fix)
+def _pair_format(written: str, format_: str, option_names: OptionNames, *, caption_is_named: bool) -> str:
+    """Return the format that reads pairs, refusing formats that have none."""
+    other = NON_PAIR_FORMATS.get(format_)
+    if other is None:
+        return format_
+    if other.rows and caption_is_named:
+        return other.rows
+    fix = other.fix
+    if other.rows and not option_names.no_options:
+        fix += f" If the first answer of each row is one: {option_names.column('caption', FIRST_ANSWER)}."
+    raise InputError(f"not a source of pairs: {other.about}", where=written, fix=fix)
 
 
-def _locate_stored(written: str, files: tuple[Path, ...], format_: str, option_names: OptionNames) -> LocatedInput:
+def _locate_stored(
+    written: str, files: tuple[Path, ...], format_: str, option_names: OptionNames, *, caption_is_named: bool
+) -> LocatedInput:
     """Return the input of files in a store, or of a folder of images there."""
     if not files[0].is_file():
         return LocatedInput("images", files, files[0], files[0].name)
     _reject_placeholder_file(files[0])
-    format_ = format_ or guess_format(files[0], option_names)
-    _refuse_other_kind(written, format_)
+    format_ = _pair_format(
+        written, format_ or guess_format(files[0], option_names), option_names, caption_is_named=caption_is_named
+    )
     single = len(files) == 1 and to_path(written).name == files[0].name
     name = files[0].name.removesuffix(".gz").rpartition(".")[0] if single else files[0].parent.name
     return LocatedInput(format_, files, files[0].parent, name)

@@ -24,6 +24,7 @@ class InputRow:
         pictures: columns with images, not names of images.
         missing_caption: why the row can have no caption, if the reader knows.
         bad_box: why the reader omits the boxes of the row; empty if it does not.
+        other_captions: of the same image, from the rows next to it.
     """
 
     place: str
@@ -32,6 +33,7 @@ class InputRow:
     pictures: tuple[str, ...] = ()
     missing_caption: str = ""
     bad_box: str = ""
+    other_captions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Reader:
         reads_folders: whether an input is a folder; else it is a file, or a folder of files with these `suffixes`.
         gzip: whether files with these `suffixes` may be gzipped.
         fixed_columns: whether all rows of a file have the same columns.
+        caption_per_row: whether an image with several captions has a row of each, next to each other.
     """
 
     name: str
@@ -87,3 +90,4 @@ class Reader:
     reads_folders: bool = False
     gzip: bool = False
     fixed_columns: bool = False
+    caption_per_row: bool = False

@@ -5,6 +5,8 @@
   Captions are unchanged; a repeated caption counts once. A caption that is empty, not a text, longer than
   `NormaliserOptions.max_caption`, or contains the image token of trainers or a control character other than tabs and line
   breaks (NUL ends a text in C and is refused by databases) is rejected alone, and the row is kept.
+- In formats with a row per caption, the rows of an image next to each other are pairs of their own, each with the captions
+  of the others in its `captions` (`join_captions`).
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is resolved against the image root, or else the file's folder; URLs are unchanged. With an image
   root, images outside it are rejected. The image is checked (`verify`) and provides a missing width and height. An image
@@ -20,10 +22,11 @@ Limits: a caption has at most `MAX_CAPTION_LENGTH` code points.
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
 from typing import Any, Literal, cast
 
 from pairwright.datasets.errors import InputError
@@ -38,6 +41,7 @@ from pairwright.datasets.images.loading import (
 )
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.readers.boxes import CROWD, BoxUnit, read_boxes
+from pairwright.datasets.readers.column_expressions import add_computed, compute
 from pairwright.datasets.readers.columns import (
     AmbiguousColumnsError,
     ColumnPlan,
@@ -48,7 +52,7 @@ from pairwright.datasets.readers.field_values import parse_identifier, parse_pix
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator, TableImage
 from pairwright.datasets.readers.text_files import json_type_name, parse_json
 from pairwright.datasets.records import IMAGE_TOKEN, Box, Pair, compact_json, pair_key
-from pairwright.datasets.rejects import BAD_BOX, Reject, RejectError, make_reject
+from pairwright.datasets.rejects import BAD_BOX, NOT_SELECTED, Reject, RejectError, make_reject
 from pairwright.datasets.remote.object_store import is_remote
 
 VerifyImages = Literal["off", "header", "full"]
@@ -56,6 +60,7 @@ VerifyImages = Literal["off", "header", "full"]
 MAX_CAPTION_LENGTH = 131_072
 CACHED_PLANS = 1024
 _CHECKED_AHEAD = 32  # images of a store at a time
+_JOINED = 64  # rows with one image, above which the image is a placeholder
 
 _CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")
 _HEX128 = re.compile(r"[0-9a-f]{32}")
@@ -66,6 +71,7 @@ class NormaliserOptions:
     """Options of the conversion; see `pairs.ReadOptions`."""
 
     columns: Mapping[str, str]
+    where: Mapping[str, Collection[str]]
     explode: bool
     verify: VerifyImages
     box_unit: BoxUnit
@@ -84,7 +90,7 @@ class Normaliser:
         root: start of relative image paths.
         source: name of the dataset, if neither rules nor row name one.
         formats: counts of the formats of checked images inside tables, which have no file ending.
-        unmatched_columns: mapped columns that no row has had so far.
+        unmatched_columns: columns that are mapped or selected by and that no row has had so far.
     """
 
     rules: NormaliserOptions
@@ -96,7 +102,7 @@ class Normaliser:
     _plans: dict[tuple[str, ...], ColumnPlan] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.unmatched_columns = set(self.rules.columns.values())
+        self.unmatched_columns = {*self.rules.columns.values(), *self.rules.where}
 
     def check_ahead(self, rows: InputRowIterator) -> InputRowIterator:
         """Yield the rows; if their images are files of a store, check those of the next rows meanwhile."""
@@ -117,10 +123,62 @@ class Normaliser:
             yield from waiting
             self._checks.clear()
 
+    def select(self, rows: InputRowIterator) -> InputRowIterator:
+        """Return the rows, those that the options do not select as rejects."""
+        if not self.rules.where:
+            return rows
+        return (row if isinstance(row, Reject) else self._selected(row) for row in rows)
+
+    def _selected(self, row: InputRow) -> InputRow | Reject:
+        self.unmatched_columns = find_unmatched_columns(self.unmatched_columns, (*row.fields, *row.pictures))
+        for column, wanted in self.rules.where.items():
+            value = compute(row.fields, column)
+            if not _written_values(value) & set(wanted):
+                return make_reject(row.place, NOT_SELECTED, f"{column} is {value!r:.100}", row.fields)
+        return row
+
+    def join_captions(self, rows: InputRowIterator) -> InputRowIterator:
+        """Yield the rows; those next to each other that have one caption each of the same image know each other's."""
+        for image, group in groupby(rows, key=self._image_of_caption):
+            if not image:
+                yield from group
+                continue
+            some = list(islice(group, _JOINED + 1))
+            yield from self._joined(some) if 1 < len(some) <= _JOINED else some
+            yield from group  # noqa: B031 - the rest of it
+
+    def _joined(self, rows: Sequence[InputRow | Reject]) -> InputRowIterator:
+        same = [row for row in rows if isinstance(row, InputRow)]
+        texts = [self._caption_text(row) for row in same]
+        for at, row in enumerate(same):
+            others = dict.fromkeys(text for text in (*texts[:at], *texts[at + 1 :]) if text)
+            yield replace(row, other_captions=tuple(others)) if others else row
+
+    def _image_of_caption(self, row: InputRow | Reject) -> str:
+        """Return the image of a row with one caption, as written; empty for other rows."""
+        if isinstance(row, Reject):
+            return ""
+        try:
+            plan = self._plan(row)
+            if plan.image is None or plan.caption is None or plan.captions is not None:
+                return ""
+            image = compute(row.fields, plan.image) if plan.computed else row.fields[plan.image]
+        except (RejectError, InputError):  # reported when the row is read
+            return ""
+        return image if isinstance(image, str) else ""
+
+    def _caption_text(self, row: InputRow) -> str:
+        """Return the caption of a row; empty if it will be rejected, or is several."""
+        try:
+            return _check_caption(compute(row.fields, self._plan(row).caption or ""), self.rules.max_caption)
+        except RejectError:
+            return ""
+
     def _locate(self, row: InputRow) -> str:
         """Return the locator of the image of a row; empty if there is none, or the row is invalid."""
         try:
-            plan, get = self._plan(row), _getter(row.fields)
+            plan = self._plan(row)
+            get = _getter(add_computed(row.fields, plan.computed) if plan.computed else row.fields)
             return self._image(get(plan.image), get(plan.picture), found=False)[1]
         except (RejectError, InputError):
             return ""
@@ -138,6 +196,8 @@ class Normaliser:
 
     def _candidates(self, row: InputRow) -> list[Pair | Reject]:
         plan = self._plan(row)
+        if plan.computed:
+            row = replace(row, fields=add_computed(row.fields, plan.computed))
         fields = row.fields
         get = _getter(fields)
         captions, refused = _captions(plan, row, self.rules)
@@ -155,6 +215,8 @@ class Normaliser:
         if not captions and not image:
             raise RejectError("missing_image", "there is neither a caption nor an image")
         caption = captions[0] if captions else ""
+        if row.other_captions and len(captions) == 1:
+            captions += [other for other in row.other_captions if other != caption]
         width, height = parse_pixel_size(get(plan.width), "width"), parse_pixel_size(get(plan.height), "height")
         width, height = width or size[0], height or size[1]
         boxes, rejected_boxes = self._boxes(row, get(plan.boxes), (width, height))
@@ -172,7 +234,7 @@ class Normaliser:
             license=parse_identifier(get(plan.license), "license"),
             meta=_meta(plan, fields, with_crowd=not rejected_boxes),
         )
-        if not self.rules.explode or len(captions) <= 1:
+        if not self.rules.explode or len(captions) <= 1 or row.other_captions:
             return [first, *refused, *rejected_boxes]
         return [*_explode_captions(first, captions, source_id or written), *refused, *rejected_boxes]
 
@@ -234,6 +296,12 @@ class Normaliser:
         if isinstance(picture, TableImage) and picture.locator:
             return written, picture.locator
         return written, (ImageRoot(self.root.folder) if found else self.root).locate(written)
+
+
+def _written_values(value: Any) -> set[str]:
+    """Return a value, or those of a list, as a user writes them."""
+    values = value if isinstance(value, list) else [value]
+    return {str(item).lower() if isinstance(item, bool) else str(item) for item in values}
 
 
 def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:

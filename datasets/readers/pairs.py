@@ -14,11 +14,13 @@ Memory: one batch, and 8 bytes per key (`key_set.py`); COCO files are held in me
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
+from pairwright.datasets.directories import folder_of_input
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images.loading import ImageRoot, is_table_cell, publishable_image_name
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
@@ -29,9 +31,10 @@ from pairwright.datasets.readers.formats import READERS, LocatedInput, locate_in
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.key_set import KeySet
+from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH, Normaliser, NormaliserOptions, VerifyImages
 from pairwright.datasets.records import Pair, pair_key
-from pairwright.datasets.rejects import NEVER_FATAL_REASONS, Reject, fix_for, make_reject
+from pairwright.datasets.rejects import NEVER_FATAL_REASONS, NOT_SELECTED, Reject, fix_for, make_reject
 from pairwright.datasets.remote.store_path import to_path
 
 ErrorPolicy = Literal["stop", "skip"]
@@ -48,6 +51,8 @@ class ReadOptions:
         input: path or brace pattern, or several.
         format: a name of `formats.READERS`; empty to detect.
         columns: part of a pair to column name (``{"key": "image_id"}``); `key` fills `source_id`.
+        where: column to the values that a row may have in it (``{"split": ("train", "restval")}``); other rows are a `Reject`
+            with the reason ``not_selected``, which never stops the reading.
         explode: one pair per caption instead of one per image.
         image_root: folder of relative image paths; empty for the input's own folder.
         source: name of the dataset; empty for the rows' `source`, or else ``default_source``.
@@ -67,6 +72,7 @@ class ReadOptions:
     input: str | tuple[str, ...]
     format: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, Collection[str]] = field(default_factory=dict)
     explode: bool = False
     image_root: str = ""
     source: str = ""
@@ -128,7 +134,10 @@ def locate_inputs(options: ReadOptions) -> list[LocatedInput]:
     inputs = (options.input,) if isinstance(options.input, str) else options.input
     if not inputs:
         raise UsageError("no input to read.")
-    located = [locate_input(written, options.format, options.option_names) for written in inputs]
+    named = bool(CAPTION_PARTS & options.columns.keys())
+    located = [
+        locate_input(written, options.format, options.option_names, caption_is_named=named) for written in inputs
+    ]
     if options.instances and any(one.format != "coco" for one in located):
         raise UsageError("`instances` requires COCO captions; other formats contain their boxes.")
     return located
@@ -264,6 +273,7 @@ def make_normaliser(options: ReadOptions, one: LocatedInput, formats: Counter[st
     """Return what makes pairs of the rows of one input, and counts ``formats``."""
     rules = NormaliserOptions(
         options.columns,
+        options.where,
         options.explode,
         options.verify_images,
         options.box_unit,
@@ -286,7 +296,11 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     watch: "CaptionPresence",
 ) -> Iterator[tuple[str, Pair | Reject]]:
     """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
-    fixed = READERS.get(one.format).fixed_columns
+    reader = READERS.get(one.format)
+    fixed = reader.fixed_columns
+    if not (options.image_root or reader.reads_folders):  # of a pattern, each file has its own folder
+        normaliser.root = ImageRoot(folder_of_input(file))
+    rows = normaliser.select(normaliser.join_captions(rows) if reader.caption_per_row else rows)
     name = options.source or options.default_source or one.name
     for row in normaliser.check_ahead(rows):
         for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
@@ -295,7 +309,7 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
                 yield candidate.place, replace(candidate, source=name)
             else:
                 yield row.place, candidate
-        if isinstance(row, InputRow):  # columns are unknown if no row can be read
+        if isinstance(row, InputRow) or row.reason == NOT_SELECTED:  # columns are unknown if no row can be read
             watch.rows += 1
             if fixed:
                 check_mapped_columns(options, normaliser.unmatched_columns, file)
@@ -308,14 +322,15 @@ def select_reader(options: ReadOptions, format_: str) -> Callable[[Path], InputR
     return partial(read_jsonl, option_names=options.option_names) if format_ == "jsonl" else READERS.get(format_).read
 
 
-def check_mapped_columns(options: ReadOptions, unmatched: Collection[str], file: Path) -> None:
-    """Check that each mapped column occurs.
+def check_mapped_columns(options: ReadOptions, unmatched: AbstractSet[str], file: Path) -> None:
+    """Check that each column that is mapped or selected by occurs.
 
     Raises:
         InputError: for the ``unmatched`` ones.
     """
     if unmatched:
-        fix = f"Correct {options.option_names.option('columns')}."
+        option = "where" if unmatched <= options.where.keys() else "columns"
+        fix = f"Correct {options.option_names.option(option)}."
         raise InputError(f"no row has a column {', '.join(sorted(unmatched))}", where=str(file), fix=fix)
 
 

@@ -1,5 +1,7 @@
 """Reader of Parquet files, streamed by row group.
 
+A table of img2dataset with images has a row of each failed download too, which is rejected as such.
+
 Times and decimals are converted to text, as a pair's `meta` is JSON. Invalid UTF-8 in a text column rejects the rows with
 it, not the file. Columns of bytes are not read; for images see `image_columns.py`.
 
@@ -9,7 +11,7 @@ damaged or missing, there is only the reject.
 Limits: a failing disk or lack of memory is an error under any policy, as the file may be intact.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,8 @@ def read_parquet(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Input
                     place = f"{path}:row {number}"
                     if values is None:
                         yield make_reject(place, "not_utf8", "a text is not UTF-8")
+                    elif columns.pictures and (failure := describe_failed_download(values)):
+                        yield make_reject(place, "download_failed", failure, values)
                     else:
                         yield InputRow(place, columns.filled(values, number), pictures=columns.pictures)
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -107,6 +111,14 @@ def _decode_row(batch: Any, index: int) -> dict[str, Any] | None:
     except UnicodeDecodeError:
         return None
     return dict(fields)
+
+
+def describe_failed_download(fields: Mapping[str, Any]) -> str:
+    """Return why img2dataset could not download the image of a row of its table; empty if it could, or for other tables."""
+    status = fields.get("status")
+    if "key" not in fields or "error_message" not in fields or status in (None, "success"):
+        return ""
+    return f"{status}: {fields['error_message'] or 'no message'}"
 
 
 def count_parquet_rows(path: Path) -> int:

@@ -9,7 +9,9 @@ from pairwright.datasets.remote.listing import find_input_files
 from pairwright.datasets.remote.object_store import StoredFile, open_store
 from pairwright.datasets.remote.store_path import StorePath
 
-_READ_IN_PLACE = frozenset({".tar", ".parquet", ".jsonl", ".ndjson", ".csv", ".tsv", ".json"})  # gzipped ones too
+_READ_IN_PLACE = frozenset(
+    {".tar", ".parquet", ".jsonl", ".ndjson", ".jsonlines", ".csv", ".tsv", ".json"}
+)  # gzipped ones too
 _SIDECAR = ".json"  # in a folder: of an image of the same name
 
 

@@ -35,6 +35,7 @@ llm:
 _COMMENTED_MODEL = re.compile(r"^# llm:.*\n(?:#   .*\n)*\n?", re.MULTILINE)  # would be a duplicate of `_MODEL`
 _NO_SURVEY = InputSettings()
 _HINTS = {
+    "where": "# where: {split: [train]}              # rows to read: column and values; others are rejected",
     "instances": "# instances: instances_val2014.json    # boxes, when path is a COCO captions file",
     "image_root": "# image_root: images/                  # folder that relative image paths start from",
     "verify_images": "# verify_images: off                   # without image files, with `images: false` under shards",

@@ -6,6 +6,7 @@ that have to be recoded, images that are URLs or missing. Inputs that no build c
 Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS` pairs; COCO and JSON lists are read whole.
 """
 
+import json
 import os
 import re
 from collections import Counter
@@ -20,9 +21,12 @@ from urllib.parse import urlsplit
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
+from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
 from pairwright.datasets.readers.formats import READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
+from pairwright.datasets.readers.json_object import SPLIT
+from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
@@ -34,8 +38,13 @@ from pairwright.generators.conversations.caption_cleaning import has_content, st
 ROWS, PAIRS = 200, 20_000
 _CHECKED_IMAGES = 50  # whose files are checked
 _MAX_FOLDERS = 500  # near the input, that may contain the images
-_COLUMN_FORMATS = frozenset({"json", "jsonl", "csv", "tsv", "parquet"})  # formats with columns
+_COLUMN_FORMATS = frozenset({"json", "json-object", "jsonl", "csv", "tsv", "parquet"})  # formats with columns
 _INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file
+_ANSWERS = {  # keys of a turn to the place of the first answer in a conversation
+    frozenset({"from", "value"}): "1.value",
+    frozenset({"role", "content"}): "1.content",
+    frozenset({"user", "assistant"}): "0.assistant",
+}
 _LAST_LATIN = "\u024f"
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MIN_SHARE = 0.6  # of the values of a column of a kind
@@ -77,7 +86,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     Raises:
         InputError: when the input is missing or broken, has no pairs, or has no column of captions.
     """
-    located = locate_input(written)
+    located = locate_input(written, caption_is_named=bool(CAPTION_PARTS & columns.keys()))
     read = _columns(located, columns) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
     chosen, found = dict(read.chosen), list(read.detected(columns))
     instances = _instances(located) if located.format == "coco" else ""
@@ -86,7 +95,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     pairs, formats, rejected = _sample(written, chosen)
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = rejected.pop(BAD_BOX, 0)
-    notes = [*read.other_texts_note(), *_rejection_notes(rejected, len(pairs))]
+    notes = [*read.other_texts_note(), *read.split_note(), *_rejection_notes(rejected, len(pairs))]
     notes += _caption_notes([pair.caption for pair in pairs if pair.caption])
     box_note = _box_note(bad_boxes, len(pairs))
     if not images:
@@ -103,7 +112,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     search = _ImageSearch.of(located, local)
     root, existing, checked = search.root, search.existing, search.checked
     if not existing:
-        note = f"No image file found ({local[0]}): the build packs texts only. {search.advice()}"
+        note = f"No image file found ({local[0]}): the build packs texts only. {search.advice()}{_url_advice(pairs[0])}"
         return InputSettings(
             chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note)
         )
@@ -186,6 +195,12 @@ def _list_unread_images(located: LocatedInput) -> list[str]:
     return [f"{what} (column {', '.join(names)}). Write one image per row, as bytes or {{bytes, path}}."]
 
 
+def _url_advice(pair: Pair) -> str:
+    """Return how to read the addresses of the images, if a column has them; else nothing."""
+    urls = [name for name, value in json.loads(pair.meta).items() if isinstance(value, str) and is_url(value)]
+    return f" Or download them: --columns image={urls[0]}, and `pairwright fetch`." if urls else ""
+
+
 def _shown(path: str) -> str:
     """Return a path relative to the working folder, if it is inside."""
     with suppress(ValueError):
@@ -220,7 +235,7 @@ def _batches(
         verify_images=verify,
         image_root=image_root,
         batch_size=size,
-        without_caption=locate_input(written).format == "images",
+        without_caption=locate_input(written, caption_is_named=True).format == "images",
     )
     yield from islice(read_pairs(options), -(-most // size))
 
@@ -233,11 +248,13 @@ class _ReadColumns:
         chosen: the user's mapping, with the columns of caption and image if they have uncommon names.
         plan: which column is read as which field; None if no row can be read.
         texts: columns of texts without a field.
+        splits: values of a column `split`, if there are or may be several.
     """
 
     chosen: Mapping[str, str]
     plan: ColumnPlan | None = None
     texts: Sequence[str] = ()
+    splits: Sequence[str] = ()
 
     def detected(self, mapped: Mapping[str, str]) -> Iterator[str]:
         """Yield a phrase for each field whose column has another name and was not mapped by the user."""
@@ -246,6 +263,11 @@ class _ReadColumns:
             column = self.chosen.get(part) or column
             if column and column != part and part not in mapped:
                 yield f"{part} from column {column}"
+
+    def split_note(self) -> Iterator[str]:
+        """Yield a note about rows of several splits, if there are any."""
+        if self.splits:
+            yield f"All splits are read ({', '.join(self.splits)}): `where` in the config chooses among them."
 
     def other_texts_note(self) -> Iterator[str]:
         """Yield a note that names the columns of texts that are not read as captions, if there are any."""
@@ -263,9 +285,6 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
     if not rows:  # reported by the reader
         return _ReadColumns(dict(mapped))
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
-    if located.format in ("csv", "tsv") and (value := next(filter(_is_image, names), None)):
-        what = f"the first line is a row, not a header: {value} is an image"
-        raise InputError(what, where=f"{located.files[0]}:1", fix="Add a header line, such as image,caption.")
     pictures = tuple(dict.fromkeys(name for row in rows for name in row.pictures))
     values = {name: [row.fields[name] for row in rows if row.fields.get(name) not in (None, "")] for name in names}
     chosen = dict(mapped)
@@ -285,21 +304,47 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
         images = list(pictures) or _of_kind(values, [name for name in names if name in plan.extra], _is_image)
         chosen |= {"image": images[0]} if len(images) == 1 else {}
     free = [name for name in plan.extra if name not in chosen.values()]
-    return _ReadColumns(
-        chosen, plan, () if "caption" in mapped or "captions" in mapped else _of_kind(values, free, _is_text)
-    )
+    frequent = [name for name in free if 2 * len(values[name]) > len(rows)]  # unlike messages of errors
+    texts = () if CAPTION_PARTS & mapped.keys() else _of_kind(values, frequent, _is_text)
+    splits = list(dict.fromkeys(value for value in values.get(SPLIT, ()) if isinstance(value, str)))
+    return _ReadColumns(chosen, plan, texts, splits if len(splits) > 1 or len(rows) == ROWS else ())
 
 
 def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: str) -> dict[str, str]:
     """Return the column of texts, or of lists of texts, as caption or captions."""
     names = [name for name in values if name not in taken]
-    if "conversations" in values:
-        fix = "Use `pairwright mix` or `pairwright export`; a build needs captions."
+    if answer := _find_answers(values):
+        fix = f"Use `pairwright mix` or `pairwright export`; if the first answers are captions: --columns caption={answer}."
         raise InputError("rows of conversations, without captions", where=where, fix=fix)
-    lists = _of_kind(values, names, _is_texts)
-    if lists and not _of_kind(values, names, _is_text):
+    texts = _of_kind(values, names, _is_text)
+    lists = [] if texts else _of_kind(values, names, _is_texts)
+    if not (texts or lists):
+        inside = _inner_values({name: values[name] for name in names})
+        texts, lists = _of_kind(inside, inside, _is_text), _of_kind(inside, inside, _is_texts)
+    if lists and not texts:
         return {"captions": _only("captions", lists, names, where)}
-    return {"caption": _only("caption", _of_kind(values, names, _is_text), names, where)}
+    return {"caption": _only("caption", texts, names, where)}
+
+
+def _find_answers(values: Mapping[str, Sequence[Any]]) -> str:
+    """Return the path of the first answers of a column of conversations; empty if there is none."""
+    for name, column in values.items():
+        turn = next((value[0] for value in column if isinstance(value, list) and value), None)
+        for keys, answer in _ANSWERS.items():
+            if isinstance(turn, dict) and keys <= turn.keys():
+                return f"{name}.{answer}"
+    return ""
+
+
+def _inner_values(values: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Return the values inside objects and lists of objects, by path, such as ``regions.phrase``."""
+    found: dict[str, list[Any]] = {}
+    for name, column in values.items():
+        first = next((value[0] if isinstance(value, list) and value else value for value in column), None)
+        for key in first if isinstance(first, dict) else ():
+            path = f"{name}.{key}"
+            found[path] = [value for one in column if (value := compute({name: one}, path)) is not None]
+    return found
 
 
 def _only(part: str, candidates: Sequence[str], names: Sequence[str], where: str) -> str:
@@ -320,7 +365,9 @@ def _of_kind(values: Mapping[str, Sequence[Any]], names: Iterable[str], kind: Ca
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(_WORD.findall(value)) > 1 and not is_url(value) and not _is_image(value)
+    if not isinstance(value, str) or len(_WORD.findall(value)) < 2 or is_url(value) or _is_image(value):
+        return False
+    return not value.isascii() or " " in value.strip()  # else a name: image/jpeg, gemini-pro-vision
 
 
 def _is_texts(value: Any) -> bool:

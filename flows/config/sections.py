@@ -42,12 +42,21 @@ Score = Annotated[float, Field(ge=-1, le=1)]
 _AtLeast0 = Annotated[int, Field(ge=0)]
 
 
+def _as_written(value: object) -> str:
+    """Return a YAML value as the text that a row has: ``true``, ``3``."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 class InputSection(Section):
     """The source of the pairs and how they are read."""
 
     path: str = Field(min_length=1, description="file, folder, or brace pattern such as data/{00000..00009}.tar")
     format: str = Field("", description="empty: detected from the path")
     columns: dict[str, str] = Field({}, description="field to column name, such as key: image_id")
+    where: dict[str, tuple[str, ...]] = Field(
+        {},
+        description="column to the values of rows that are read, such as split: [train, restval]; others are rejected",
+    )
     explode: bool = Field(default=False, description="one pair per caption instead of one per image")
     image_root: str = Field(
         "",
@@ -62,6 +71,13 @@ class InputSection(Section):
     max_caption: int = Field(
         MAX_EDITABLE_CAPTION, ge=1, description="characters of a caption; longer ones are rejected as caption_too_long"
     )
+
+    @field_validator("where", mode="before")
+    @classmethod
+    def _where_has_lists(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return {name: list(map(_as_written, one if isinstance(one, list) else [one])) for name, one in value.items()}
 
     @field_validator("verify_images", mode="before")
     @classmethod

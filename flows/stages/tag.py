@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pairwright.datasets.record_tables import PAIRS
+from pairwright.datasets.records import Pair
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, tokens_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, contents_of
@@ -26,7 +27,7 @@ def tag_jobs(run: "StageRun") -> Sequence[Job]:
     content = contents_of(run.receipts("pairs"))
     return [
         run.job(
-            *(tag_part, part, config.tagger, config.input.explode),
+            *(tag_part, part, config.tagger),
             part=part,
             state=f"{state} {content[f'pairs/{part}.parquet']}",
         )
@@ -59,23 +60,31 @@ def _load_pool(path: Path, _state: str) -> PoolStatistics:
     return PoolStatistics.load(path)
 
 
-def tag_part(root: Path, part: str, tagger_name: str, exploded: bool) -> JobResult:  # noqa: FBT001 - a job's argument
-    """Tag the captions of a part, write the tokens, and count words over all captions of its images.
-
-    In an exploded input each caption is a pair of its own, so the other captions of a pair are not counted again.
-    """
+def tag_part(root: Path, part: str, tagger_name: str) -> JobResult:
+    """Tag the captions of a part, write the tokens, and count words over all captions of its images, each once."""
     pairs = PAIRS.read(pairs_path(root, part))
     tagger = load_tagger(tagger_name)
     tokens = tag_all(tagger, [pair.caption for pair in pairs])
     write_tokens([pair.key for pair in pairs], tokens, tokens_path(root, part))
-    captions, others = [pair.caption for pair in pairs], list[str]()
-    if not exploded:
-        others = [caption for pair in pairs for caption in pair.captions]
-        tokens += tag_all(tagger, others)
+    captions, others = [pair.caption for pair in pairs], _other_captions(pairs)
+    tokens += tag_all(tagger, others)
     count_captions(tokens).exact().save(partial_statistics_path(root, part))
     sample_slots([*captions, *others], tokens, load_wordnet()).save(slots_path(root, part))
     outputs = [tokens_path(root, part), partial_statistics_path(root, part), slots_path(root, part)]
     return JobResult(outputs, Counts("caption", len(pairs), len(pairs)), {"tagger": tagger.name})
+
+
+def _other_captions(pairs: Sequence[Pair]) -> list[str]:
+    """Return the other captions of the images of pairs, without those that have a pair of their own."""
+    counted = {(pair.source_id, pair.image, pair.caption) for pair in pairs}
+    others: list[str] = []
+    for pair in pairs:
+        for caption in pair.captions:
+            named = (pair.source_id, pair.image, caption)
+            if named not in counted:
+                counted.add(named)
+                others.append(caption)
+    return others
 
 
 def _tagger_state(name: str) -> str:

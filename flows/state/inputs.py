@@ -13,8 +13,7 @@ from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.directories import walk_files
 from pairwright.datasets.images.loading import is_stored
 from pairwright.datasets.option_names import OptionNames
-from pairwright.datasets.readers.formats import locate_input
-from pairwright.datasets.readers.pairs import ReadOptions
+from pairwright.datasets.readers.pairs import ReadOptions, locate_inputs
 from pairwright.datasets.readers.stored_inputs import list_below, list_in_place
 from pairwright.datasets.remote.local_copies import GIB, LocalCopies
 from pairwright.datasets.remote.object_store import is_remote
@@ -38,6 +37,7 @@ def read_options(section: "InputSection", *, without_caption: bool = False) -> R
         input=section.path,
         format=section.format,
         columns=section.columns,
+        where=section.where,
         explode=section.explode,
         image_root=section.image_root,
         source=section.source,
@@ -75,8 +75,9 @@ def with_local_inputs(config: "BuildConfig", folder: Path) -> "BuildConfig":
 
 
 def input_state(section: "InputSection") -> str:
-    """Return the state of the files that a build reads its pairs from; errors as in `locate_input`."""
-    return files_state(locate_input(section.path, section.format, UNDER_INPUT).files, section.instances)
+    """Return the state of the files that a build reads its pairs from; errors as in `locate_inputs`."""
+    (located,) = locate_inputs(read_options(section))
+    return files_state(located.files, section.instances)
 
 
 def files_state(located: Iterable[Path], instances: str = "") -> str:

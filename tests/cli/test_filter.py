@@ -189,3 +189,16 @@ def test_excluding_images_requires_images(run: Run, rows: Path, tmp_path: Path) 
     (tmp_path / "val" / "a.jpg").write_bytes(b"")
     refused = run("filter", rows, "--exclude-images", "val", "--out", "k.parquet", ok=False)
     assert (refused.returncode, "no readable image" in refused.stderr) == (1, True)
+
+
+def test_rows_of_a_split_are_selected_and_the_others_removed_as_such(run: Run, tmp_path: Path) -> None:
+    lines = [
+        {"id": at, "caption": f"a brown dog {at}", "split": split} for at, split in enumerate(("train", "val", "test"))
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    call = ["filter", "r.jsonl", "--where", "split=train,split=val", "--min-words", 2, "--out", "k.parquet", "--json"]
+    printed = json.loads(run(*call).stdout)
+    assert (printed["in"], printed["kept"], printed["rejected"]) == (3, 2, {"not_selected": 1})
+    wrong = run("filter", "r.jsonl", "--where", "split", "--out", "k.parquet", ok=False)
+    assert wrong.returncode == 2
+    assert "write it as split=train, or split=train,split=val" in wrong.stderr

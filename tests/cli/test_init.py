@@ -106,6 +106,35 @@ def no_images(folder: Path) -> str:
     return "rows.jsonl"
 
 
+def karpathy_split(folder: Path) -> str:
+    """Karpathy's split of COCO, its images in folders next to it."""
+    images = []
+    for n, caption in enumerate(CAPTIONS):
+        write(folder / "val2014" / f"{n}.jpg", picture(n))
+        sentences = [{"tokens": caption.split(), "raw": caption, "imgid": n, "sentid": n}]
+        images.append(
+            {"filepath": "val2014", "filename": f"{n}.jpg", "cocoid": n, "split": "val", "sentences": sentences}
+        )
+    write(folder / "dataset_coco.json", json.dumps({"images": images, "dataset": "coco"}))
+    return "dataset_coco.json"
+
+
+def token_file(folder: Path) -> str:
+    """Flickr30k's captions without a header, its images in a folder next to them."""
+    for n in range(len(CAPTIONS)):
+        write(folder / "flickr30k-images" / f"{n}.jpg", picture(n))
+    rows = [f"{n}.jpg#0\t{caption}\n" for n, caption in enumerate(CAPTIONS)]
+    write(folder / "results_20130124.token", "".join(rows))
+    return "results_20130124.token"
+
+
+def texts_in_lists(folder: Path) -> str:
+    """Visual Genome's descriptions of regions."""
+    rows = [{"id": n, "regions": [{"region_id": n, "phrase": text}]} for n, text in enumerate(CAPTIONS)]
+    write(folder / "region_descriptions.json", json.dumps(rows))
+    return "region_descriptions.json"
+
+
 TEXTS = {"verify_images": "off", "images": False}
 INPUTS: list[tuple[Callable[[Path], str], dict[str, Any], int]] = [
     (coco, {"instances": "annotations/instances_val2014.json", "image_root": "val2014", "image_format": ""}, 5),
@@ -116,6 +145,9 @@ INPUTS: list[tuple[Callable[[Path], str], dict[str, Any], int]] = [
     (pictures_in_parquet, {"columns": {"caption": "alt_words", "image": "foto"}, "image_format": "jpg"}, 5),
     (urls_in_parquet, {"columns": {"image": "link"}, **TEXTS}, 0),
     (no_images, {"columns": {}, **TEXTS}, 0),
+    (karpathy_split, {"columns": {}, "images": True}, 5),
+    (token_file, {"columns": {}, "image_root": "flickr30k-images"}, 5),
+    (texts_in_lists, {"columns": {"captions": "regions.phrase"}}, 0),
 ]
 
 
@@ -147,8 +179,13 @@ def test_init_and_then_build_work_at_once(
         ("a.csv", "x,y\n1,2\n", "no column of captions among: x, y. Set it: --columns caption=NAME"),
         ("a.csv", "x,y\na red dog,a blue dog\n", "may each be the caption: x, y. Set it: --columns caption=x"),
         ("a.jsonl", '{"caption": "a', "broken_json"),
-        ("a.txt", "a.jpg\ta dog\n", "rename the file to .tsv"),
-        ("a.csv", "0.jpg,a red dog\n1.jpg,a blue dog\n", "a.csv:1: the first line is a row, not a header: 0.jpg"),
+        ("a.txt", "1\ta dog\n", "rename the file to .tsv"),
+        ("a.csv", "7,0.jpg,a red dog\n", "a.csv:1: the first line is a row, not a header: 0.jpg"),
+        (
+            "a.jsonl",
+            '{"images": [], "texts": [{"user": "What is it?", "assistant": "A red dog."}]}',
+            "if the first answers are captions: --columns caption=texts.0.assistant",
+        ),
     ],
 )
 def test_what_no_build_can_read_is_refused_with_the_way_out(
@@ -298,3 +335,45 @@ def test_what_a_name_of_a_dataset_cannot_have_is_one_dash(run: Run, tmp_path: Pa
     write(tmp_path / "odd ü name.jsonl", json.dumps({"caption": CAPTIONS[0]}) + "\n")
     run("init", "--input", "odd ü name.jsonl", "--out", "build.yaml")
     assert yaml.safe_load((tmp_path / "build.yaml").read_text(encoding="utf-8"))["name"] == "odd-name"
+
+
+def test_splits_are_named_and_chosen_in_the_config(run: Run, tmp_path: Path) -> None:
+    rows = [{"caption": text, "split": "test" if n else "train"} for n, text in enumerate(CAPTIONS)]
+    write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    done = run("init", "--input", "rows.jsonl", "--template", "llava", "--out", "build.yaml")
+    assert "All splits are read (train, test): `where` in the config chooses among them." in done.stderr
+    config = (tmp_path / "build.yaml").read_text()
+    write(tmp_path / "build.yaml", config.replace("# where: {split: [train]}", "where: {split: [test]}"))
+    built = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1, "--json")
+    scan = json.loads(built.stdout)["stages"]["pairs"]
+    assert (scan["kept"], scan["rejected"]) == (4, {"not_selected": 1})
+
+
+def test_answers_of_conversations_are_captions_when_the_user_says_so(run: Run, tmp_path: Path) -> None:
+    turns = [{"from": "human", "value": "<image>\nDescribe it."}, {"from": "gpt", "value": CAPTIONS[0]}]
+    write(tmp_path / "chat.json", json.dumps([{"id": "1", "image": "1.jpg", "conversations": turns}]))
+    refused = run("init", "--input", "chat.json", "--out", "build.yaml", ok=False)
+    assert "If the first answer of each row is one: --columns caption=conversations.1.value" in refused.stderr
+    run("init", "--input", "chat.json", "--columns", "caption=conversations.1.value", "--out", "build.yaml")
+    config = yaml.safe_load((tmp_path / "build.yaml").read_text())
+    assert config["input"]["columns"] == {"caption": "conversations.1.value"}
+    columns = ("--columns", "caption=conversations.1.value")
+    made = run("generate", "negatives", "chat.json", *columns, "--out", "n.jsonl", "--json")
+    assert json.loads(made.stdout)["captions"] == 1
+
+
+def test_addresses_of_images_that_are_missing_are_pointed_out(run: Run, tmp_path: Path) -> None:
+    row = {"image": "0/1.jpg", "blip_caption": CAPTIONS[0], "url": "http://x.org/1.jpg"}
+    write(tmp_path / "meta.json", json.dumps([row]))
+    done = run("init", "--input", "meta.json", "--out", "build.yaml")
+    assert "Or download them: --columns image=url, and `pairwright fetch`." in done.stderr
+
+
+def test_names_and_messages_of_errors_are_not_offered_as_captions(run: Run, tmp_path: Path) -> None:
+    rows = [
+        {"caption": text, "mime_type": "image/jpeg", "error": "not found" if n else None}
+        for n, text in enumerate(CAPTIONS)
+    ]
+    rows[2]["error"] = rows[3]["error"] = None
+    write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert "not from" not in run("init", "--input", "rows.jsonl", "--out", "build.yaml").stderr

@@ -58,6 +58,21 @@ def write_tables(folder: Path) -> None:
         csv.writer(handle).writerows([["photo_id", "human_words"], *([row["key"], row["caption"]] for row in rows)])
 
 
+def write_karpathy_split(folder: Path) -> None:
+    rows = [sample_to_json(make_sample(0, index)) for index in range(PAIRS)]
+    images = [
+        {
+            "filepath": "val2014",
+            "filename": f"{index}.jpg",
+            "cocoid": index,
+            "split": ("train", "restval", "val", "test")[index % 4],
+            "sentences": [{"raw": caption} for caption in (row["caption"], *row["captions"])],
+        }
+        for index, row in enumerate(rows)
+    ]
+    (folder / "dataset_coco.json").write_text(json.dumps({"images": images, "dataset": "coco"}))
+
+
 def write_tars(folder: Path) -> None:
     for path in write_corpus(folder / "corpus", CorpusSpec(pairs=PAIRS)).files:
         if path.suffix == ".tar":
@@ -104,6 +119,7 @@ def write_embeddings(folder: Path) -> None:
 INPUTS: dict[str, Callable[[Path], None]] = {
     "coco-json": write_coco,
     "jsonl-csv": write_tables,
+    "published-datasets": write_karpathy_split,
     "folder": write_photos,
     "photos": write_photos_without_text,
     "img2dataset-tars": write_tars,

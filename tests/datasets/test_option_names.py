@@ -30,7 +30,12 @@ def test_a_command_and_a_config_name_options_in_their_own_syntax() -> None:
     [
         ("pool.csv", "foo,bar\na dog,x\n", "Name the caption column `caption`."),
         ("pool.csv", "text,title\na dog,x\n", "Remove one of them."),
-        ("pool.txt", "id,caption\n1,a dog\n", "Name it .csv."),
+        ("pool.txt", "a dog\n", "Add a header line (caption) and rename the file to .tsv."),
+        (
+            "pool.json",
+            '[{"conversations": []}]',
+            "`pairwright mix`, `export` and `verify` read them; here, give captions.",
+        ),
         ("pool.dat", "a dog\n", "Name it .jsonl, .csv, .tsv or .parquet."),
         ("pool.jsonl", '[{"caption": "a dog"}]\n', "Name it .json."),
     ],

@@ -268,7 +268,8 @@ def test_errors_in_the_input_name_keys_of_the_config(
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("pool.txt", "image,caption\na.jpg,a dog\n", "Name it .csv, or give `format: csv` under input."),
+        ("pool.jsonl", '[{"caption": "a dog"}]\n', "Name it .json, or give `format: json` under input."),
+        ("pool.txt", "a dog\n", "Add a header line (caption) and rename the file to .tsv."),
         ("pool.dat", "a dog\n", "Name the format: `format` under input, one of coco | "),
     ],
 )

@@ -11,6 +11,7 @@ from pairwright.cli.options.attacks import AddAttacksOption, ExtraAttacks
 from pairwright.cli.options.groups import input_option, limit_option, output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption, LayoutOption, OnErrorOption, SeedOption
 from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
+from pairwright.cli.options.standard_input import copy_standard_input
 from pairwright.cli.output.console import StyledLine, count_phrase, emit, note
 from pairwright.cli.output.files import check_extension, check_outputs
 from pairwright.cli.output.progress import with_progress
@@ -28,7 +29,11 @@ _TONES = {"hackable": "red", "sound": "green"}
 def audit(
     input_: Annotated[
         Path,
-        typer.Argument(metavar="INPUT", help="Rows as of refine, a folder of a benchmark's files, a build, or shards."),
+        typer.Argument(
+            metavar="INPUT",
+            callback=copy_standard_input,
+            help="Rows as of refine, a folder of a benchmark's files, a build, shards, or - for JSON Lines from stdin.",
+        ),
     ],
     *,
     corpus: Annotated[str, input_option(help="Captions that train the language models; else INPUT's.")] = "",

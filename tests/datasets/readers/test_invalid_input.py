@@ -498,15 +498,34 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
         write("a.txt", b"a dog\na cat\n"),
         r"lines of text .* header line \(caption\) and rename the file to .tsv",
     ),
-    "names and captions": (write("a.txt", b"a.jpg\ta dog\n"), r"header line \(image, a tab, and caption\) and rename"),
-    "a table named .txt": (write("a.txt", b"image,caption\na.jpg,a dog\n"), "give --format csv"),
-    "a header named .txt": (write("a.txt", b"caption\na dog\n"), "give --format tsv"),
+    "lines of text with a comma": (write("a.txt", b"a red dog, text\n"), "lines of text without column names"),
+    "numbers and captions": (write("a.txt", b"1\ta dog\n"), r"header line \(image, a tab, and caption\) and rename"),
     "a pointer of Git LFS": (write("a.parquet", b"version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"),
     "a web page": (write("a.jsonl", b"\n<!DOCTYPE html><title>404</title>"), "a web page, not data"),
     "a compressed file": (write("a.jsonl.zst", b"x"), "compressed file. Unpack it first"),
-    "semicolons": (
-        write("a.csv", b"image;caption\nb;c\n"),
-        r"a\.csv:1: the header is one column, 'image;caption'. Separate",
+    "commas in a TSV": (
+        write("a.tsv", b"image,caption\nb,c\n"),
+        r"a\.tsv:1: the header is one column, 'image,caption'. Separate",
+    ),
+    "three columns without a header": (
+        write("a.csv", b"7,0.jpg,a dog\n"),
+        r"a\.csv:1: the first line is a row, not a header: 0\.jpg is an image\. Add a header line",
+    ),
+    "numbers without a header": (
+        write("a.tsv", b"7\t2393834300\t000102030405060708090a0b0c0d0e0f\n"),
+        r"a\.tsv:1: the first line is a row, not a header: it has numbers only",
+    ),
+    "JSON with two lists of rows": (
+        write("a.json", b'{"cats": [{"caption": "a"}], "dogs": [{"caption": "b"}]}'),
+        r"several lists of rows \(cats, dogs\)\. Extract one of them: jq \.cats a\.json > rows\.json",
+    ),
+    "conversations": (
+        write("a.json", b'[{"conversations": [{"from": "human", "value": "b"}]}]'),
+        "not a source of pairs: LLaVA conversations",
+    ),
+    "an Arrow file": (
+        write("a.arrow", b"x"),
+        r"an Arrow file\. Convert it: python -c .*\.to_parquet\('rows\.parquet'\)",
     ),
     "another ending": (write("a.xml", b"<a/>"), "unknown file ending"),
     "an empty folder": (lambda folder: folder, "no tars, Parquet or"),

@@ -227,7 +227,7 @@ def test_a_broken_row_stops_the_run_and_says_where(folder: Path) -> None:
     ("name", "text", "told"),
     [
         ("listed.jsonl", '[{"id": 1}]', "or give `format: json` of the source."),
-        ("table.txt", "image,caption\n", "or give `format: csv` of the source."),
+        ("table.xml", "<rows/>", "`format` of the source, one of coco | json | "),
     ],
 )
 def test_a_source_of_another_format_is_refused_with_keys_of_the_config(
@@ -236,7 +236,7 @@ def test_a_source_of_another_format_is_refused_with_keys_of_the_config(
     (folder / name).write_text(text)
     with pytest.raises(InputError) as caught:
         mixed(folder, [{"path": name}])
-    assert str(caught.value).endswith(told)
+    assert told in str(caught.value)
 
 
 def test_broken_rows_are_set_aside_with_their_reasons_when_asked(folder: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pairwright.cli.options.groups import Command, input_option, output_option, with_options
+from pairwright.cli.options.standard_input import copy_standard_input
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 
@@ -16,10 +17,19 @@ if TYPE_CHECKING:
 
 InputArgument = Annotated[
     str,
-    typer.Argument(metavar="INPUT", help="COCO .json, .jsonl, .csv, .tsv, .parquet, a folder, or {00000..00009}.tar."),
+    typer.Argument(
+        metavar="INPUT",
+        callback=copy_standard_input,
+        help="COCO .json, .jsonl, .csv, .tsv, .parquet, a folder, {00000..00009}.tar, or - for JSON Lines from stdin.",
+    ),
 ]
 RowsArgument = Annotated[
-    str, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, .parquet, or a benchmark's .json, .csv, .tsv.")
+    str,
+    typer.Argument(
+        metavar="INPUT",
+        callback=copy_standard_input,
+        help="Candidate rows: .jsonl, .parquet, a benchmark's .json, .csv, .tsv, or - for JSON Lines from stdin.",
+    ),
 ]
 OnErrorOption = Annotated[
     Literal["stop", "skip"], input_option("--on-error", help="Stop at a broken row, or skip and count it.")
@@ -39,11 +49,12 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 
 @dataclass(frozen=True)
 class InputOptions:
-    """Options that say how INPUT is read. A command has the first three, and those that it names."""
+    """Options that say how INPUT is read. A command has the first four, and those that it names."""
 
     columns: Annotated[str, input_option(help="Column names, such as key=image_id; else detected.")] = ""
     format: Annotated[str, input_option(help="Format of INPUT; else detected.")] = ""
     on_error: OnErrorOption = "stop"
+    where: Annotated[str, input_option(help="Read rows with these values only, such as split=train,split=val.")] = ""
     explode: Annotated[bool, input_option("--explode", help="Make one pair per caption, not per image.")] = False
     max_caption: int = 0  # characters; 0: the limit of the reader
     image_root: Annotated[str, input_option(help="Folder of relative image paths; images outside it are rejected.")] = (
@@ -60,6 +71,7 @@ class InputOptions:
             input=input_,
             format=self.format,
             columns=parse_columns(self.columns),
+            where=parse_where(self.where),
             explode=self.explode,
             on_error=self.on_error,
             image_root=self.image_root,
@@ -79,7 +91,7 @@ class EditInputOptions(InputOptions):
 def with_input_options(*names: str) -> Callable[[Command], Command]:
     """Return a decorator that adds `InputOptions` to a command as its keyword ``reading``."""
     options = EditInputOptions if "max_caption" in names else InputOptions
-    return with_options(options, "reading", ("columns", "format", "on_error", *names))
+    return with_options(options, "reading", ("columns", "format", "on_error", "where", *names))
 
 
 def parse_columns(text: str) -> dict[str, str]:
@@ -94,6 +106,21 @@ def parse_columns(text: str) -> dict[str, str]:
         if not (sign and ours and theirs):
             raise UsageError(f"--columns {text!r}: write it as key=image_id,captions=captions.")
         mapping[ours] = theirs
+    return mapping
+
+
+def parse_where(text: str) -> dict[str, tuple[str, ...]]:
+    """Return ``split=train,split=val`` as a mapping of column to values.
+
+    Raises:
+        UsageError: for an item without a name or a value.
+    """
+    mapping: dict[str, tuple[str, ...]] = {}
+    for item in split_list(text):
+        column, sign, value = (part.strip() for part in item.partition("="))
+        if not (sign and column and value):
+            raise UsageError(f"--where {text!r}: write it as split=train, or split=train,split=val.")
+        mapping[column] = (*mapping.get(column, ()), value)
     return mapping
 
 

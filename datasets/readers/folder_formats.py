@@ -1,0 +1,128 @@
+"""Detection of the format of a folder by its files.
+
+In this order: tars, an embedding folder of clip-retrieval, Parquet, JSON Lines, a table of captions that Hugging Face's
+``imagefolder`` reads (``metadata.csv``), images, CSV, TSV. Folders that other tools write and that have to be converted,
+or whose subfolders have the data, are refused with what to give or to run instead.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pairwright.datasets.directories import walk_files
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, PILLOW_FORMATS
+from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
+from pairwright.datasets.option_names import OptionNames
+from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES
+
+SAVED_SPLITS = "dataset_dict.json"  # of Hugging Face's `DatasetDict.save_to_disk`
+_METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+_SHOWN_FOLDERS = 10
+
+
+def guess_folder(folder: Path, option_names: OptionNames, match_suffix: Callable[[str], str]) -> str:
+    """Return the format of a folder.
+
+    Args:
+        folder: an existing one.
+        option_names: how messages name options.
+        match_suffix: returns the format of a file name in lower case, empty for an unknown ending.
+
+    Raises:
+        InputError: the format cannot be detected, or is not read.
+    """
+    entries = _list_entries(folder)
+    formats = {match_suffix(entry.name.lower()) for entry in entries if not entry.is_dir()}
+    if "webdataset" in formats:
+        if _has_captioned_image(entries):  # one of both would be ignored
+            fix = f"Move the tars to a folder of their own, or give {option_names.setting('format', 'images')}."
+            raise InputError("both tars and images with captions in the folder", where=str(folder), fix=fix)
+        return "webdataset"
+    if (folder / "metadata").is_dir() and any((folder / kind).is_dir() for kind in ("img_emb", "text_emb")):
+        return "clip-retrieval"
+    # img2dataset's plain files: each folder of images has a table of the same name.
+    tables = [entry for entry in entries if entry.suffix == ".parquet" and not entry.with_suffix("").is_dir()]
+    ranked = (
+        (bool(tables), "parquet"),
+        ("jsonl" in formats, "jsonl"),
+        (any(entry.name == "metadata.csv" for entry in entries), "csv"),
+        (_has_image(folder), "images"),
+        ("csv" in formats, "csv"),
+        ("tsv" in formats, "tsv"),
+    )
+    found = next((format_ for is_there, format_ in ranked if is_there), "")
+    if found == "images":
+        _refuse_captions_in_subfolders(folder, entries)
+    if not found:
+        raise _unknown_folder(folder, entries, match_suffix)
+    return found
+
+
+def _list_entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    except OSError as error:
+        raise InputError(
+            f"cannot be listed ({error.strerror})", where=str(folder), fix="Check its permissions."
+        ) from None
+
+
+def _refuse_captions_in_subfolders(folder: Path, entries: Sequence[Path]) -> None:
+    """Refuse an ``imagefolder`` with a table of captions per split: its images would seem to have no captions."""
+    for name in _METADATA:
+        splits = [entry.name for entry in entries if (entry / name).is_file()]
+        if splits:
+            what = f"the captions are in {name} of its folders {', '.join(splits[:_SHOWN_FOLDERS])}"
+            choice = f"{{{','.join(splits)}}}" if len(splits) > 1 else splits[0]
+            raise InputError(what, where=str(folder), fix=f"Give these files: {folder / choice / name}.")
+
+
+def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callable[[str], str]) -> InputError:
+    arrow = [entry for entry in entries if entry.suffix == ".arrow"]
+    if arrow or (folder / SAVED_SPLITS).is_file():
+        return _arrow_error(folder, arrow)
+    fix = f"Give the folder with the data. Images that are read: {', '.join(PILLOW_FORMATS)}."
+    inner = [entry for entry in entries if entry.is_dir() and any(match_suffix(path.name) for path in entry.iterdir())]
+    if inner:
+        fix = f"Give the folder with the data: {' or '.join(map(str, inner[:_SHOWN_FOLDERS]))}."
+    elif any(entry.suffix == ".json" for entry in entries):
+        fix = f"Rows in files of their own are joined by: jq -c . {folder}/*.json > rows.jsonl"
+    what = f"no tars, Parquet or JSON Lines files, embeddings or images in the folder ({_list_endings(entries)})"
+    return InputError(what, where=str(folder), fix=fix)
+
+
+def _arrow_error(folder: Path, arrow: Sequence[Path]) -> InputError:
+    """Return the error for what `save_to_disk`, or the cache of `load_dataset`, has written."""
+    call = f"load_from_disk('{folder}')"
+    if (folder / SAVED_SPLITS).is_file():
+        conversion = _conversion("load_from_disk", f"{call}['train']")
+    elif (folder / "state.json").is_file():
+        conversion = _conversion("load_from_disk", call)
+    else:
+        conversion = arrow_conversion(arrow[0])
+    return InputError("Arrow files of Hugging Face's datasets", where=str(folder), fix=f"Convert them: {conversion}.")
+
+
+def arrow_conversion(path: Path) -> str:
+    """Return the command that converts an Arrow file of Hugging Face's datasets to Parquet."""
+    return _conversion("Dataset", f"Dataset.from_file('{path}')")
+
+
+def _conversion(name: str, call: str) -> str:
+    return f"""python -c "from datasets import {name}; {call}.to_parquet('rows.parquet')\""""
+
+
+def _list_endings(entries: Sequence[Path]) -> str:
+    kinds = Counter(entry.suffix.lower() or "others" for entry in entries)
+    most = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:3]
+    return ", ".join(f"{kind} {count:,}" for kind, count in most) or "it is empty"
+
+
+def _has_captioned_image(entries: Sequence[Path]) -> bool:
+    captioned = {entry.stem for entry in entries if entry.suffix.lower() in SIDECAR_SUFFIXES}
+    return any(entry.suffix.lower() in IMAGE_SUFFIXES and entry.stem in captioned for entry in entries)
+
+
+def _has_image(folder: Path) -> bool:
+    return any(path.suffix.lower() in IMAGE_SUFFIXES | UNREAD for path in walk_files(folder) if path.name[0] != ".")

@@ -1,0 +1,101 @@
+"""Reader of JSON files that are one object with rows, plain or gzipped.
+
+    {"info": {...}, "annotations": [{"caption": ...}, ...]}   one list of rows among other values (RedCaps, Karpathy)
+    {"train": [{"caption": ...}, ...], "test": [...]}         a list of rows per split; `split` is its name
+    {"image_urls": [...], "captions": [...]}                  a list per column, of equal length (SBU)
+    {"1.jpg": {"caption": ...}, "2.jpg": ["a", "b"]}          a row, a list of captions or a caption per image or id
+
+Limits: the file is held in memory. An object with several lists of rows that are no splits is refused, as one of them
+would be ignored.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES
+from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
+from pairwright.datasets.readers.text_files import json_type_name, parse_object, read_text_bytes
+from pairwright.datasets.rejects import RejectError, make_reject
+
+SPLIT = "split"
+_SPLITS = frozenset({"train", "restval", "val", "valid", "validation", "dev", "test"})
+
+
+def read_json_object(path: Path) -> InputRowIterator:
+    """Yield the rows of an object; places are ``file:NAME item N`` and ``file:NAME``, from 1.
+
+    Raises:
+        InputError: the file is no object with rows.
+    """
+    try:
+        data = parse_object(read_text_bytes(path), "file")
+    except RejectError as flaw:
+        raise InputError(f"{flaw.reason}: {flaw.detail}", where=str(path), fix="Fix the file.") from None
+    for place, row in _rows(path, data):
+        if isinstance(row, dict):
+            yield InputRow(f"{path}:{place}", row)
+        else:
+            yield make_reject(f"{path}:{place}", "wrong_type", f"the row is {json_type_name(row)}, not an object", row)
+
+
+def has_rows(data: Any) -> bool:
+    """Return whether parsed JSON is an object with rows."""
+    return isinstance(data, dict) and bool(_row_lists(data) or _is_columnar(data) or _is_keyed(data))
+
+
+def _rows(path: Path, data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    lists = _row_lists(data)
+    if len(lists) > 1 and not lists.keys() <= _SPLITS:
+        fix = f"Extract one of them: jq .{next(iter(lists))} {path.name} > rows.json."
+        raise InputError(f"several lists of rows ({', '.join(lists)})", where=str(path), fix=fix)
+    if lists:
+        split = len(lists) > 1 or lists.keys() <= _SPLITS
+        for name, rows in lists.items():
+            for number, row in enumerate(rows, 1):
+                yield f"{name} item {number}", {SPLIT: name, **row} if split and isinstance(row, dict) else row
+    elif _is_columnar(data):
+        for number, values in enumerate(zip(*data.values(), strict=True), 1):
+            yield f"item {number}", dict(zip(data, values, strict=True))
+    elif _is_keyed(data):
+        yield from ((name, _keyed_row(name, value)) for name, value in data.items())
+    else:
+        raise InputError("the file is no object with rows", where=str(path), fix="Give a list of rows, or JSON Lines.")
+
+
+def _row_lists(data: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {name: value for name, value in data.items() if isinstance(value, list) and value and _is_row(value[0])}
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_columnar(data: Mapping[str, Any]) -> bool:
+    """Return whether all values are lists of one length, of which one is not that of an image's captions."""
+    lists = [value for value in data.values() if isinstance(value, list)]
+    equal = len(lists) == len(data) and len({len(value) for value in lists}) == 1 and bool(lists[0])
+    return equal and not any(map(_is_image_name, data))
+
+
+def _is_keyed(data: Mapping[str, Any]) -> bool:
+    """Return whether each value is a row, or texts of the image or id that is its name."""
+    return bool(data) and (
+        all(map(_is_row, data.values()))
+        or all(_is_texts(value) or (isinstance(value, str) and _is_image_name(name)) for name, value in data.items())
+    )
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
+
+
+def _is_image_name(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES
+
+
+def _keyed_row(name: str, value: Any) -> dict[str, Any]:
+    row = value if isinstance(value, dict) else {"caption" if isinstance(value, str) else "captions": value}
+    identity = "image" if _is_image_name(name) else "key"
+    return row if identity in row else {identity: name, **row}

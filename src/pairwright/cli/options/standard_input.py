@@ -1,0 +1,34 @@
+"""``-`` as INPUT: rows from standard input, copied to a temporary file, as commands read their input more than once."""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from pairwright.datasets.directories import STANDARD_INPUT_PREFIX
+from pairwright.datasets.errors import UsageError
+
+STANDARD_INPUT = "-"
+_NAME = "stdin.jsonl"  # which is the format, unless --format names another, and the name of the dataset
+
+Written = TypeVar("Written", str, Path)
+
+
+def copy_standard_input(context: typer.Context, value: Written) -> Written:
+    """Return the value of INPUT, for ``-`` the path of a copy of standard input, which is removed after the command.
+
+    Raises:
+        UsageError: nothing is piped into the command.
+    """
+    if str(value) != STANDARD_INPUT or context.resilient_parsing:
+        return value
+    if sys.stdin.isatty():
+        raise UsageError("INPUT is -, and nothing is piped into the command. Pipe JSON Lines into it, or name a file.")
+    folder = context.with_resource(tempfile.TemporaryDirectory(prefix=STANDARD_INPUT_PREFIX))
+    path = Path(folder) / _NAME
+    with path.open("wb") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    return type(value)(path)

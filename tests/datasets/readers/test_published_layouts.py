@@ -1,0 +1,552 @@
+"""Pairs read from the files of published datasets, in the layouts in which they are published."""
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from PIL import Image
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.readers.formats import guess_format
+from pairwright.datasets.readers.known_layouts import KNOWN_LAYOUTS
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import Reject
+
+DOG, CAT = ("a red dog", "one dog"), ("a cat", "one cat asleep")
+
+Layout = Callable[[Path], Path]
+Wanted = tuple[str, str, str, tuple[str, ...]]  # source id, image as written, caption, other captions
+
+
+def read(path: Path, **options: Any) -> tuple[list[Pair], list[Reject]]:
+    given = {"on_error": "skip", "verify_images": "off", **options}
+    batches = list(read_pairs(ReadOptions(str(path), **given)))
+    return [pair for b in batches for pair in b.pairs], [reject for b in batches for reject in b.rejects]
+
+
+def summary(pairs: Sequence[Pair], folder: Path) -> list[Wanted]:
+    return [(pair.source_id, pair.image.removeprefix(f"{folder}/"), pair.caption, pair.captions) for pair in pairs]
+
+
+def json_file(name: str, content: Any) -> Layout:
+    def make(folder: Path) -> Path:
+        (folder / name).write_text(json.dumps(content))
+        return folder / name
+
+    return make
+
+
+def lines(name: str, *rows: str) -> Layout:
+    def make(folder: Path) -> Path:
+        text = "".join(f"{row}\n" for row in rows).encode()
+        (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        return folder / name
+
+    return make
+
+
+def parquet(**columns: Any) -> Layout:
+    def make(folder: Path) -> Path:
+        pl.DataFrame(columns).write_parquet(folder / "rows.parquet")
+        return folder / "rows.parquet"
+
+    return make
+
+
+def tsv(name: str, *rows: Sequence[str]) -> Layout:
+    text = io.StringIO()
+    csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
+    return lines(name, *text.getvalue().splitlines())
+
+
+def sentences(texts: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"tokens": text.split(), "raw": text, "imgid": 0, "sentid": at} for at, text in enumerate(texts)]
+
+
+def karpathy(**more: Any) -> dict[str, Any]:
+    return {"sentids": [0, 1], "imgid": 5, "split": "val", "sentences": sentences(DOG), **more}
+
+
+def turns(answer: str) -> list[dict[str, str]]:
+    return [{"from": "human", "value": "<image>\nWhat is it?"}, {"from": "gpt", "value": answer}]
+
+
+URL = "http://x.org/1.jpg"
+ONE_OF_EACH: list[Wanted] = [
+    ("", "1.jpg", DOG[0], DOG[1:]),
+    ("", "1.jpg", DOG[1], DOG[:1]),
+    ("", "2.jpg", CAT[0], CAT[1:]),
+    ("", "2.jpg", CAT[1], CAT[:1]),
+]
+LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
+    "Karpathy's dataset_coco.json": (
+        json_file(
+            "dataset_coco.json",
+            {"images": [karpathy(filepath="val2014", filename="a.jpg", cocoid=73)], "dataset": "coco"},
+        ),
+        {},
+        [("73", "val2014/a.jpg", DOG[0], DOG[1:])],
+    ),
+    "Karpathy's dataset_flickr30k.json": (
+        json_file("dataset_flickr30k.json", {"images": [karpathy(filename="a.jpg")], "dataset": "flickr30k"}),
+        {},
+        [("5", "a.jpg", DOG[0], DOG[1:])],
+    ),
+    "BLIP's coco_karpathy_train.json": (
+        json_file(
+            "coco_karpathy_train.json", [{"caption": text, "image": "a.jpg", "image_id": "coco_7"} for text in DOG]
+        ),
+        {},
+        [("coco_7", "a.jpg", DOG[0], DOG[1:]), ("coco_7", "a.jpg", DOG[1], DOG[:1])],
+    ),
+    "BLIP's coco_karpathy_val.json": (
+        json_file("coco_karpathy_val.json", [{"image": "a.jpg", "caption": list(DOG)}]),
+        {},
+        [("", "a.jpg", DOG[0], DOG[1:])],
+    ),
+    "Flickr30k's results_20130124.token": (
+        lines(
+            "results_20130124.token",
+            f"1.jpg#0\t{DOG[0]}",
+            f"1.jpg#1\t{DOG[1]}",
+            f"2.jpg#0\t{CAT[0]}",
+            f"2.jpg#1\t{CAT[1]}",
+        ),
+        {},
+        ONE_OF_EACH,
+    ),
+    "Flickr30k's results.csv": (
+        lines(
+            "results.csv",
+            "image_name| comment_number| comment",
+            f"1.jpg| 0| {DOG[0]}",
+            f"1.jpg| 1| {DOG[1]}",
+            f"2.jpg| 0| {CAT[0]}",
+            f"2.jpg| 1| {CAT[1]}",
+        ),
+        {},
+        ONE_OF_EACH,
+    ),
+    "Flickr8k.token.txt": (
+        lines(
+            "Flickr8k.token.txt",
+            f"1.jpg#0\t{DOG[0]}",
+            f"1.jpg#1\t{DOG[1]}",
+            f"2.jpg#0\t{CAT[0]}",
+            f"2.jpg#1\t{CAT[1]}",
+        ),
+        {},
+        ONE_OF_EACH,
+    ),
+    "Flickr8k's captions.txt": (
+        lines(
+            "captions.txt",
+            "image,caption",
+            f"1.jpg,{DOG[0]}",
+            f"1.jpg,{DOG[1]}",
+            f"2.jpg,{CAT[0]}",
+            f"2.jpg,{CAT[1]}",
+        ),
+        {},
+        ONE_OF_EACH,
+    ),
+    "Conceptual Captions 3M": (
+        lines("Train_GCC-training.tsv", f'"a {DOG[0]}\t{URL}?w=1', f"{CAT[0]}\thttp://x.org/2"),
+        {},
+        [("", f"{URL}?w=1", f'"a {DOG[0]}', ()), ("", "http://x.org/2", CAT[0], ())],
+    ),
+    "Conceptual Captions 12M": (lines("cc12m.tsv", f"{URL}\t{DOG[0]}"), {}, [("", URL, DOG[0], ())]),
+    "SBU": (
+        json_file("sbu-captions-all.json", {"image_urls": [URL], "user_ids": ["47@N00"], "captions": [DOG[0]]}),
+        {},
+        [("", URL, DOG[0], ())],
+    ),
+    "RedCaps": (
+        json_file(
+            "cats_2017.json",
+            {
+                "info": {"version": "1.0"},
+                "annotations": [
+                    {"image_id": "5lk", "image_url": URL, "raw_caption": "A RED DOG", "caption": DOG[0], "score": 3}
+                ],
+            },
+        ),
+        {},
+        [("5lk", URL, DOG[0], ())],
+    ),
+    "WIT": (
+        tsv(
+            "wit_v1.train.all-1percent_sample.tsv.gz",
+            ("language", "page_url", "image_url", "page_title", "caption_reference_description"),
+            ("en", "https://en.wikipedia.org/wiki/Dog", URL, "Dog", DOG[0]),
+        ),
+        {},
+        [("", URL, DOG[0], ())],
+    ),
+    "TextCaps": (
+        json_file(
+            "TextCaps_0.1_train.json",
+            {
+                "dataset_name": "textcaps",
+                "data": [
+                    {
+                        "image_id": "0a",
+                        "image_path": "train/0a.jpg",
+                        "flickr_300k_url": URL,
+                        "caption_str": text,
+                        "reference_strs": list(DOG),
+                    }
+                    for text in DOG
+                ],
+            },
+        ),
+        {},
+        [("0a", "0a.jpg", DOG[0], DOG[1:]), ("0a", "0a.jpg", DOG[1], DOG[:1])],
+    ),
+    "DOCCI": (
+        lines(
+            "docci_descriptions.jsonlines",
+            json.dumps({"example_id": "train_0", "split": "train", "image_file": "0.jpg", "description": DOG[0]}),
+        ),
+        {},
+        [("train_0", "0.jpg", DOG[0], ())],
+    ),
+    "Crossmodal-3600": (
+        lines(
+            "captions.jsonl",
+            json.dumps(
+                {
+                    "de": {"caption": ["ein Hund"]},
+                    "en": {"caption": list(DOG), "caption/tokenized": ["A red dog ."]},
+                    "image/key": "0a",
+                    "image/locale": "de",
+                }
+            ),
+        ),
+        {},
+        [("0a", "0a.jpg", DOG[0], DOG[1:])],
+    ),
+    "Recap-DataComp-1B": (
+        parquet(url=[URL], re_caption=[DOG[0]], org_caption=["dog.jpg"], key=["7"], re_clip_score=[0.3]),
+        {},
+        [("7", URL, DOG[0], ())],
+    ),
+    "PixelProse": (
+        parquet(uid=["7"], url=[URL], original_caption=["dog.jpg"], vlm_model=["gemini"], vlm_caption=[DOG[0]]),
+        {},
+        [("7", URL, DOG[0], ())],
+    ),
+    "DataComp": (
+        parquet(uid=["7"], url=[URL], text=[DOG[0]], original_width=[6], clip_b32_similarity_score=[0.3]),
+        {},
+        [("7", URL, DOG[0], ())],
+    ),
+    "COYO": (parquet(id=[7], url=[URL], text=[DOG[0]], num_faces=[0]), {}, [("7", URL, DOG[0], ())]),
+    "LLaVA-Pretrain's metadata": (
+        json_file(
+            "blip_laion_cc_sbu_558k_meta.json", [{"id": "7", "image": "0/7.jpg", "blip_caption": DOG[0], "url": URL}]
+        ),
+        {},
+        [("7", "0/7.jpg", DOG[0], ())],
+    ),
+    "LLaVA-Pretrain, ShareGPT4V and ALLaVA": (
+        json_file("blip_laion_cc_sbu_558k.json", [{"id": "7", "image": "0/7.jpg", "conversations": turns(DOG[0])}]),
+        {"columns": {"caption": "conversations.1.value"}},
+        [("7", "0/7.jpg", DOG[0], ())],
+    ),
+    "ShareGPT-4o": (
+        lines("gpt-4o.jsonl", json.dumps({"id": 7, "image": "7.jpg", "conversations": turns(DOG[0])})),
+        {"columns": {"caption": "conversations.1.value"}},
+        [("7", "7.jpg", DOG[0], ())],
+    ),
+    "The Cauldron": (
+        parquet(texts=[[{"user": "What is it?", "assistant": DOG[0], "source": "x"}]]),
+        {"columns": {"caption": "texts.0.assistant"}},
+        [("", "", DOG[0], ())],
+    ),
+    "DCI": (
+        lines("dci.jsonl", json.dumps({"image": "sa_1.jpg", "short_caption": DOG[0], "extra_caption": "More."})),
+        {},
+        [("", "sa_1.jpg", DOG[0], ())],
+    ),
+    "Visual Genome's region_descriptions.json": (
+        json_file(
+            "region_descriptions.json",
+            [{"id": 7, "regions": [{"region_id": at, "phrase": text, "x": 1} for at, text in enumerate(DOG)]}],
+        ),
+        {"columns": {"captions": "regions.phrase", "image": "VG_100K/{id}.jpg"}},
+        [("7", "VG_100K/7.jpg", DOG[0], DOG[1:])],
+    ),
+    "Localized Narratives of COCO": (
+        lines(
+            "coco_val_localized_narratives.jsonl",
+            json.dumps({"dataset_id": "mscoco", "image_id": "139", "caption": DOG[0], "traces": [[{"x": 0.1}]]}),
+        ),
+        {"columns": {"image": "{image_id:012}.jpg"}},
+        [("139", "000000000139.jpg", DOG[0], ())],
+    ),
+}
+
+
+@pytest.mark.parametrize("dataset", LAYOUTS)
+def test_the_files_of_published_datasets_are_read(tmp_path: Path, dataset: str) -> None:
+    make, options, wanted = LAYOUTS[dataset]
+    pairs, rejects = read(make(tmp_path), **options)
+    assert summary(pairs, tmp_path) == wanted
+    assert not rejects
+
+
+def test_no_known_layout_hides_another() -> None:
+    for place, layout in enumerate(KNOWN_LAYOUTS):
+        assert not any(earlier.columns <= layout.columns for earlier in KNOWN_LAYOUTS[:place]), layout.about
+
+
+def test_what_the_user_maps_goes_before_a_known_layout(tmp_path: Path) -> None:
+    path = LAYOUTS["Recap-DataComp-1B"][0](tmp_path)
+    (pair,), _ = read(path, columns={"caption": "org_caption"})
+    assert (pair.caption, pair.source_id) == ("dog.jpg", "7")
+    (pair,), _ = read(LAYOUTS["Karpathy's dataset_coco.json"][0](tmp_path), columns={"key": "imgid"})
+    assert (pair.source_id, pair.caption) == ("5", DOG[0])
+
+
+def test_columns_named_as_the_parts_of_a_pair_go_before_a_known_layout(tmp_path: Path) -> None:
+    """Hugging Face's copy of TextCaps has images in the table; rows with a caption of their own may have others too."""
+    row = {"image_id": "0a", "image_path": "train/0a.jpg", "caption_str": DOG[0], "image": "mine.jpg"}
+    (pair,), _ = read(lines("rows.jsonl", json.dumps(row))(tmp_path))
+    assert summary([pair], tmp_path) == [("0a", "mine.jpg", DOG[0], ())]
+    row = {"blip_caption": DOG[0], "caption": CAT[0]}
+    (pair,), _ = read(lines("more.jsonl", json.dumps(row))(tmp_path))
+    assert pair.caption == CAT[0]
+
+
+def test_a_row_that_the_file_breaks_is_rejected_and_the_others_are_read(tmp_path: Path) -> None:
+    """Flickr30k's results.csv lacks a separator in one of its lines."""
+    rows = ("image_name| comment_number| comment", "1.jpg| 0| a dog", "1.jpg| 4   A dog runs .", "2.jpg| 0| a cat")
+    pairs, rejects = read(lines("results.csv", *rows)(tmp_path))
+    assert [pair.caption for pair in pairs] == ["a dog", "a cat"]
+    assert [(reject.place, reject.reason) for reject in rejects] == [(f"{tmp_path / 'results.csv'}:3", "ragged_row")]
+
+
+def test_captions_that_vizwiz_flags_are_rejected_and_never_stop_the_reading(tmp_path: Path) -> None:
+    def annotation(id_: int, image: int, text: str, **flags: bool) -> dict[str, Any]:
+        return {"id": id_, "image_id": image, "caption": text, "is_precanned": False, "is_rejected": False, **flags}
+
+    annotations = [
+        annotation(1, 1, "a red dog"),
+        annotation(2, 1, "Quality issues are too severe to recognize visual content.", is_precanned=True),
+        annotation(3, 2, "buy now", is_rejected=True),
+    ]
+    images = [{"id": 1, "file_name": "1.jpg"}, {"id": 2, "file_name": "2.jpg"}]
+    path = json_file("train.json", {"images": images, "annotations": annotations})(tmp_path)
+    pairs, rejects = read(path, on_error="stop")
+    assert summary(pairs, tmp_path) == [("1", "1.jpg", "a red dog", ())]
+    assert [(reject.reason, reject.detail) for reject in rejects] == [
+        ("flagged_caption", "is_precanned in the dataset"),
+        ("flagged_caption", "is_rejected in the dataset"),
+    ]
+
+
+def test_failed_downloads_inside_parquet_are_rejected_as_such(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    Image.new("RGB", (4, 3)).save(stream, "JPEG")
+    path = parquet(
+        key=["0", "1"],
+        caption=["a dog", "a cat"],
+        jpg=[stream.getvalue(), None],
+        status=["success", "failed_to_download"],
+        error_message=[None, "HTTP Error 404: Not Found"],
+    )(tmp_path)
+    pairs, rejects = read(path, verify_images="header")
+    assert [pair.caption for pair in pairs] == ["a dog"]
+    assert [(reject.reason, reject.detail) for reject in rejects] == [
+        ("download_failed", "failed_to_download: HTTP Error 404: Not Found")
+    ]
+
+
+OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[str, str, str]]]] = {
+    "a list per split": (
+        {"train": [{"id": 1, "caption": "a dog"}], "test": [{"id": 2, "caption": "a cat"}]},
+        [("1", "", "a dog"), ("2", "", "a cat")],
+    ),
+    "a row per image": ({"1.jpg": {"caption": "a dog"}}, [("", "1.jpg", "a dog")]),
+    "a row per id": ({"x1": {"caption": "a dog"}}, [("x1", "", "a dog")]),
+    "captions per image": ({"1.jpg": ["a dog"], "2.jpg": ["a cat"]}, [("", "1.jpg", "a dog"), ("", "2.jpg", "a cat")]),
+    "captions per id": ({"1": ["a dog"], "2": ["a cat", "one cat"]}, [("1", "", "a dog"), ("2", "", "a cat")]),
+    "a caption per image": ({"1.jpg": "a dog"}, [("", "1.jpg", "a dog")]),
+    "columns": ({"image": ["1.jpg"], "text": ["a dog"]}, [("", "1.jpg", "a dog")]),
+}
+
+
+@pytest.mark.parametrize("form", OBJECTS)
+def test_a_json_object_with_rows_is_read(tmp_path: Path, form: str) -> None:
+    content, wanted = OBJECTS[form]
+    path = json_file("rows.json", content)(tmp_path)
+    assert guess_format(path) == "json-object"
+    pairs, rejects = read(path)
+    assert [found[:3] for found in summary(pairs, tmp_path)] == wanted
+    assert not rejects
+
+
+def test_an_item_that_is_no_row_is_rejected_with_its_place(tmp_path: Path) -> None:
+    path = json_file("rows.json", {"data": [{"caption": "a dog"}, "a cat"]})(tmp_path)
+    pairs, rejects = read(path)
+    assert [pair.caption for pair in pairs] == ["a dog"]
+    assert [(reject.place, reject.reason) for reject in rejects] == [(f"{path}:data item 2", "wrong_type")]
+
+
+@pytest.mark.parametrize("content", [{"a": 1}, {"a": []}, {"a": "b"}, {"a": [1], "b": [1, 2]}, {"a": {"x": 1}, "b": 2}])
+def test_a_json_object_without_rows_is_refused(tmp_path: Path, content: Any) -> None:
+    with pytest.raises(InputError, match="unknown JSON layout"):
+        guess_format(json_file("rows.json", content)(tmp_path))
+
+
+def test_a_path_that_leads_nowhere_is_an_empty_caption_and_a_template_without_value_no_image(tmp_path: Path) -> None:
+    rows = (
+        {"turns": [{"value": "a dog"}], "id": 1},
+        {"turns": [], "id": 2},
+        {"turns": [{"value": "a cat"}], "id": None},
+    )
+    path = lines("rows.jsonl", *map(json.dumps, rows))(tmp_path)
+    pairs, rejects = read(path, columns={"caption": "turns.0.value", "image": "{id}.jpg"})
+    assert summary(pairs, tmp_path) == [("1", "1.jpg", "a dog", ()), ("", "", "a cat", ())]
+    assert [(reject.reason, reject.detail) for reject in rejects] == [("empty_caption", "the caption is null")]
+
+
+def test_a_column_whose_name_has_a_dot_is_that_column(tmp_path: Path) -> None:
+    path = lines("rows.jsonl", json.dumps({"text.en": "a dog", "text": {"en": "a cat"}}))(tmp_path)
+    (pair,), _ = read(path, columns={"caption": "text.en"})
+    assert pair.caption == "a dog"
+
+
+@pytest.mark.parametrize("column", ["turn.0.value", "{name}.jpg"])
+def test_a_path_or_template_of_a_column_that_no_row_has_is_an_error(tmp_path: Path, column: str) -> None:
+    path = lines("rows.jsonl", json.dumps({"caption": "a dog", "id": 1}))(tmp_path)
+    with pytest.raises(InputError, match=r"no row has a column .*\. Correct --columns"):
+        read(path, columns={"image": column})
+
+
+def test_rows_of_an_image_know_each_other_but_not_those_that_are_rejected(tmp_path: Path) -> None:
+    rows = ("image,caption", "1.jpg,a dog", "1.jpg,", "1.jpg,a dog", "1.jpg,one dog", "2.jpg,a cat", ",a cow", ",a pig")
+    pairs, rejects = read(lines("rows.csv", *rows)(tmp_path))
+    assert summary(pairs, tmp_path) == [
+        ("", "1.jpg", "a dog", ("one dog",)),
+        ("", "1.jpg", "one dog", ("a dog",)),
+        ("", "2.jpg", "a cat", ()),
+        ("", "", "a cow", ()),
+        ("", "", "a pig", ()),
+    ]
+    assert [reject.reason for reject in rejects] == ["empty_caption", "duplicate_key"]
+
+
+def test_rows_with_a_placeholder_for_an_image_do_not_know_each_other(tmp_path: Path) -> None:
+    rows = [f"none.jpg,a dog {at}" for at in range(100)]
+    pairs, _ = read(lines("rows.csv", "image,caption", *rows)(tmp_path))
+    assert [pair.caption for pair in pairs] == [f"a dog {at}" for at in range(100)]
+    assert not any(pair.captions for pair in pairs)
+
+
+def test_keys_of_rows_do_not_depend_on_the_other_rows_of_an_image(tmp_path: Path) -> None:
+    alone, _ = read(lines("rows.csv", "image,caption", "1.jpg,one dog")(tmp_path))
+    both, _ = read(lines("rows.csv", "image,caption", "1.jpg,a dog", "1.jpg,one dog")(tmp_path))
+    exploded, rejects = read(tmp_path / "rows.csv", explode=True)
+    assert both[1].key == alone[0].key
+    assert exploded == both
+    assert not rejects
+
+
+SPLITS = [json.dumps({"caption": f"a dog {at}", "split": split, "n": at}) for at, split in enumerate("aabc")]
+
+
+def test_rows_that_are_not_selected_are_rejected_and_never_stop_the_reading(tmp_path: Path) -> None:
+    path = lines("rows.jsonl", *SPLITS)(tmp_path)
+    pairs, rejects = read(path, where={"split": ("b", "c")}, on_error="stop")
+    assert [pair.caption for pair in pairs] == ["a dog 2", "a dog 3"]
+    assert {(reject.reason, reject.detail) for reject in rejects} == {("not_selected", "split is 'a'")}
+    assert len(rejects) == 2
+    pairs, rejects = read(path, where={"split": ("a",), "n": ("1",)})
+    assert [pair.caption for pair in pairs] == ["a dog 1"]
+    assert len(rejects) == 3
+
+
+def test_selecting_by_a_column_that_no_row_has_is_an_error_that_names_the_option(tmp_path: Path) -> None:
+    path = lines("rows.jsonl", *SPLITS)(tmp_path)
+    with pytest.raises(InputError, match=r"no row has a column splt\. Correct --where"):
+        read(path, where={"splt": ("a",)})
+    with pytest.raises(InputError, match=r"no valid row \(not_selected 4\); the first is not_selected: split is 'a'"):
+        read(path, where={"split": ("d",)})
+
+
+def picture(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (4, 3)).save(path)
+
+
+def image_folder(folder: Path, name: str) -> None:
+    """What Hugging Face's `imagefolder` reads."""
+    picture(folder / "0.png")
+    rows = pl.DataFrame({"file_name": ["0.png"], "text": [f"a dog in {folder.name}"]})
+    writers: dict[str, Callable[[Path], Any]] = {
+        "csv": rows.write_csv,
+        "jsonl": rows.write_ndjson,
+        "parquet": rows.write_parquet,
+    }
+    writers[name](folder / f"metadata.{name}")
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
+def test_an_imagefolder_with_metadata_is_read_and_one_per_split_is_named(tmp_path: Path, name: str) -> None:
+    for split in ("test", "train"):
+        image_folder(tmp_path / split, name)
+    (pair,), _ = read(tmp_path / "train", verify_images="header")
+    assert (pair.image, pair.caption, pair.width) == (str(tmp_path / "train" / "0.png"), "a dog in train", 4)
+    pattern = tmp_path / "{test,train}" / f"metadata.{name}"
+    with pytest.raises(InputError) as caught:
+        read(tmp_path)
+    assert caught.value.fix == f"Give these files: {pattern}."
+    pairs, _ = read(pattern, verify_images="header")
+    assert [(pair.image, pair.caption) for pair in pairs] == [
+        (str(tmp_path / split / "0.png"), f"a dog in {split}") for split in ("test", "train")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (("state.json", "dataset_info.json", "data-00000-of-00001.arrow"), r"load_from_disk\('[^']*'\)\.to_parquet"),
+        (("dataset_dict.json", "train/data-0.arrow"), r"load_from_disk\('[^']*'\)\['train'\]\.to_parquet"),
+        (("dataset_info.json", "x-train.arrow"), r"Dataset\.from_file\('[^']*x-train\.arrow'\)\.to_parquet"),
+        (("README.md", "data/train-0.parquet"), r"Give the folder with the data: [^ ]*/data\."),
+        (("sa_1.json", "sa_2.json"), r"joined by: jq -c \. [^ ]*/\*\.json > rows\.jsonl"),
+    ],
+)
+def test_a_folder_that_has_to_be_converted_or_named_says_how(
+    tmp_path: Path, files: tuple[str, ...], message: str
+) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(InputError, match=message):
+        guess_format(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.tsv", "image\tcaption\n1.jpg\ta dog\n"), ("a.csv.gz", "caption\na dog\n")]
+)
+def test_a_folder_of_tables_is_read(tmp_path: Path, name: str, content: str) -> None:
+    data = content.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    (pair,), _ = read(tmp_path)
+    assert pair.caption == "a dog"
+
+
+@pytest.mark.parametrize("sign", ["|", ";", "\t"])
+def test_a_csv_is_read_by_the_sign_that_separates_its_columns(tmp_path: Path, sign: str) -> None:
+    path = lines("a.csv", f"image{sign}caption", f"1.jpg{sign}a dog, asleep")(tmp_path)
+    assert summary(read(path)[0], tmp_path) == [("", "1.jpg", "a dog, asleep", ())]
