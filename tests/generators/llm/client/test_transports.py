@@ -188,6 +188,7 @@ def choice(message: Any, **others: Any) -> dict[str, Any]:
         (choice({"content": [{"type": "text", "text": "y"}, {"type": "text", "text": "es"}]}), "yes"),
         (choice({"content": None, "tool_calls": [{"function": {"arguments": {"a": 1}}}]}), '{"a":1}'),
         ({"choices": [{"message": {"content": "yes"}}]}, "yes"),
+        ({"choices": [{"finish_reason": "length", "index": 0}]}, ""),  # Gemini, after reasoning
     ],
 )
 def test_parts_that_servers_omit_are_handled(body: Any, text: str, transport: str) -> None:
@@ -201,7 +202,8 @@ def test_parts_that_servers_omit_are_handled(body: Any, text: str, transport: st
     [
         ([], "wrong_shape"),
         ({}, "wrong_shape"),
-        ({"choices": None}, "wrong_shape"),
+        ({"choices": None}, "no_choices"),  # OpenRouter, while a model starts
+        ({"choices": [{"text": "yes", "finish_reason": "stop"}]}, "wrong_shape"),
         ({"choices": []}, "no_choices"),
         ({"choices": ["yes"]}, "wrong_shape"),
         ({"choices": [{"message": "yes"}]}, "wrong_shape"),
@@ -209,6 +211,7 @@ def test_parts_that_servers_omit_are_handled(body: Any, text: str, transport: st
         (choice({"content": {"text": "yes"}}), "wrong_shape"),
         (choice({"content": None, "tool_calls": [{"function": None}]}), "wrong_shape"),
         ({"error": {"message": "upstream is busy", "code": 429}}, "rate_limited"),
+        ({"error": {"message": "upstream is busy", "code": "429"}}, "rate_limited"),
         ({"error": {"message": "provider failed", "code": "internal"}}, "server_error"),
         ({"error": "out of memory"}, "server_error"),
     ],
@@ -251,6 +254,17 @@ def test_responses_that_are_not_chat_completions_have_codes(answer: bytes, word:
     assert isinstance(found, RequestError)
     assert found.code == word
     assert len(server.heads) == 1
+
+
+@pytest.mark.parametrize("status", ["200 OK", "502 Bad Gateway"])
+def test_of_a_page_its_words_are_shown(status: str, transport: str) -> None:
+    page = (
+        b"<!DOCTYPE html><!--[if IE]> old <![endif]--><head><title>Busy</title><style>a{b:c}</style></head>"
+        b"<body><script>let x = 1 < 2;</script><h1>Come back later</h1><script>cut"
+    )
+    found, _ = ask_raw(transport, http(status, page))
+    assert isinstance(found, RequestError)
+    assert found.detail.removeprefix("502: ") == "Busy Come back later"
 
 
 @pytest.mark.parametrize("length", ["content-length: 999999999", "transfer-encoding: chunked"])
