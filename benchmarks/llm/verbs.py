@@ -179,7 +179,7 @@ def compare_estimate(name: str, rows: Path, given: argparse.Namespace) -> None:
         "tokens_in": counts["tokens"]["prompt"],
         "tokens_out": counts["tokens"]["completion"],
     }
-    for stage in plan.get("stages", [plan]):
+    for stage in plan["plan"]:
         for unit, told in billed.items():
             found = stage[unit]
             within = found["low"] <= told <= found["high"]
