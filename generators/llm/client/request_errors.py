@@ -119,7 +119,9 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
         "Start the server first, or correct --base-url or OPENAI_BASE_URL.",
     ),
     "server_down": RequestErrorCode(
-        "fatal", "the server stayed unreachable", "Start it, then run again: answers are kept and not requested twice."
+        "fatal",
+        "the server has stopped answering",
+        "Start it or look at its log, then run again: answers are kept and not requested twice.",
     ),
     "repeated_refusals": RequestErrorCode(
         "fatal",
