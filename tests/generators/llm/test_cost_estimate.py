@@ -107,7 +107,8 @@ def test_groups_of_different_sizes_have_a_range_of_requests() -> None:
     groups = [LLMRow(f"{at}", partial(once, f"{at}"), size=1 + at % 4) for at in range(40)]
     plan = plan_stage("s", groups, 1000, settings=SETTINGS, prices=PRICES)
     assert plan.requests.value == pytest.approx(400)
-    assert plan.requests.low < 399 < 401 < plan.requests.high
+    assert plan.requests.low < 399
+    assert plan.requests.high > 401
     even = [replace(each, size=2) for each in groups]
     plan = plan_stage("s", even, 1000, settings=SETTINGS, prices=PRICES)
     assert (plan.requests.low, plan.requests.value) == pytest.approx((500, 500))
