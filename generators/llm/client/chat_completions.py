@@ -94,14 +94,7 @@ def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
     Raises:
         RequestError: ``not_json``, ``wrong_shape``, ``no_choices``; or the error that the body contains despite the status.
     """
-    try:
-        body = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        body = _NOT_JSON
-    if body is _NOT_JSON:  # raised outside the handler: orjson's error holds the body with its secrets
-        raise RequestError("not_json", hide(read_text(data)), status=200)
-    if not isinstance(body, dict):
-        raise _unexpected_response(f"the body is a {type(body).__name__}")
+    body = _parse_object(data, hide)
     choices = body.get("choices")
     if not choices and isinstance(body.get("error"), (dict, str)):
         raise parse_error(_status_in(body["error"]), {}, data, hide=hide)
@@ -142,6 +135,21 @@ def _text(message: Mapping[str, Any]) -> str:
     if isinstance(content, list):
         return "".join(_string(part.get("text"), "text") for part in content if isinstance(part, dict))
     return _string(content, "content")
+
+
+def _parse_object(data: bytes, hide: Callable[[str], str]) -> dict[str, Any]:
+    """Return the JSON object of a body with status 200; errors as in `parse_reply`."""
+    try:
+        body = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        body = _NOT_JSON
+    if body is _NOT_JSON and data.startswith(b"data:"):
+        raise _unexpected_response("the server streams its answers, although it is asked not to")
+    if body is _NOT_JSON:  # raised outside the handler: orjson's error holds the body with its secrets
+        raise RequestError("not_json", hide(read_text(data)), status=200)
+    if not isinstance(body, dict):
+        raise _unexpected_response(f"the body is a {type(body).__name__}")
+    return body
 
 
 def _status_in(error: object) -> int:
@@ -209,12 +217,16 @@ def _unexpected_response(detail: str) -> RequestError:
 
 
 def parse_usage(value: object) -> Usage:
-    """Return the tokens that a reply reports; zeros if missing or invalid."""
+    """Return the tokens that a reply reports; zeros if missing or invalid.
+
+    Gemini and xAI count reasoning, which they bill, in ``total_tokens`` alone.
+    """
     if not isinstance(value, Mapping):
         return Usage(0, 0)
+    prompt, completion, total = (_count(value.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
     details = value.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, Mapping) else 0
-    return Usage(_count(value.get("prompt_tokens")), _count(value.get("completion_tokens")), _count(cached))
+    return Usage(prompt, max(completion, total - prompt if prompt else 0), _count(cached))
 
 
 def _count(value: object) -> int:

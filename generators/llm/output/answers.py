@@ -37,7 +37,6 @@ M = TypeVar("M", bound=BaseModel)
 
 PLANNED_FINISH_REASON = "planned"  # of expected answers in estimates, which are parsed but neither checked nor repaired
 MAX_ECHOED_CHARS = 4000  # characters of the invalid answer in a repair request
-RUNAWAY_CHARS = 200  # characters of whitespace at the end of JSON that is cut off; indents are shorter
 # As Gemini and others have it: "content_filter: RECITATION", "safety", "PROHIBITED_CONTENT".
 _FILTERED = re.compile(r"(?i)content_filter|safety|recitation|prohibited|blocklist|spii|refusal|guardrail")
 EMPTY_ANSWER = "(nothing)"  # in place of an empty answer: servers reject turns without text
@@ -188,7 +187,7 @@ def _value(reply: Reply, shape: Shape) -> ParsedAnswer[Any]:
     cut = reply.finish_reason == "length"
     text, thinking = strip_thinking(reply.text)
     text, control = strip_control_tokens(text)
-    runaway = cut and not isinstance(shape, TextShape) and len(text) - len(text.rstrip()) >= RUNAWAY_CHARS
+    runaway = reply.runs_away and not isinstance(shape, TextShape)
     if not text.strip() and not runaway:
         return _read_reasoning_only(parse_reasoning(reply.raw), shape, cut=cut)
     read = _parse_value(text, shape, cut=cut)

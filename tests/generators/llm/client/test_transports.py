@@ -233,6 +233,25 @@ def test_odd_usage_counts_as_none(transport: str) -> None:
     assert found.usage == Usage(7, 2, 5)
 
 
+def test_reasoning_that_a_server_counts_in_the_total_alone_is_billed(transport: str) -> None:
+    """Gemini and xAI bill it like the answer."""
+    for usage, completion in (
+        ({"prompt_tokens": 20, "completion_tokens": 198, "total_tokens": 623}, 603),
+        ({"prompt_tokens": 20, "total_tokens": 623}, 603),
+        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 20}, 5),
+        ({"completion_tokens": 5, "total_tokens": 623}, 5),
+    ):
+        found = said(transport, choice({"content": "yes"}, usage=usage))
+        assert isinstance(found, Reply)
+        assert found.usage.completion_tokens == completion
+
+
+def test_a_server_that_streams_whatever_it_is_asked_is_named(transport: str) -> None:
+    found, _ = ask_raw(transport, http("200 OK", b'data: {"choices": []}\n\ndata: [DONE]\n\n'))
+    assert isinstance(found, RequestError)
+    assert (found.code, found.detail) == ("wrong_shape", "the server streams its answers, although it is asked not to")
+
+
 @pytest.mark.parametrize(
     ("answer", "word"),
     [
