@@ -235,7 +235,9 @@ def _parse_value(text: str, shape: Shape, *, cut: bool) -> ParsedAnswer[Any]:
 
 def _reject_bad_entries(request: Request, read: ParsedAnswer[Any]) -> ParsedAnswer[Any]:
     """Return a list with the entries invalid that contain a forbidden text; an error if none is valid."""
-    entries = reject_entries(read.value or [], lambda value: _find_forbidden_text(request, iter_strings(value)))
+    entries = read.value or []
+    if _find_forbidden_text(request, iter_strings([entry.value for entry in entries])):  # seldom: look at each
+        entries = reject_entries(entries, lambda value: _find_forbidden_text(request, iter_strings(value)))
     errors = [entry.error for entry in entries if entry.error is not None]
     if errors and len(errors) == len(entries):
         return ParsedAnswer(None, errors[0], read.tolerated)
