@@ -22,7 +22,10 @@ _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 
 @dataclass(frozen=True)
 class Measured:
-    """What a command used: seconds of wall and CPU, peak memory in bytes; what it printed, and its exit code."""
+    """What a command used: seconds of wall and CPU, peak memory in bytes; what it printed, and its exit code.
+
+    ``own_cpu`` is the CPU of its first process alone, seen like the memory.
+    """
 
     wall: float
     cpu: float
@@ -30,6 +33,7 @@ class Measured:
     anonymous: int
     stdout: str
     code: int = 0
+    own_cpu: float = 0.0
 
 
 def measured(
@@ -73,7 +77,7 @@ def measured(
         raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
     after = os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return Measured(wall, cpu, sampler.resident, sampler.anonymous, stdout, process.returncode)
+    return Measured(wall, cpu, sampler.resident, sampler.anonymous, stdout, process.returncode, sampler.own_cpu)
 
 
 def kill_tree(root: int) -> None:
@@ -87,11 +91,13 @@ class _Sampler(threading.Thread):
     def __init__(self, root: int) -> None:
         super().__init__(daemon=True)
         self.resident = self.anonymous = 0
+        self.own_cpu = 0.0
         self._root = root
         self._done = threading.Event()
 
     def run(self) -> None:
         while not self._done.wait(INTERVAL):
+            self.own_cpu = max(self.own_cpu, _cpu(self._root))
             sizes = [_memory(process) for process in _tree(self._root)]
             self.resident = max(self.resident, sum(resident for resident, _ in sizes))
             self.anonymous = max(self.anonymous, sum(anonymous for _, anonymous in sizes))
@@ -117,6 +123,12 @@ def _memory(process: int) -> tuple[int, int]:
     """Return resident and anonymous bytes; zeros when the process is gone."""
     fields = dict(line.split(":", 1) for line in _read(Path(f"/proc/{process}/status")).splitlines() if ":" in line)
     return tuple(int(fields.get(name, "0 kB").split()[0]) * 1024 for name in ("VmRSS", "RssAnon"))  # type: ignore[return-value]  # two names, two sizes
+
+
+def _cpu(process: int) -> float:
+    """Return the CPU seconds of a process with its threads, without its children; 0 when it is gone."""
+    fields = _read(Path(f"/proc/{process}/stat")).rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if len(fields) > 12 else 0.0
 
 
 def _read(path: Path) -> str:

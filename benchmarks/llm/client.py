@@ -29,7 +29,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.llm.server_process import server
+from benchmarks.llm.server_process import server, stats
 from benchmarks.llm.transport import SYSTEM, caption
 from benchmarks.llm.transport import run as bare_run
 from pairwright.generators.llm.budget import Budget
@@ -152,14 +151,6 @@ def fresh() -> Iterator[str]:
     """Give the path of a cache that is not there yet."""
     with tempfile.TemporaryDirectory() as folder:
         yield str(Path(folder) / "cache.sqlite")
-
-
-def stats(url: str) -> dict[str, Any]:
-    """Return what the server has counted, body by body."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url.removesuffix("/v1") + "/_stats?each=1") as answer:
-        found: dict[str, Any] = json.load(answer)
-    return found
 
 
 # The sections.

@@ -57,7 +57,7 @@ typical: A cat sits on a mat.
 values:
   caption: the caption
 system: You describe pictures.
-user: "Say in one sentence what happens: $caption"
+user: "Say in one sentence what happens: {{ caption }}"
 temperature: 0
 max_tokens: 40
 """

@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 PAIRWRIGHT = [sys.executable, "-m", "pairwright"]
 
@@ -19,3 +21,11 @@ def server(*options: str) -> Iterator[str]:
             yield json.loads(process.stdout.readline())["url"]
         finally:
             process.terminate()
+
+
+def stats(url: str) -> dict[str, Any]:
+    """Return what the server at a base URL has counted, body by body."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url.removesuffix("/v1") + "/_stats?each=1") as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found

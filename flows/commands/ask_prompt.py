@@ -163,6 +163,11 @@ def _open_task(request: PromptRequest, access: ModelAccess) -> PromptTask:
     if prompt.answer != "text":
         raise UsageError(f"prompt {prompt.name}: its answer is {prompt.answer}. Name a prompt whose answer is text.")
     available = pair_values(Pair("", "a caption"))
+    if not prompt.needs and not request.see_image:
+        raise UsageError(
+            f"prompt {prompt.name}: it uses no value of a pair, so that all requests would be equal. Write for example "
+            "{{ caption }} in `user`, or pass --see-image."
+        )
     if missing := sorted(prompt.needs - available.keys()):
         raise UsageError(
             f"prompt {prompt.name}: it asks for {', '.join(missing)}, but a pair has only {', '.join(available)}. "

@@ -9,7 +9,7 @@ from pairwright.datasets.records import Pair
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.llm.estimate import estimate_rows
 from pairwright.flows.llm.model_access import ModelAccess, model_access_for_build
-from pairwright.flows.llm.pair_task import PairTask
+from pairwright.flows.llm.pair_task import KEPT_SHARE, PairTask
 from pairwright.flows.llm.quotas import restrict_to_counts
 from pairwright.flows.rationales.generation import RationaleTask
 from pairwright.flows.stages.captions import uncaptioned_images
@@ -71,11 +71,16 @@ def _plan_captions(config: BuildConfig, access: ModelAccess, materials: LLMMater
 
 
 def _plan_rationales(config: BuildConfig, sample: RowSample[Pair], access: ModelAccess) -> StagePlan:
-    """Return an estimate for as many negatives as can be kept, each a distinct text about as long as its caption."""
+    """Return an estimate for captions and their negatives, each a distinct text about as long as its caption.
+
+    Of the negatives of a model, the usual share is kept; of those by rules, which depends on the captions, all may be.
+    """
     assert config.rationales is not None
     definition = open_task(TASK)
     task = RationaleTask.open(definition, RationaleSettings(seed=config.seed, **config.rationales.model_dump()), access)
-    negatives = len(config.negatives.types) * config.negatives.per_type if config.negatives else 1
+    section = config.negatives
+    negatives = len(section.types) * section.per_type * section.candidates if section else 1
+    kept = negatives * (KEPT_SHARE if section and section.method == "llm" else 1.0)
     rows = []
     for pair in sample.items:
         known = [pair.caption, *pair.captions, *(box.label for box in pair.boxes)]
@@ -85,7 +90,7 @@ def _plan_rationales(config: BuildConfig, sample: RowSample[Pair], access: Model
             fields = {"known": list(dict.fromkeys(known)), "caption": text, "label": label, "image": pair.image}
             item = definition.item(fields, pair.key)
             rows.append(task.row((item, ordinal)))
-    return estimate_rows(STAGE, rows, sample.total * (negatives + 1), access)
+    return estimate_rows(STAGE, rows, round(sample.total * (kept + 1)), access)
 
 
 def _selected_pairs(config: BuildConfig, out: Path) -> Iterator[Pair]:

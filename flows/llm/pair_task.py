@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.datasets.rng import hash_to_int
 from pairwright.flows.llm.answer_checks import AnswerChecks, completed
 from pairwright.flows.llm.context import ModelRow
 from pairwright.flows.llm.estimate import estimate_rows
@@ -123,13 +124,13 @@ class PairTask:
 def _groups(pairs: Iterable[Pair], most: int) -> Iterator[list[Pair]]:
     """Yield runs of at most ``most`` pairs.
 
-    Some end earlier, by the hash of their last pair, so that pairs that are added or removed change the groups, and so
-    the requests, near them and not behind them all.
+    Some end earlier, by the hash of their last caption, so that pairs that are added or removed change the groups, and so
+    the requests, near them and not behind them all. Keys would not do: the same captions in another file have others.
     """
     group: list[Pair] = []
     for pair in pairs:
         group.append(pair)
-        if len(group) == most or int(pair.key[:8], 16) % (most * _GROUPS_PER_EARLY_END) == 0:
+        if len(group) == most or hash_to_int(pair.caption) % (most * _GROUPS_PER_EARLY_END) == 0:
             yield group
             group = []
     if group:

@@ -11,8 +11,8 @@ the finish reason ``planned``. Tokens of the requests are estimated, and the sum
 An invalid answer is requested once more (`answers.request_answers`), an item of several alone (`grouping`).
 `StagePlan.repairs` counts these requests, which are
 part of ``requests``, ``tokens_in``, ``tokens_out`` and ``cost``: their values contain the expected number, `REPAIR_RATE`
-of the requests or the share that the cache shows, and their ``high`` one repair for every request. ``low`` contains no
-repair, and of a step that depends on its answers only the requests sent when no answer is valid.
+of the answers or the share that the cache shows (of items that are requested alone, the same share is repaired), and their
+``high`` one repair for every request. ``low`` contains no repair, and of a step that depends on its answers only the requests sent when no answer is valid.
 
 In addition, `EstimatedRange.low` and ``high`` are two standard errors of the sample around the value, plus the error of
 the token estimate (`TOKEN_ERROR`, `ANSWER_ERROR`). They do not cover what is unknown here:
@@ -211,6 +211,7 @@ class _RowEstimate:
     image_cost: float = 0.0
     failed: bool = False
     repairs: _RepairEstimate = field(default_factory=_RepairEstimate)
+    of_repairs: _RepairEstimate = field(default_factory=_RepairEstimate)  # repairs of items that are requested alone
     least: int = 0  # requests sent whatever the answers are
 
     def sent_in(self, number: int) -> int:
@@ -245,19 +246,24 @@ def plan_stage(  # noqa: PLR0913 - keywords
     planner = _Planner(prices, cache, settings.cache_endpoint)
     given = list(rows)
     sample = [planner.run(row) for row in given]
-    sampled = sum(row.size for row in given)
+    sizes = [row.size for row in given]
+    sampled = sum(sizes)
     size = sampled if total is None else total
-    steps = size * len(sample) / sampled if sampled else 0.0
 
     def scaled(value: Callable[[_RowEstimate], float]) -> EstimatedRange:
-        return _extrapolate([value(row) for row in sample], steps)
+        return _extrapolate([value(row) for row in sample], sizes, size)
 
-    requests, repairs = scaled(lambda row: sum(row.sent)), scaled(lambda row: row.repairs.requests)
-    share = planner.repaired
+    requests, share = scaled(lambda row: sum(row.sent)), planner.repaired
     certain = scaled(lambda row: row.least).low / requests.low if requests.low else 1.0
 
+    def repairs(value: Callable[[_RepairEstimate], float]) -> EstimatedRange:
+        first, second = scaled(lambda row: value(row.repairs)), scaled(lambda row: value(row.of_repairs))
+        return EstimatedRange(share * (first.value + share * second.value), 0.0, first.high + second.high)
+
     def repaired(first: EstimatedRange, value: Callable[[_RepairEstimate], float]) -> EstimatedRange:
-        return _add_repairs(first, scaled(lambda row: value(row.repairs)), share, certain)
+        more = repairs(value)
+        # Of a step that depends on its answers, only ``certain`` is sent whatever they are.
+        return EstimatedRange(first.value + more.value, first.low * certain, first.high + more.high)
 
     tokens_in, tokens_out = scaled(lambda row: row.tokens_in), scaled(lambda row: row.tokens_out)
     cost_in, cost_out = (scaled(lambda row, at=at: row.cost[at]).value for at in (0, 1))  # type: ignore[misc]  # at
@@ -276,23 +282,11 @@ def plan_stage(  # noqa: PLR0913 - keywords
         EstimatedRange(),
         sum(row.failed for row in sample),
         tuple(sorted(planner.unpriced)),
-        EstimatedRange(share * repairs.value, 0.0, repairs.high),
+        repairs(lambda repair: repair.requests),
         repaired(scaled(lambda row: row.image_tokens), lambda repair: repair.image_tokens),
         None if planner.unpriced else repaired(scaled(lambda row: row.image_cost), lambda repair: repair.image_cost),
     )
     return replace(plan, seconds=_seconds(plan, settings, batch=batch))
-
-
-def _add_repairs(first: EstimatedRange, repairs: EstimatedRange, share: float, certain: float) -> EstimatedRange:
-    """Return a number with that of the repairs: the expected share as value, none as low, all as high bound.
-
-    Args:
-        first: number without repairs.
-        repairs: number of one repair for every request, in the same unit.
-        share: share of the answers that are repaired, 0-1.
-        certain: share of ``first`` that does not depend on answers, 0-1.
-    """
-    return EstimatedRange(first.value + share * repairs.value, first.low * certain, first.high + repairs.high)
 
 
 def sum_plans(plans: Sequence[StagePlan]) -> StagePlan:
@@ -408,25 +402,26 @@ class _Planner:
         asked.image_tokens += of_images.prompt_tokens
         asked.image_cost += _cost(price, of_images)[0]
         if request.repair == "possible":
-            self._add_repair(asked, price, _repair_usage(usage), of_images)
+            _add_repair(asked, asked.repairs, price, _repair_usage(usage), of_images)
         for single in request.alone:
             alone = Usage(estimate_prompt_tokens(single, rule), estimate_answer_tokens(single))
-            self._add_repair(asked, price, alone)
+            _add_repair(asked, asked.repairs, price, alone)
             if single.repair == "possible":
-                self._add_repair(asked, price, _repair_usage(alone))
+                _add_repair(asked, asked.of_repairs, price, _repair_usage(alone))
         return reply
 
-    @staticmethod
-    def _add_repair(asked: _RowEstimate, price: Price | None, again: Usage, of_images: Usage = _NO_TOKENS) -> None:
-        """Count one repair: a request with the answer and what is wrong with it, or about one item of several."""
-        repairs = asked.repairs
-        repairs.requests += 1
-        repairs.tokens_in += again.prompt_tokens
-        repairs.tokens_out += again.completion_tokens
-        repairs.cost = _sum(repairs.cost, _cost(price, again))
-        repairs.image_tokens += of_images.prompt_tokens
-        repairs.image_cost += _cost(price, of_images)[0]
-        repairs.later |= len(asked.sent) > 1
+
+def _add_repair(
+    asked: _RowEstimate, repairs: _RepairEstimate, price: Price | None, again: Usage, of_images: Usage = _NO_TOKENS
+) -> None:
+    """Count one repair: a request with the answer and what is wrong with it, or about one item of several."""
+    repairs.requests += 1
+    repairs.tokens_in += again.prompt_tokens
+    repairs.tokens_out += again.completion_tokens
+    repairs.cost = _sum(repairs.cost, _cost(price, again))
+    repairs.image_tokens += of_images.prompt_tokens
+    repairs.image_cost += _cost(price, of_images)[0]
+    repairs.later |= len(asked.sent) > 1
 
 
 def _repair_usage(first: Usage) -> Usage:
@@ -445,18 +440,25 @@ def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, f
     return one[0] + other[0], one[1] + other[1]
 
 
-def _extrapolate(sample: Sequence[float], total: float) -> EstimatedRange:
-    """Return the expected sum over all rows, and two standard errors around it."""
-    size = len(sample)
-    if not size:
+def _extrapolate(sample: Sequence[float], sizes: Sequence[int], total: int) -> EstimatedRange:
+    """Return the expected sum over all rows, and two standard errors around it (ratio estimator).
+
+    Args:
+        sample: value of each step.
+        sizes: rows of each step.
+        total: number of all rows.
+    """
+    count, sampled = len(sample), sum(sizes)
+    if not sampled:
         return EstimatedRange()
-    value = sum(sample) * total / size
-    if size >= total:
+    ratio = sum(sample) / sampled
+    value = ratio * total
+    if sampled >= total:
         return EstimatedRange(value, value, value)
-    mean = sum(sample) / size
+    residuals = (each - ratio * size for each, size in zip(sample, sizes, strict=True))
     # The spread of a sample of one is unknown: as large as the value itself.
-    variance = sum((each - mean) ** 2 for each in sample) / (size - 1) if size > 1 else mean**2
-    error = 2 * total * math.sqrt(variance / size * (1 - size / total))
+    variance = sum(each**2 for each in residuals) / (count - 1) if count > 1 else sample[0] ** 2
+    error = 2 * total / sampled * math.sqrt(count * variance * (1 - sampled / total))
     return EstimatedRange(value, max(0.0, value - error), value + error)
 
 

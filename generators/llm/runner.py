@@ -374,7 +374,7 @@ class LLMRun(Generic[T]):
                 state = _resume_step(row, state.step, outcomes)
         finally:
             self.meter.add(tally.spent)  # billed even if the row does not finish
-        self._failing.note(tally)
+        self._failing.note(tally, row.size)
         return RowResult(
             row.name,
             state.result,
@@ -536,8 +536,8 @@ class _FailureDetector:
         self._some_can_succeed = False  # a row got an answer, or the cause was in the row
         self._latest: RequestError | None = None
 
-    def note(self, tally: _RowTotals) -> None:
-        """Count a row.
+    def note(self, tally: _RowTotals, size: int) -> None:
+        """Count a step, which is about ``size`` rows.
 
         Raises:
             MostlyFailingError: too many of the latest rows failed alike.
@@ -551,7 +551,7 @@ class _FailureDetector:
         self._last.append(failure.code if failure is not None else "")
         if failure is None:
             return
-        self._unanswered, self._latest = self._unanswered + 1, failure
+        self._unanswered, self._latest = self._unanswered + size, failure
         self._counts[failure.code] += 1
         if self._counts[failure.code] >= max(MIN_FAILING_ROWS, FAILING_SHARE * len(self._last)):
             raise MostlyFailingError(

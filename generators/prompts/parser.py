@@ -4,6 +4,7 @@ A file is validated completely before anything is sent: unknown keys, wrong type
 demonstrations with missing values or answers of the wrong type.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from json import dumps
 from pathlib import Path
@@ -26,6 +27,7 @@ _NUMBERS: Mapping[str, tuple[float, float, bool]] = {
     "max_tokens": (1, 1_000_000, True),
 }
 _SUCH_AS: Mapping[str, str] = {"mapping": ", such as {caption: the caption}", "list": ", such as [a, b]"}
+_OTHER_SYNTAX = r"\$%s\b|\$?\{%s\}"  # a value as Python's formats and templates have it
 PROMPT_KEYS = (*_REQUIRED, *_OPTIONAL, *_NUMBERS, "stop")
 
 
@@ -72,6 +74,9 @@ class _PromptParser:
                 f"'{needed}' is not among the values.{suggestion(needed, values)}"
                 f" Add it under 'values' with a description, such as {{{needed}: the {needed}}}.",
             )
+        for unused in sorted(values.keys() - template.needs):
+            if found := re.search(_OTHER_SYNTAX % (unused, unused), self._text("user")):
+                self._refuse(("user",), f"'{found[0]}' would be sent as it is. Write '{{{{ {unused} }}}}'.")
         answer = cast("Literal['text', 'json']", self._choice("answer", ("text", "json")))
         turns = self._demonstrations(template, answer, "demonstrations")
         schema = self._mapping("schema") if "schema" in self._content else None

@@ -128,7 +128,7 @@ def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_count
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/more.yaml").write_text(
         "version: 1\nabout: What else.\nanswer: text\nmax_tokens: 4\ntypical: A cup.\n"
-        "values:\n  caption: the caption\nsystem: Say it.\nuser: What beside $caption?\n"
+        "values:\n  caption: the caption\nsystem: Say it.\nuser: What beside {{ caption }}?\n"
     )
     captions = ("a red cup", "  ", "a blue cup")
     rows = [json.dumps({"image": f"{n}.jpg", "caption": caption}) for n, caption in enumerate(captions)]
@@ -140,6 +140,17 @@ def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_count
     assert printed.startswith("2 pairs, ")
     assert "skipped: 1 row (empty_caption 1) -> a.jsonl" in printed
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_prompt_that_uses_nothing_of_a_pair_is_refused(run_model: Run, tmp_path: Path, captions: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/same.yaml").write_text(
+        "version: 1\nabout: The same.\nanswer: text\ntypical: A cup.\nsystem: Say it.\nuser: What is it?\n"
+    )
+    given = ("prompts", "ask", "same", captions, "--prompts", "mine", "--model", "m", "--out", "a.jsonl")
+    done = run_model(*given, ok=False)
+    assert done.returncode == 2
+    assert "all requests would be equal. Write for example {{ caption }} in `user`" in done.stderr
 
 
 def test_the_texts_of_requests_with_the_image_can_be_read(run: Run, captions: Path) -> None:

@@ -16,6 +16,7 @@ from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build
 from pairwright.flows.commands.plan_requests import plan_build_requests
 from pairwright.flows.config.build import BuildConfig, parse_config
+from pairwright.flows.llm.pair_task import KEPT_SHARE
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
@@ -91,6 +92,12 @@ def test_the_plan_tells_how_many_rationales_at_most(server: Server, tmp_path: Pa
     assert plan.stage == "rationales"
     assert plan.rows == 2 * len(CAPTIONS)
     assert (plan.requests.low, plan.cached.value) == (plan.rows, 0)  # no two of them are one
+
+
+def test_of_the_negatives_of_a_model_the_plan_expects_the_usual_share(server: Server, tmp_path: Path) -> None:
+    config = config_of(tmp_path, negatives={"method": "llm", "types": ["replace-object"], "candidates": 2})
+    plans = {plan.stage: plan for plan in plan_build_requests(config, tmp_path / "build")}
+    assert plans["rationales"].rows == round(len(CAPTIONS) * (1 + 2 * KEPT_SHARE))
 
 
 @pytest.mark.parametrize(

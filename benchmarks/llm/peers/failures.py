@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.llm.peers.environments import PEERS, Peer
-from benchmarks.llm.peers.runs import FAULTY, SYSTEM, Ran, Setup, more_rows, run, run_until, set_up, stats
+from benchmarks.llm.peers.runs import FAULTY, SYSTEM, Ran, Setup, more_rows, run, run_until, set_up
+from benchmarks.llm.server_process import stats
 
 AT_ONCE = 64
 KEEPERS = [name for name in PEERS if not name.startswith("openai")]  # a bare loop keeps nothing

@@ -6,15 +6,13 @@ import signal
 import subprocess
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from benchmarks.llm.peers.environments import HERE, Peer, environment_of, python_of
-from benchmarks.llm.server_process import server
+from benchmarks.llm.server_process import server, stats
 from benchmarks.process_usage import measured
 
 SYSTEM = "Rewrite the caption so that one object is another one. Answer with the new caption only."
@@ -120,13 +118,6 @@ def run_until(setup: Setup, log: Path, answered: int) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def stats(url: str) -> dict[str, Any]:
-    """Return the server's counts."""
-    with urllib.request.urlopen(url.removesuffix("/v1") + "/_stats") as answer:  # noqa: S310 - our own server
-        found: dict[str, Any] = json.load(answer)
-        return found
 
 
 @contextmanager

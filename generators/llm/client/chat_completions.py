@@ -19,7 +19,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.client.messages import Image, Message, Reply, Request, Usage
-from pairwright.generators.llm.client.provider_errors import ProviderError, classify_error, read_error
+from pairwright.generators.llm.client.provider_errors import ProviderError, classify_error, read_error, read_text
 from pairwright.generators.llm.client.request_errors import RequestError
 
 RESERVED_PARAMETERS = frozenset({"model", "messages", "stream", "n", "response_format"})  # set by the client
@@ -37,7 +37,9 @@ def build_payload(request: Request) -> dict[str, Any]:
     if not RESERVED_PARAMETERS.isdisjoint(request.parameters):
         wrong = ", ".join(sorted(RESERVED_PARAMETERS & set(request.parameters)))
         raise UsageError(f"parameters: {wrong} cannot be set here. Use the request's own fields and `sample`.")
-    payload: dict[str, Any] = {"model": request.model, "messages": [_message(each) for each in request.messages]}
+    messages = [_message(each) for each in request.messages]
+    # Some servers stream unless they are told not to.
+    payload: dict[str, Any] = {"model": request.model, "messages": messages, "stream": False}
     payload.update(request.parameters)
     if request.sample and isinstance(payload.get("seed"), int):
         # With one seed, every sample would be the same answer, billed again.
@@ -92,25 +94,19 @@ def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
     Raises:
         RequestError: ``not_json``, ``wrong_shape``, ``no_choices``; or the error that the body contains despite the status.
     """
-    try:
-        body = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        body = _NOT_JSON
-    if body is _NOT_JSON:  # raised outside the handler: orjson's error holds the body with its secrets
-        raise RequestError("not_json", hide(data[:2000].decode("utf-8", "replace")), status=200)
-    if not isinstance(body, dict):
-        raise _unexpected_response(f"the body is a {type(body).__name__}")
+    body = _parse_object(data, hide)
     choices = body.get("choices")
     if not choices and isinstance(body.get("error"), (dict, str)):
-        code = body["error"].get("code") if isinstance(body["error"], dict) else None
-        raise parse_error(code if isinstance(code, int) and 400 <= code < 600 else 500, {}, data, hide=hide)
-    if choices == []:
+        raise parse_error(_status_in(body["error"]), {}, data, hide=hide)
+    if "choices" in body and not choices:
         raise RequestError("no_choices", status=200)
     if not isinstance(choices, list) or not isinstance(choices[0], dict):
-        raise _unexpected_response("choicesis not a list of objects")
+        raise _unexpected_response("choices is not a list of objects")
     if choices[0].get("finish_reason") == "error":
         raise _provider_error(choices[0].get("error"), hide)
     message = choices[0].get("message")
+    if message is None and choices[0].get("finish_reason") and "text" not in choices[0]:
+        message = {}  # Gemini, if reasoning used all tokens
     if not isinstance(message, dict):
         raise _unexpected_response("choices[0].message is not an object")
     model = body.get("model")
@@ -141,14 +137,33 @@ def _text(message: Mapping[str, Any]) -> str:
     return _string(content, "content")
 
 
+def _parse_object(data: bytes, hide: Callable[[str], str]) -> dict[str, Any]:
+    """Return the JSON object of a body with status 200; errors as in `parse_reply`."""
+    try:
+        body = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        body = _NOT_JSON
+    if body is _NOT_JSON and data.startswith(b"data:"):
+        raise _unexpected_response("the server streams its answers, although it is asked not to")
+    if body is _NOT_JSON:  # raised outside the handler: orjson's error holds the body with its secrets
+        raise RequestError("not_json", hide(read_text(data)), status=200)
+    if not isinstance(body, dict):
+        raise _unexpected_response(f"the body is a {type(body).__name__}")
+    return body
+
+
+def _status_in(error: object) -> int:
+    """Return the status that an error object has as its code, number or text; else 500."""
+    code = str(error.get("code")) if isinstance(error, dict) else ""
+    return int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else 500
+
+
 def _provider_error(error: object, hide: Callable[[str], str]) -> RequestError:
     """Return the error of a choice with ``finish_reason: "error"`` (OpenRouter, when the provider behind it fails).
 
     It is transient unless the error is of another known kind (a content filter, a budget).
     """
-    code = error.get("code") if isinstance(error, dict) else None
-    status = code if isinstance(code, int) and 400 <= code < 600 else 500
-    read = read_error(status, orjson.dumps({"error": error}))
+    read = read_error(_status_in(error), orjson.dumps({"error": error}))
     code = classify_error(read)
     return _request_error(read, "server_error" if code == "bad_request" else code, {}, hide)
 
@@ -202,12 +217,16 @@ def _unexpected_response(detail: str) -> RequestError:
 
 
 def parse_usage(value: object) -> Usage:
-    """Return the tokens that a reply reports; zeros if missing or invalid."""
+    """Return the tokens that a reply reports; zeros if missing or invalid.
+
+    Gemini and xAI count reasoning, which they bill, in ``total_tokens`` alone.
+    """
     if not isinstance(value, Mapping):
         return Usage(0, 0)
+    prompt, completion, total = (_count(value.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
     details = value.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, Mapping) else 0
-    return Usage(_count(value.get("prompt_tokens")), _count(value.get("completion_tokens")), _count(cached))
+    return Usage(prompt, max(completion, total - prompt if prompt else 0), _count(cached))
 
 
 def _count(value: object) -> int:

@@ -17,6 +17,7 @@ from pairwright.generators.llm.client.request_key import answer_parameters, cano
 
 Role = Literal["system", "user", "assistant"]
 
+RUNAWAY_CHARS = 200  # characters of whitespace at the end of a text; indents are shorter
 _NO_SCHEMA = b"null"
 
 
@@ -173,6 +174,11 @@ class Reply:
     key: str = ""
     cached: bool = False
     raw: bytes = field(default=b"", repr=False, compare=False)
+
+    @property
+    def runs_away(self) -> bool:
+        """Whether the text ends in whitespace up to the token limit: grammars of JSON schemas often allow any number."""
+        return self.finish_reason == "length" and len(self.text) - len(self.text.rstrip()) >= RUNAWAY_CHARS
 
 
 class Model(Protocol):

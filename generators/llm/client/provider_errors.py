@@ -18,6 +18,9 @@ import orjson
 _DEPTH = 5  # nested errors
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
 
+# What a page has besides its words: comments, styles and scripts, which may be cut off, and tags.
+_MARKUP = re.compile(r"(?is)<!--.*?(?:-->|\Z)|<(style|script)\b.*?(?:</\1>|\Z)|<[^>]*>")
+
 _ANY = range(300, 600)
 _CLIENT = range(400, 500)
 _MODEL = (400, 403, 404, 410, 422)
@@ -80,6 +83,13 @@ SYSTEM_ROLE = (
     r"|developer instruction is not enabled|roles must alternate"
 )
 
+# Of a model that reads text only; not of a kind, a size or an address of images that it does not read.
+_NO_IMAGES = (
+    r"not a (multimodal|vision) model|at most 0 image|unknown variant .?image_url|support image input"
+    r"|(image|vision|multimodal) (input|content)s? (is|are) (not|un)\s?supported"
+    r"|(not|n't) support (image|vision|multimodal)( input| content)?s?(?! \w)|image_url is only supported by certain models"
+)
+
 ERROR_SIGNATURES: tuple[ErrorSignature, ...] = (
     ErrorSignature(
         "content_filter",
@@ -119,9 +129,11 @@ ERROR_SIGNATURES: tuple[ErrorSignature, ...] = (
         message=r"not a chat model|(not|n't) support (the )?chat\b|(only supported in|use) (the )?/?v1/(responses|completions)\b"
         r"|operation does not work with the specified model|chat template is no longer allowed"
         r"|(no|must provide a|not have a|without a) chat template|template not found|not support completions"
-        r"|on-demand throughput",
+        r"|on-demand throughput|only supports? stream(ing)?\b",
         statuses=(400, 403, 404, 405, 422, 500, 501),
     ),
+    ErrorSignature("no_image_input", message=_NO_IMAGES, statuses=(400, 404, 415, 422, 500)),
+    ErrorSignature("token_limit", message=r"could not finish the message because max_tokens", statuses=(400,)),
     ErrorSignature(
         "schema_failed",
         codes="json_validate_failed|tool_use_failed",
@@ -196,7 +208,7 @@ def read_error(status: int, data: bytes) -> ProviderError:
     try:
         body = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return ProviderError(status, message=re.sub(r"<[^>]*>", " ", data[:2000].decode("utf-8", "replace")))
+        return ProviderError(status, message=read_text(data))
     parts = list(_parts(body, _DEPTH))
     params = (each.get("param") for each in reversed(parts))
     messages = (_message(each) for each in reversed(parts))
@@ -207,6 +219,11 @@ def read_error(status: int, data: bytes) -> ProviderError:
         next(filter(None, messages), ""),
         _retry_delay(parts),
     )
+
+
+def read_text(data: bytes) -> str:
+    """Return the beginning of a body as text; of a page, its title and words."""
+    return re.sub(_MARKUP, " ", data[:20_000].decode("utf-8", "replace")).strip()[:2000]
 
 
 def _parts(body: Any, depth: int) -> Iterator[Mapping[str, Any]]:

@@ -58,6 +58,10 @@ class RefusedParts:
         self._by_model: dict[str, frozenset[str]] = {}
         self._keep: Callable[[str, str], None] | None = None
 
+    def say(self, line: str) -> None:
+        """Tell the user how requests are sent from now on."""
+        self._say(line)
+
     def persist_in(self, store: RefusalStore, endpoint: str) -> None:
         """Load the refusals of a server from a store, and store new ones there.
 

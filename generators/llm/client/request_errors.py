@@ -75,6 +75,11 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
     "context_too_long": RequestErrorCode(
         "row", "the messages are longer than the model's context", "Shorten the row or the prompt, or lower max_tokens."
     ),
+    "token_limit": RequestErrorCode(
+        "row",
+        "the model used all its tokens before the answer was whole, and the server rejects it",
+        "Raise the token limit with --parameter max_tokens=N, or lower the reasoning effort.",
+    ),
     "request_too_large": RequestErrorCode(
         "row", "the request is larger than the server accepts", "Shorten the row, or send smaller images."
     ),
@@ -90,6 +95,9 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
         "fatal",
         "the server does not offer this model for chat completions",
         "Name a chat model with --model, or start the server with a chat template.",
+    ),
+    "no_image_input": RequestErrorCode(
+        "fatal", "the model does not read images", "Name a model that does with --model, or do not send images."
     ),
     "unknown_model": RequestErrorCode(
         "fatal", "the server has no such model", "Name one with --model that the server has."
@@ -111,7 +119,9 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
         "Start the server first, or correct --base-url or OPENAI_BASE_URL.",
     ),
     "server_down": RequestErrorCode(
-        "fatal", "the server stayed unreachable", "Start it, then run again: answers are kept and not requested twice."
+        "fatal",
+        "the server has stopped answering",
+        "Start it or look at its log, then run again: answers are kept and not requested twice.",
     ),
     "repeated_refusals": RequestErrorCode(
         "fatal",

@@ -9,7 +9,8 @@ wraps the server inside the cache: it tries the first format and continues with 
 requests start with what worked. Keys then cover the schema only.
 
 Some servers validate the output and return an error if it does not match (Groq: ``json_validate_failed``). Such a request
-is sent in the next format, and a schema that fails `MAX_MISSES` times more often than it succeeds starts there.
+is sent in the next format, and a schema that fails `MAX_MISSES` times more often than it succeeds starts there. So does
+one whose answers are lost in whitespace (`Reply.runs_away`), which were billed and are kept.
 
 A server that ignores ``response_format`` returns no error, so prompts should show the format in any case.
 """
@@ -134,7 +135,10 @@ class NegotiatedFormatModel:
                     raise
                 failures[form] = failure
                 continue
-            self._learn(shape, form, failures)
+            if reply.runs_away:
+                self._note_runaway(shape, form)
+            else:
+                self._learn(shape, form, failures)
             return reply
         raise next(iter(failures.values()))
 
@@ -153,6 +157,19 @@ class NegotiatedFormatModel:
             self._misses[first] += 1
         else:
             self._by_schema[shape] = max(RESPONSE_FORMATS.index(form), self._by_schema.get(shape, 0))
+
+    def _note_runaway(self, shape: tuple[str, bytes], form: ResponseFormat) -> None:
+        """Continue with the next format after several answers that were lost in whitespace."""
+        self._misses[*shape, form] += 1
+        following = RESPONSE_FORMATS.index(form) + 1
+        if self._misses[*shape, form] >= MAX_MISSES and self._by_schema.get(shape, 0) < following < len(
+            RESPONSE_FORMATS
+        ):
+            self._by_schema[shape] = following
+            self._refusals.say(
+                f"{shape[0]}: JSON by {form} ends in whitespace up to the token limit; {RESPONSE_FORMATS[following]} is used"
+                " from now on"
+            )
 
 
 def _is_about_form(failure: RequestError, request: Request) -> bool:

@@ -10,6 +10,7 @@
 An answer has either a value or a reason. With a reason the raw text is kept.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
@@ -36,6 +37,8 @@ M = TypeVar("M", bound=BaseModel)
 
 PLANNED_FINISH_REASON = "planned"  # of expected answers in estimates, which are parsed but neither checked nor repaired
 MAX_ECHOED_CHARS = 4000  # characters of the invalid answer in a repair request
+# As Gemini and others have it: "content_filter: RECITATION", "safety", "PROHIBITED_CONTENT".
+_FILTERED = re.compile(r"(?i)content_filter|safety|recitation|prohibited|blocklist|spii|refusal|guardrail")
 EMPTY_ANSWER = "(nothing)"  # in place of an empty answer: servers reject turns without text
 
 _REPAIR_ENDINGS: Mapping[str, str] = {
@@ -114,7 +117,7 @@ def request_answers(
     answers = [answer for answer, _ in read]
     again = [(at, feedback) for at, (_, feedback) in enumerate(read) if repair and feedback]
     if again:
-        repairs = [_build_repair(requests[at], answers[at].raw, feedback, shape) for at, feedback in again]
+        repairs = [_build_repair(requests[at], answers[at], feedback, shape) for at, feedback in again]
         outcomes = yield repairs
         for (at, _), outcome in zip(again, outcomes, strict=True):
             answers[at] = _merge_repair(answers[at], _read(requests[at], outcome, shape, check)[0])
@@ -139,14 +142,16 @@ def _is_empty_list(value: Any) -> bool:
     return value == [] or (isinstance(value, BaseModel) and list(dict(value).values()) == [[]])
 
 
-def _build_repair(request: Request, raw: str, feedback: str, shape: Shape) -> Request:
+def _build_repair(request: Request, answer: Answer[Any], feedback: str, shape: Shape) -> Request:
     """Return the request followed by the answer of the model and the feedback on it."""
-    said, _ = strip_thinking(raw[:MAX_ECHOED_CHARS])
+    said, _ = strip_thinking(answer.raw[:MAX_ECHOED_CHARS])
     turns = (
         Message("assistant", said.strip() or EMPTY_ANSWER),
         Message("user", f"{feedback} {_REPAIR_ENDINGS[_form(shape)]}"),
     )
-    return replace(request, messages=request.messages + turns, repair="this")
+    # Held to the schema again, the model would write whitespace again.
+    schema = None if answer.reason == "runaway_whitespace" else request.schema
+    return replace(request, messages=request.messages + turns, schema=schema, repair="this")
 
 
 def _form(shape: Shape) -> str:
@@ -173,7 +178,7 @@ def _read(request: Request, outcome: RequestOutcome, shape: Shape, check: Check[
 def _value(reply: Reply, shape: Shape) -> ParsedAnswer[Any]:
     if reply.refusal:
         return ParsedAnswer(None, OutputError("refused"))
-    if reply.finish_reason == "content_filter":
+    if _FILTERED.match(reply.finish_reason):
         return ParsedAnswer(None, OutputError("filtered"))
     if not isinstance(shape, TextShape):
         value = _strict(reply.text, shape)
@@ -182,9 +187,12 @@ def _value(reply: Reply, shape: Shape) -> ParsedAnswer[Any]:
     cut = reply.finish_reason == "length"
     text, thinking = strip_thinking(reply.text)
     text, control = strip_control_tokens(text)
-    if not text.strip():
+    runaway = reply.runs_away and not isinstance(shape, TextShape)
+    if not text.strip() and not runaway:
         return _read_reasoning_only(parse_reasoning(reply.raw), shape, cut=cut)
     read = _parse_value(text, shape, cut=cut)
+    if runaway and read.error is not None:
+        return ParsedAnswer(None, OutputError("runaway_whitespace"))
     if read.error is not None and read.error.word == "truncated":
         read = replace(read, error=replace(read.error, detail=parse_reasoning(reply.raw).share))
     if read.error is not None and read.error.word == "truncated" and reply.finish_reason == "stop":
@@ -227,7 +235,9 @@ def _parse_value(text: str, shape: Shape, *, cut: bool) -> ParsedAnswer[Any]:
 
 def _reject_bad_entries(request: Request, read: ParsedAnswer[Any]) -> ParsedAnswer[Any]:
     """Return a list with the entries invalid that contain a forbidden text; an error if none is valid."""
-    entries = reject_entries(read.value or [], lambda value: _find_forbidden_text(request, iter_strings(value)))
+    entries = read.value or []
+    if _find_forbidden_text(request, iter_strings([entry.value for entry in entries])):  # seldom: look at each
+        entries = reject_entries(entries, lambda value: _find_forbidden_text(request, iter_strings(value)))
     errors = [entry.error for entry in entries if entry.error is not None]
     if errors and len(errors) == len(entries):
         return ParsedAnswer(None, errors[0], read.tolerated)

@@ -150,12 +150,11 @@ def echoes_prompt(texts: Iterable[str], request: Request) -> bool:
     if not system:
         return False
     marks, lines = _own(system)
-    for text in texts:
-        if any(mark in text for mark in marks):
-            return True
-        if len(text) >= _LONG and (flat := " ".join(text.split()).casefold()) and any(line in flat for line in lines):
-            return True
-    return False
+    said = list(texts)
+    if any(mark in text for mark in marks for text in said):
+        return True
+    flat = "\n".join(" ".join(text.split()) for text in said if len(text) >= _LONG).casefold()
+    return any(line in flat for line in lines)
 
 
 @lru_cache(maxsize=64)

@@ -38,7 +38,14 @@ OUTPUT_ERROR_CODES: Mapping[str, OutputErrorCode] = {
         "Raise the token limit with --parameter max_tokens=N, or lower the reasoning effort.",
     ),
     "truncated": OutputErrorCode(
-        "the answer is cut off", "Your answer was too long and broke off. Be brief.", "Raise max_tokens."
+        "the answer is cut off",
+        "Your answer was too long and broke off. Be brief.",
+        "Raise the token limit with --parameter max_tokens=N.",
+    ),
+    "runaway_whitespace": OutputErrorCode(
+        "the answer ends in whitespace up to the token limit, as some servers' JSON schemas let models write it",
+        "Your answer broke off.",
+        "Update the server, or pass --structured json.",
     ),
     "malformed": OutputErrorCode(
         "the answer does not have the requested format",

@@ -41,8 +41,10 @@ PARENT_POLL_S = 0.2  # seconds between checks of the parent process
 _T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
-# Malformed requests are answered; only errors of the server itself are logged.
-_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+# Malformed requests are answered, and clients may leave; only errors of the server itself are logged.
+_log.addFilter(
+    lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError | ConnectionError))
+)
 
 
 class Server:

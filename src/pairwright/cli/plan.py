@@ -46,6 +46,11 @@ def plan(config: ConfigArgument, *, out: BuildOutOption = None, as_json: JsonOpt
         "total": sum_plans(plans).described(),
     }
     requests = plan_lines(plans) if plans else ["No stage of this config asks a model."]
+    if loaded.rationales:
+        requests.append(
+            "Rationales: of each caption, and of its negatives (72% of those by a model are kept; all of those by rules"
+            " may be, fewer are)."
+        )
     emit(result, [*_work_lines(work, loaded), "", *requests], as_json=as_json)
 
 

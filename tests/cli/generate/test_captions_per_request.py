@@ -121,6 +121,17 @@ def test_added_captions_change_the_requests_near_them_alone() -> None:
         assert run(server, "o.jsonl")["llm"]["requests"] < first / 4
 
 
+def test_the_same_captions_in_a_file_of_another_name_are_not_billed_again() -> None:
+    with serve_in_thread(ServerApp(ServerScript(), answer=answering)) as server:
+        first = run(server, "o.jsonl")["llm"]["requests"]
+        Path("c.csv").rename("renamed.csv")
+        renamed = ["renamed.csv" if word == "c.csv" else word for word in command(server, "--out", "o.jsonl")]
+        done = CliRunner().invoke(app, [*renamed, "--cache", "o.jsonl.sqlite"])
+        bill = json.loads(done.stdout)["llm"]
+    assert first > 0
+    assert bill["requests"] == 0
+
+
 def test_a_killed_run_pays_again_for_the_requests_under_way_at_most() -> None:
     with serve_in_thread(ServerApp(ServerScript(latency_ms=60), answer=answering)) as server:
         arguments = command(server, "--out", "o.jsonl", "--cache", "o.jsonl.sqlite")

@@ -56,7 +56,7 @@ ENDS: dict[str, tuple[Behaviour, str, str]] = {
     "refusal": (lambda *_: completion({"content": "I'm sorry, but I can't help with that."}), "refused", "the model"),
     "refusal apart": (lambda *_: completion({"content": None, "refusal": "No."}), "refused", "the model refused"),
     "empty": (lambda *_: completion({"content": ""}), "empty_answer", "the answer is empty. Check the prompt"),
-    "length": (lambda right, _: completion({"content": right[:9]}, "length"), "truncated", "Raise max_tokens."),
+    "length": (lambda right, _: completion({"content": right[:9]}, "length"), "truncated", "--parameter max_tokens=N"),
     "thought": (
         lambda *_: completion({"content": None, "reasoning_content": "Well, the dog"}, "length"),
         "reasoning_only",

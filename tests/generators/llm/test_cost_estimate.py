@@ -20,6 +20,7 @@ from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.cost_estimate import (
     ANSWER_ERROR,
     BATCH_S,
+    REPAIR_RATE,
     TOKEN_ERROR,
     EstimatedRange,
     plan_stage,
@@ -85,6 +86,32 @@ def test_all_rows_held_give_the_requests_of_each_round_exactly() -> None:
     assert plan.requests == exactly(90)
     assert plan.rounds == (60, 30)
     assert plan.cached == exactly(0)
+
+
+def grouped(text: str, attempt: int) -> LLMStep[str]:
+    """Ask about four items at once; an item that is not answered is requested alone."""
+    items = tuple(replace(request(f"{text} {item}"), repair="possible") for item in range(4))
+    [outcome] = yield [replace(request(f"{text} {attempt}"), alone=items)]
+    return outcome.text if isinstance(outcome, Reply) else outcome.code
+
+
+def test_of_items_that_are_requested_alone_the_share_of_repairs_is_repaired() -> None:
+    plan = plan_stage("s", rows(10, grouped), None, settings=SETTINGS, prices=PRICES)
+    alone = 10 * 4 * REPAIR_RATE
+    assert plan.repairs.value == pytest.approx(alone + alone * REPAIR_RATE)
+    assert (plan.requests.low, plan.requests.high) == (10, 10 + 2 * 40)
+
+
+def test_groups_of_different_sizes_have_a_range_of_requests() -> None:
+    """A sample of rows does not tell exactly how many groups all of them make."""
+    groups = [LLMRow(f"{at}", partial(once, f"{at}"), size=1 + at % 4) for at in range(40)]
+    plan = plan_stage("s", groups, 1000, settings=SETTINGS, prices=PRICES)
+    assert plan.requests.value == pytest.approx(400)
+    assert plan.requests.low < 399
+    assert plan.requests.high > 401
+    even = [replace(each, size=2) for each in groups]
+    plan = plan_stage("s", even, 1000, settings=SETTINGS, prices=PRICES)
+    assert (plan.requests.low, plan.requests.value) == pytest.approx((500, 500))
 
 
 def test_tokens_and_cost_are_those_of_the_messages_and_the_expected_answers() -> None:

@@ -104,6 +104,10 @@ def test_every_body_gives_a_reply_or_a_request_error(body: Any, status: int) -> 
         assert isinstance(parse_reply(data), Reply)
 
 
+def test_servers_that_stream_by_default_are_asked_not_to() -> None:
+    assert build_payload(Request((Message("user", "a dog"),), "m"))["stream"] is False
+
+
 def test_each_sample_of_a_request_with_a_seed_has_another_seed() -> None:
     """With one seed the server would send, and bill, the same answer again."""
 

@@ -351,6 +351,15 @@ OTHERS = [
             }
         },
     ),
+    (
+        "openai reasoning",
+        "token_limit",
+        400,
+        openai("Could not finish the message because max_tokens or model output limit was reached."),
+    ),
+    ("qwen stream", "unsupported_endpoint", 400, openai("This model only support stream mode, please enable it.")),
+    ("image format", "unsupported", 400, openai("This model does not support image URLs with format tiff")),
+    ("image size", "bad_request", 400, openai("Image is too large, at most 20 images of 5 MB")),
     ("groq large", "request_too_large", 413, openai("Request too large for model `m` on tokens per minute (TPM)")),
     ("bedrock", "rate_limited", 429, {"message": "Too many tokens, please wait before trying again."}),
     ("azure filter", "content_filter", 400, openai("The response was filtered", "content_filter")),
@@ -371,7 +380,17 @@ OTHERS = [
     ("openai minute", "rate_limited", 429, openai("Rate limit reached for m: Limit 10000, Used 9000, Requested 2000.")),
     ("mistral capacity", "rate_limited", 429, {"message": "Service tier capacity exceeded for this model."}),
 ]
+NO_IMAGES = [
+    ("openai", 400, openai("Invalid content type. image_url is only supported by certain models.", "x")),
+    ("openrouter", 404, openrouter(404, "No endpoints found that support image input")),
+    ("vllm", 400, vllm("Qwen3-8B is not a multimodal model")),
+    ("vllm limit", 400, vllm("At most 0 image(s) may be provided in one prompt.")),
+    ("llama.cpp", 500, openai("image input is not supported - hint: you may need to provide the mmproj")),
+    ("deepseek", 400, openai("Failed to deserialize: messages[0]: unknown variant `image_url`, expected `text`")),
+    ("gateway", 400, openai("This model does not support image inputs")),
+]
 CASES = [
+    *(("no_image_input", *each) for each in NO_IMAGES),
     *(("unknown_model", *each) for each in UNKNOWN_MODEL),
     *(("bad_key", *each) for each in BAD_KEY),
     *(("no_quota", *each) for each in NO_QUOTA),
@@ -393,7 +412,7 @@ def test_each_providers_error_is_recognised(word: str, provider: str, status: in
 
 def test_errors_of_the_account_and_of_the_model_stop_the_run_and_those_of_a_row_do_not() -> None:
     fatal = {word for word, *_ in CASES if REQUEST_ERROR_CODES[word].kind == "fatal"}
-    assert fatal == {"unknown_model", "bad_key", "no_quota", "unsupported_endpoint", "forbidden"}
+    assert fatal == {"unknown_model", "bad_key", "no_quota", "unsupported_endpoint", "forbidden", "no_image_input"}
     assert (
         REQUEST_ERROR_CODES["context_too_long"].kind
         == REQUEST_ERROR_CODES["unsupported"].kind

@@ -88,6 +88,7 @@ def test_a_refused_parameter_is_removed_or_renamed_and_the_request_sent_again() 
     assert reply.text
     assert provider.bodies[-1] == {
         "model": "m",
+        "stream": False,
         "max_completion_tokens": 9,
         "messages": [{"role": "user", "content": "Be brief.\n\na dog"}],
     }

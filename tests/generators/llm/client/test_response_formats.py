@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from pairwright.generators.llm.cache.store import Cache, CachedModel
 from pairwright.generators.llm.client.chat_completions import parse_error
 from pairwright.generators.llm.client.factory import open_model
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.client.request_adaptation import RefusedParts
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.response_formats import (
+    MAX_MISSES,
     RESPONSE_FORMATS,
     FixedFormatModel,
     NegotiatedFormatModel,
@@ -173,6 +176,28 @@ def test_a_schema_that_the_server_calls_invalid_changes_the_form_for_itself_only
 
     asyncio.run(ask())
     assert server.forms == ["json_schema", "tool", "tool", "json_schema"]
+
+
+def test_a_format_whose_answers_are_lost_in_whitespace_is_left_after_some_of_them() -> None:
+    """They are billed, so each is returned; the next requests are sent otherwise."""
+
+    class Grammar(Server):
+        async def ask(self, request: Request) -> Reply:
+            reply = await super().ask(request)
+            lost = self.forms[-1] != "json"
+            return replace(reply, text='{"caption": "a' + " \n" * 500, finish_reason="length") if lost else reply
+
+    server, lines = Grammar({}), list[str]()
+    formed = NegotiatedFormatModel(server, RefusedParts(lines.append))
+
+    async def ask() -> list[Reply]:
+        return [await formed.ask(REQUEST) for _ in range(2 * MAX_MISSES + 2)]
+
+    replies = asyncio.run(ask())
+    assert server.forms == ["json_schema"] * MAX_MISSES + ["tool"] * MAX_MISSES + ["json"] * 2
+    assert [reply.runs_away for reply in replies] == [True] * 2 * MAX_MISSES + [False] * 2
+    assert len(lines) == 2
+    assert lines[1] == "m: JSON by tool ends in whitespace up to the token limit; json is used from now on"
 
 
 def test_what_is_remembered_of_one_model_does_not_hold_for_another() -> None:

@@ -188,6 +188,7 @@ def choice(message: Any, **others: Any) -> dict[str, Any]:
         (choice({"content": [{"type": "text", "text": "y"}, {"type": "text", "text": "es"}]}), "yes"),
         (choice({"content": None, "tool_calls": [{"function": {"arguments": {"a": 1}}}]}), '{"a":1}'),
         ({"choices": [{"message": {"content": "yes"}}]}, "yes"),
+        ({"choices": [{"finish_reason": "length", "index": 0}]}, ""),  # Gemini, after reasoning
     ],
 )
 def test_parts_that_servers_omit_are_handled(body: Any, text: str, transport: str) -> None:
@@ -201,7 +202,8 @@ def test_parts_that_servers_omit_are_handled(body: Any, text: str, transport: st
     [
         ([], "wrong_shape"),
         ({}, "wrong_shape"),
-        ({"choices": None}, "wrong_shape"),
+        ({"choices": None}, "no_choices"),  # OpenRouter, while a model starts
+        ({"choices": [{"text": "yes", "finish_reason": "stop"}]}, "wrong_shape"),
         ({"choices": []}, "no_choices"),
         ({"choices": ["yes"]}, "wrong_shape"),
         ({"choices": [{"message": "yes"}]}, "wrong_shape"),
@@ -209,6 +211,7 @@ def test_parts_that_servers_omit_are_handled(body: Any, text: str, transport: st
         (choice({"content": {"text": "yes"}}), "wrong_shape"),
         (choice({"content": None, "tool_calls": [{"function": None}]}), "wrong_shape"),
         ({"error": {"message": "upstream is busy", "code": 429}}, "rate_limited"),
+        ({"error": {"message": "upstream is busy", "code": "429"}}, "rate_limited"),
         ({"error": {"message": "provider failed", "code": "internal"}}, "server_error"),
         ({"error": "out of memory"}, "server_error"),
     ],
@@ -228,6 +231,25 @@ def test_odd_usage_counts_as_none(transport: str) -> None:
     found = said(transport, choice({"content": "yes"}, usage=usage))
     assert isinstance(found, Reply)
     assert found.usage == Usage(7, 2, 5)
+
+
+def test_reasoning_that_a_server_counts_in_the_total_alone_is_billed(transport: str) -> None:
+    """Gemini and xAI bill it like the answer."""
+    for usage, completion in (
+        ({"prompt_tokens": 20, "completion_tokens": 198, "total_tokens": 623}, 603),
+        ({"prompt_tokens": 20, "total_tokens": 623}, 603),
+        ({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 20}, 5),
+        ({"completion_tokens": 5, "total_tokens": 623}, 5),
+    ):
+        found = said(transport, choice({"content": "yes"}, usage=usage))
+        assert isinstance(found, Reply)
+        assert found.usage.completion_tokens == completion
+
+
+def test_a_server_that_streams_whatever_it_is_asked_is_named(transport: str) -> None:
+    found, _ = ask_raw(transport, http("200 OK", b'data: {"choices": []}\n\ndata: [DONE]\n\n'))
+    assert isinstance(found, RequestError)
+    assert (found.code, found.detail) == ("wrong_shape", "the server streams its answers, although it is asked not to")
 
 
 @pytest.mark.parametrize(
@@ -251,6 +273,17 @@ def test_responses_that_are_not_chat_completions_have_codes(answer: bytes, word:
     assert isinstance(found, RequestError)
     assert found.code == word
     assert len(server.heads) == 1
+
+
+@pytest.mark.parametrize("status", ["200 OK", "502 Bad Gateway"])
+def test_of_a_page_its_words_are_shown(status: str, transport: str) -> None:
+    page = (
+        b"<!DOCTYPE html><!--[if IE]> old <![endif]--><head><title>Busy</title><style>a{b:c}</style></head>"
+        b"<body><script>let x = 1 < 2;</script><h1>Come back later</h1><script>cut"
+    )
+    found, _ = ask_raw(transport, http(status, page))
+    assert isinstance(found, RequestError)
+    assert found.detail.removeprefix("502: ") == "Busy Come back later"
 
 
 @pytest.mark.parametrize("length", ["content-length: 999999999", "transfer-encoding: chunked"])

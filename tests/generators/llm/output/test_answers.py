@@ -131,6 +131,12 @@ def test_reasoning_that_used_up_the_tokens_says_so_and_is_not_asked_again(shape:
         (reply("I'm sorry, but I'm unable to help with that."), "refused"),
         (reply("I am not able to assist with that."), "refused"),
         (reply(GOOD, "content_filter"), "filtered"),
+        (reply("", "content_filter: PROHIBITED_CONTENT"), "filtered"),
+        (reply("", "SAFETY"), "filtered"),
+        (reply("", "refusal"), "filtered"),
+        (reply(GOOD[:20] + " \n" * 100, "length"), "runaway_whitespace"),
+        (reply("{" + "\r\n" * 200, "length"), "runaway_whitespace"),
+        (reply("\n" * 300, "length"), "runaway_whitespace"),
         (reply(""), "empty_answer"),
         (reply(" \n\ufeff"), "empty_answer"),
         (reply("", "length"), "truncated"),
@@ -157,6 +163,24 @@ def test_each_kind_of_trouble_has_its_word_and_keeps_what_was_said(said: Reply, 
     answer = only(said)
     assert (answer.value, answer.reason, answer.raw) == (None, word, said.text or said.refusal)
     assert answer.replies == (said,)
+
+
+def test_an_answer_lost_in_whitespace_is_asked_for_again_without_the_schema() -> None:
+    """A grammar that allows any whitespace would let the model write it again."""
+    sent: list[Request] = []
+
+    def answer(request: Request) -> Reply:
+        sent.append(request)
+        return reply(GOOD) if len(sent) == 2 else reply(GOOD[:20] + "\n" * 400, "length")
+
+    request = replace(REQUEST, schema=build_schema(Edit))
+    [answered] = run_step(request_answers([request], Edit), answer)
+    assert answered.value == EDIT
+    assert [each.schema is None for each in sent] == [False, True]
+
+
+def test_whitespace_after_a_whole_answer_does_no_harm() -> None:
+    assert only(reply(GOOD + "\n" * 400, "length")).value == EDIT
 
 
 def test_fields_that_were_not_asked_for_are_a_trouble_only_where_the_shape_forbids_them() -> None:
