@@ -25,7 +25,7 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext, SpawnContext
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from pairwright.datasets.garbage import collect_rarely
+from pairwright.datasets.garbage_collection import collect_rarely
 from pairwright.datasets.progress import ProgressReport, has_listener, send_report, set_listener
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ from pairwright.flows.signals import BuildTerminated, SigtermHandler
 from pairwright.flows.stage_selection import OtherPartsLeft, RequestedStageDone, Share, StageSelection
 from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.generate_with_model import has_failed_rows
-from pairwright.flows.stages.generating import generating_stages
+from pairwright.flows.stages.generator_stages import generating_stages
 from pairwright.flows.state.hub_publishing import publish_to_hub
 from pairwright.flows.state.inputs import input_state, with_local_inputs
 from pairwright.flows.state.layout import COPIES

@@ -16,7 +16,7 @@ from pairwright.flows.stages.definition import JobBuilder, Stage, StageRun
 from pairwright.flows.stages.fetch import fetch_jobs
 from pairwright.flows.stages.generate import generate_jobs
 from pairwright.flows.stages.generate_with_model import asks_by_part, model_jobs, model_part_jobs
-from pairwright.flows.stages.generating import generating_stages, quota_section
+from pairwright.flows.stages.generator_stages import generating_stages, quota_section
 from pairwright.flows.stages.incremental import (
     audit_jobs,
     freeze_jobs,

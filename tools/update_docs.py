@@ -32,7 +32,7 @@ from typing_extensions import Doc
 
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
-from pairwright.filters.candidates.benchmark_rows import REASONS as OF_BENCHMARKS
+from pairwright.filters.candidates.benchmark_readers import REASONS as OF_BENCHMARKS
 from pairwright.filters.candidates.layouts import LAYOUTS
 from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
 from pairwright.filters.validation.model_mistakes import REASONS as OF_MISTAKES

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.reports.figures import FloatSequence, draw_bars, draw_histogram, draw_stacked_bar
+from pairwright.datasets.reports.charts import FloatSequence, draw_bars, draw_histogram, draw_stacked_bar
 from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 from pairwright.datasets.reports.model_costs import COST_COLUMNS, list_cost_rows
 from pairwright.datasets.reports.sample_gallery import render_gallery

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.reports.figures import draw_histogram
+from pairwright.datasets.reports.charts import draw_histogram
 from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 from pairwright.filters.attacks.registry import describe_attack
 from pairwright.filters.audit.charts import draw_accuracy_bar, draw_bar_chart, draw_gap_heatmap

@@ -42,7 +42,7 @@ class HardNegativeRow:
         negative: a false one.
         positive: another true text; empty without one.
         type: such as ``swap-attribute``.
-        question: ids of questions with several rows, see `filters.candidates.benchmark_rows`.
+        question: ids of questions with several rows, see `filters.candidates.benchmark_readers`.
     """
 
     image: str

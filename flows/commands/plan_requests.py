@@ -13,7 +13,7 @@ from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.quotas import restrict_to_counts
 from pairwright.flows.rationales.generation import RationaleTask
 from pairwright.flows.stages.captions import uncaptioned_images
-from pairwright.flows.stages.generating import generating_stages, selection_of
+from pairwright.flows.stages.generator_stages import generating_stages, selection_of
 from pairwright.flows.stages.rationales import STAGE, TASK
 from pairwright.flows.state.inputs import read_options
 from pairwright.flows.state.layout import chosen_path, fetched_path

@@ -27,7 +27,7 @@ from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.quotas import QuotaPasses, restrict_to_counts
 from pairwright.flows.llm.row_run import RowRun, write_by_part
 from pairwright.flows.stages.generate import PartOutputs, generator_state, materials_of, stage_of_run
-from pairwright.flows.stages.generating import GeneratingStage
+from pairwright.flows.stages.generator_stages import GeneratingStage
 from pairwright.flows.stages.image_states import look_at_images
 from pairwright.flows.state.layout import answers_path, failed_files, failed_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, merged_facts, receipt_path, total_counts

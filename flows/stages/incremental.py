@@ -27,7 +27,7 @@ from pairwright.filters.refinement.appended_rows import (
 )
 from pairwright.filters.refinement.frozen_scorers import FrozenScorers
 from pairwright.filters.refinement.two_scorers import Refinement
-from pairwright.flows.stages.generating import generating_stages, refined_stages
+from pairwright.flows.stages.generator_stages import generating_stages, refined_stages
 from pairwright.flows.stages.refine import (
     ROWS,
     added_scorers,

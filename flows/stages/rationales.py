@@ -30,7 +30,7 @@ from pairwright.flows.stages.generate_with_model import (
     states_of_seen_images,
     write_answers,
 )
-from pairwright.flows.stages.generating import generating_stages, selection_of
+from pairwright.flows.stages.generator_stages import generating_stages, selection_of
 from pairwright.flows.state.layout import failed_path, kept_annotations, rationales_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.flows.state.selection import PairSelection, selected_pairs

@@ -41,7 +41,7 @@ from pairwright.datasets.shards.webdataset import (
     summarize_shards,
     write_shard,
 )
-from pairwright.flows.stages.generating import generating_stages, selection_of
+from pairwright.flows.stages.generator_stages import generating_stages, selection_of
 from pairwright.flows.stages.image_states import image_bytes, look_at_images
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, Output, Receipt

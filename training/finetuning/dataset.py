@@ -17,10 +17,10 @@ from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards.shard_files import locate_shards
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.finetuning.settings import FinetuningRecipe
-from pairwright.training.loading.data_notes import check_usable
 from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, check_rows_file, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
 from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample
+from pairwright.training.loading.skipped_samples import check_usable
 
 _READ_TOGETHER = 256
 

@@ -8,7 +8,7 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 from pairwright.cli.options.attacks import AddAttacksOption, ExtraAttacks
-from pairwright.cli.options.groups import input_option, limit_option, output_option
+from pairwright.cli.options.declarations import input_option, limit_option, output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption, LayoutOption, OnErrorOption, SeedOption
 from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
 from pairwright.cli.output.console import StyledLine, count_phrase, emit, note

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
-from pairwright.cli.options.groups import GroupedCommand, advanced_option, input_option, limit_option, output_option
+from pairwright.cli.options.declarations import (
+    GroupedCommand,
+    advanced_option,
+    input_option,
+    limit_option,
+    output_option,
+)
 from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.output.console import columns, emit, note
 from pairwright.cli.output.files import check_outputs

@@ -8,7 +8,7 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
-from pairwright.cli.options.groups import advanced_option, output_option
+from pairwright.cli.options.declarations import advanced_option, output_option
 from pairwright.cli.options.input import (
     ExcludeImagesOption,
     InputArgument,

@@ -10,7 +10,7 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.options.context import ContextOptions, add_context, with_context_options
-from pairwright.cli.options.groups import App, input_option, output_option
+from pairwright.cli.options.declarations import App, input_option, output_option
 from pairwright.cli.options.input import (
     InputArgument,
     InputOptions,

@@ -9,7 +9,7 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.evaluate.models import DeviceOption, HtmlOption, ImagesOption
 from pairwright.cli.evaluate.report import print_evaluation, refuse_repeated_models, require_torch
-from pairwright.cli.options.groups import advanced_option, input_option
+from pairwright.cli.options.declarations import advanced_option, input_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.options.model_runs import cancel_plan_or_run

@@ -8,7 +8,7 @@ import typer
 
 from pairwright.cli.evaluate.models import DataOption, HtmlOption, ImagesOption
 from pairwright.cli.evaluate.report import print_evaluation
-from pairwright.cli.options.groups import limit_option
+from pairwright.cli.options.declarations import limit_option
 from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.options.model_runs import cancel_plan_or_run

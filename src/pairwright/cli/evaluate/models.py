@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.evaluate.report import print_evaluation, require_torch
-from pairwright.cli.options.groups import advanced_option, input_option, output_option, refuse_url, with_options
+from pairwright.cli.options.declarations import advanced_option, input_option, output_option, refuse_url, with_options
 from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.output.console import note
 from pairwright.cli.output.files import check_extension, check_outputs

@@ -8,7 +8,7 @@ import typer
 from pairwright.cli.generate.common import GenerateOptions, MethodOption, run_request
 from pairwright.cli.generate.type_lists import parse_counts, parse_list, parse_ratios, parse_types, parse_vocabulary
 from pairwright.cli.options.context import CONTEXT_PARAMETERS, ContextOptions, with_context_options
-from pairwright.cli.options.groups import advanced_option, limit_option, with_options
+from pairwright.cli.options.declarations import advanced_option, limit_option, with_options
 from pairwright.cli.options.input import InputArgument, InputOptions, with_input_options
 from pairwright.cli.options.model import ModelOptions, SeeImageOption, with_model_options
 from pairwright.cli.output.console import note

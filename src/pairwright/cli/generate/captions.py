@@ -7,7 +7,7 @@ import typer
 
 from pairwright.cli.generate.common import GenerateOptions, run_request
 from pairwright.cli.generate.type_lists import parse_list
-from pairwright.cli.options.groups import limit_option, with_options
+from pairwright.cli.options.declarations import limit_option, with_options
 from pairwright.cli.options.input import InputArgument, InputOptions, with_input_options
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.output.progress import with_progress

@@ -11,7 +11,7 @@ from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 from pairwright.cli.generate.summary import nothing_kept, result_lines
 from pairwright.cli.options.context import ContextOptions, add_context
-from pairwright.cli.options.groups import advanced_option, limit_option, output_option
+from pairwright.cli.options.declarations import advanced_option, limit_option, output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption, SeedOption
 from pairwright.cli.options.model import ModelOptions, bill_lines
 from pairwright.cli.options.model_runs import cancel_plan_or_run

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from pairwright.cli.generate.type_lists import parse_types
-from pairwright.cli.options.groups import advanced_option, output_option
+from pairwright.cli.options.declarations import advanced_option, output_option
 from pairwright.cli.options.input import DetailsOption, InputOptions, JsonOption, SeedOption, with_input_options
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.options.model_runs import cancel_plan_or_run

@@ -9,7 +9,7 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 from pairwright.cli.generate.common import MethodOption
-from pairwright.cli.options.groups import output_option
+from pairwright.cli.options.declarations import output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption, OnErrorOption, RowsArgument, SeedOption
 from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
 from pairwright.cli.options.model_runs import cancel_plan_or_run

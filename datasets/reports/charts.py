@@ -1,6 +1,6 @@
-"""Figures of the report as SVG or HTML text: bars, a stacked bar, a histogram of two states.
+"""Charts of the report as SVG or HTML text: bars, a stacked bar, a histogram of two states.
 
-Colours are classes of the style sheet (``kept``, ``rejected``, ``before``, ``after``), so figures follow light and dark
+Colours are classes of the style sheet (``kept``, ``rejected``, ``before``, ``after``), so charts follow light and dark
 mode. Widths are percentages, so they follow the window. Every figure also has its numbers as text.
 """
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from pairwright.cli.generate.common import GenerateOptions, run_request
-from pairwright.cli.options.groups import with_options
+from pairwright.cli.options.declarations import with_options
 from pairwright.cli.options.input import InputArgument, InputOptions, with_input_options
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.output.progress import with_progress
