@@ -36,9 +36,10 @@ from benchmarks.process_usage import measured
 from benchmarks.published_edit_rules import plain_edits
 from pairwright.datasets.rng import make_rng
 from pairwright.flows.runners.process_pool import cores
+from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.language.tagger import choose_pipeline, load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 
 CHUNK, BATCH = 2_000, 500
 MARK = 20_000  # captions between two looks at the memory
@@ -72,7 +73,7 @@ def measure_cpu(lines: Sequence[str]) -> dict[str, object]:
     pairs = read_pairs([json.loads(line) for line in lines])
     tagger = load_tagger()
     pool, model = learn_pool(pairs)
-    maker = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=FOR_BENCHMARKS), model)
+    maker = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=BENCHMARK_TYPES), model)
     spacy = load_plain_spacy()
     plain, tagging, rules, memory = [], [], [], {}
     for start in range(0, len(pairs), CHUNK):

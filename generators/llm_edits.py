@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.generators.edits.floors import MOST_LETTERS
+from pairwright.generators.edits.floors import MAX_LENGTH_DIFFERENCE
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.reasons import nearness
 from pairwright.generators.edits.written.targets import Asked
@@ -253,7 +253,7 @@ class PositivesOfPair:
         form, _, target = candidate.type.partition("-")
         if candidate.true in self._good:
             added = abs(len(candidate.true) - len(candidate.text)) if form == "add" else 0
-            return candidate.true if added <= MOST_LETTERS else ""
+            return candidate.true if added <= MAX_LENGTH_DIFFERENCE else ""
         if form == "add":
             return ""
         others = [text for text, each in self._good.items() if not each.type.startswith("add")]

@@ -30,13 +30,13 @@ from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 from pairwright.flows.commands.generate import BATCH, CHECKED_CAPTIONS
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.positives import TYPES as POSITIVES
 from pairwright.generators.positives import PositiveOptions, RewriteRule, rewrite_rules
 from pairwright.generators.registry import Materials
 from pairwright.generators.triples import (
@@ -313,7 +313,7 @@ def _compatible(group: CaptionGroup, offered: Mapping[str, Sequence[TriplePositi
 def _wanted(triples: Triples, group: CaptionGroup) -> list[str]:
     """Return the types of positives that rows of a group may have."""
     kinds = {kind for _, each in group.usable for types in triples.rounds(each.type) for kind in types}
-    return [kind for kind in POSITIVES if kind in kinds]
+    return [kind for kind in POSITIVE_TYPES if kind in kinds]
 
 
 def _edits(edits: Sequence[Edit]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Sections of a build config: the settings of each stage with their defaults and meanings."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,24 +17,12 @@ from pairwright.generators.conversations.question_templates import (
     PromptPlace,
     PromptTurns,
 )
+from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES, NegativeType, PositiveType
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.options import IndexOptions
 
-NegativeType = Literal[
-    "replace-object",
-    "replace-attribute",
-    "replace-relation",
-    "swap-object",
-    "swap-attribute",
-    "add-object",
-    "add-attribute",
-    "negation",
-    "shuffle",
-]
-BENCHMARK_TYPES = get_args(NegativeType)[:-2]  # NEGATION needs a vocabulary, and SHUFFLE is for training only
-PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
 ConversationType = Literal["conversation", "brief", "short", "choice", "detail", "reasoning"]
 
 
@@ -275,7 +263,7 @@ class NegativesSection(GeneratorMethodSection):
 class PositivesSection(GeneratorMethodSection):
     """Hard positives, by rules or by a model."""
 
-    types: tuple[PositiveType, ...] = Field(get_args(PositiveType), min_length=1)
+    types: tuple[PositiveType, ...] = Field(POSITIVE_TYPES, min_length=1)
     captions_per_request: int = Field(CAPTIONS_PER_REQUEST, ge=1, description="llm: captions in one request, at most")
     see_image: bool = _SEE_IMAGE
     quota: _AtLeast0 | dict[PositiveType, _AtLeast0] = Field(

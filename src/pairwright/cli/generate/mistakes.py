@@ -64,12 +64,12 @@ def mistakes(
     from pairwright.flows.commands.find_mistakes import MistakeRequest, find_mistakes, plan_mistakes
     from pairwright.flows.commands.generate import GenerateRequest
     from pairwright.flows.commands.validate import ValidationRequest
-    from pairwright.generators.negatives import FOR_BENCHMARKS
+    from pairwright.generators.edit_types import BENCHMARK_TYPES
 
     if not judge_model and (judge_base_url or keep_undecided):
         raise UsageError("--judge-base-url and --keep-undecided require --judge-model.")
     read = reading.read_options(input_)
-    options = {"per_type": per_type, **parse_types("negative", types, FOR_BENCHMARKS)}
+    options = {"per_type": per_type, **parse_types("negative", types, BENCHMARK_TYPES)}
     candidates = out.with_name(f"{out.stem}.candidates.jsonl")
     rows = ValidationRequest(
         Path(input_), out, image_root=Path(reading.image_root) if reading.image_root else None,
