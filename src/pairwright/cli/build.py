@@ -11,7 +11,7 @@ from pairwright.cli.errors.interrupts import resumable_on_interrupt
 from pairwright.cli.generate.summary import nothing_kept_in_build, quota_lines
 from pairwright.cli.options.declarations import advanced_option, limit_option, output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption
-from pairwright.cli.options.model import cancelled_lines
+from pairwright.cli.options.model_runs import cancelled_lines
 from pairwright.cli.output.console import count_phrase, emit, note
 from pairwright.cli.output.progress import StageBars, with_progress
 from pairwright.cli.output.summary import (

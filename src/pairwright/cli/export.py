@@ -176,7 +176,7 @@ class RowOptions:
 
 
 def _open_source(
-    input_: Path, format_: "ExportFormat", append: Sequence[Path], asked: RowOptions, *, plain: bool
+    input_: Path, format_: "ExportFormat", append: Sequence[Path], rows: RowOptions, *, plain: bool
 ) -> "tuple[SampleSource | Path, Path | None]":
     """Return the samples of INPUT, and the folder of their images if a file names them.
 
@@ -184,7 +184,7 @@ def _open_source(
         input_: a build, shards, or a file of rows or conversations.
         format_: of the export.
         append: builds and shards that follow.
-        asked: how rows are read.
+        rows: how rows are read.
         plain: whether neither decisions nor rationales are added.
     """
     from pairwright.datasets.mixtures.conversation_files import CONVERSATION_SUFFIXES, open_conversation_files
@@ -192,13 +192,13 @@ def _open_source(
     from pairwright.datasets.shards.sample_source import join_sources, open_sample_source
     from pairwright.filters.candidates.samples import candidate_source, holds_candidates
 
-    if plain and not append and holds_candidates(input_, asked.layout):
-        return candidate_source(input_, asked.layout, asked.image_root)
+    if plain and not append and holds_candidates(input_, rows.layout):
+        return candidate_source(input_, rows.layout, rows.image_root)
     of_conversations = plain and input_.suffix.lower() in CONVERSATION_SUFFIXES and input_.is_file()
     from_file = of_conversations and format_.takes_conversations and not append
-    if asked.layout:
+    if rows.layout:
         raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
-    if asked.image_root and not from_file:
+    if rows.image_root and not from_file:
         raise UsageError("--image-root requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
     if of_conversations and not format_.takes_conversations and input_.suffix.lower() != ".parquet":
         from pairwright.datasets.exports.formats import EXPORTS
@@ -208,7 +208,7 @@ def _open_source(
     if append:
         return join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]), None
     if from_file:
-        return open_conversation_files(input_, asked.image_root)
+        return open_conversation_files(input_, rows.image_root)
     return input_, None
 
 

@@ -7,7 +7,7 @@ import typer
 
 from pairwright.cli.options.declarations import output_option
 from pairwright.cli.options.input import JsonOption
-from pairwright.cli.options.model import plan_lines
+from pairwright.cli.options.model_runs import plan_lines
 from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import all_reasons

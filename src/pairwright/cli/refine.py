@@ -19,7 +19,8 @@ from pairwright.cli.options.input import (
     SeedOption,
     split_list,
 )
-from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
+from pairwright.cli.options.model import ModelOptions, with_model_options
+from pairwright.cli.options.model_runs import bill_lines
 from pairwright.cli.output.console import count_phrase, emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
@@ -74,7 +75,7 @@ def refine(
     seed: SeedOption = 0,
     details: DetailsOption = False,
     as_json: JsonOption = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Remove negatives that a text-only model can detect.
 
@@ -101,9 +102,9 @@ def refine(
     path, choose = Path(input_), fix in {"choose", "both"}
     if reference and choose:
         raise UsageError("--reference and --fix choose are mutually exclusive. Omit one of them.")
-    added = ExtraAttacks.parse(add_attacks, asked)
+    added = ExtraAttacks.parse(add_attacks, model_options)
     refuse_overwriting(out, input_, corpus, *([str(decisions)] if decisions else []))
-    check_outputs(None if asked.sends_nothing else out)
+    check_outputs(None if model_options.sends_nothing else out)
     policy = InvalidRowPolicy(on_error)
     frame, like = _read_rows(path, decisions, policy, layout)
     check_extension(out, like)
@@ -119,7 +120,7 @@ def refine(
         frame = normalize_rows(frame)
     if choose:
         frame = add_original_captions(frame)
-    scorers, bill = added.scorers(asked, frame, out, seed, as_json=as_json)
+    scorers, bill = added.scorers(model_options, frame, out, seed, as_json=as_json)
     method: RefineOptions | AllAttacksOptions
     if reference:
         method = RefineOptions(cells=cells, by_type=False, seed=seed)

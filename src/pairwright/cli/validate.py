@@ -19,8 +19,8 @@ from pairwright.cli.options.input import (
     SeedOption,
     parse_columns,
 )
-from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
-from pairwright.cli.options.model_runs import cancel_plan_or_run
+from pairwright.cli.options.model import ModelOptions, with_model_options
+from pairwright.cli.options.model_runs import bill_lines, cancel_plan_or_run
 from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
@@ -65,7 +65,7 @@ def validate(
     seed: SeedOption = 0,
     details: DetailsOption = False,
     as_json: JsonOption = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Find false negatives: hard negatives that are true of their image.
 
@@ -86,7 +86,7 @@ def validate(
     validators = parse_validators(by)
     _refuse_unused(
         validators,
-        asked,
+        model_options,
         clip=bool(clip_model or device or margin is not None),
         undecided=keep_undecided,
         image_root=image_root is not None,
@@ -109,14 +109,14 @@ def validate(
         on_error,
         layout,
     )
-    access = asked.asking(out, seed) if "llm" in validators else None
-    if not asked.sends_nothing:
+    access = model_options.access(out, seed) if "llm" in validators else None
+    if not model_options.sends_nothing:
         check_outputs(out, reads=(input_, captions))
     if access is None:
         result = run(request, None, note, lambda _: None)
     else:
         judged = cancel_plan_or_run(
-            asked,
+            model_options,
             access,
             "rows",
             plan=lambda: plan_validation(request, access, note),
@@ -139,16 +139,16 @@ def exit_if_none_kept(result: Mapping[str, Any]) -> None:
 
 
 def _refuse_unused(
-    validators: Sequence[str], asked: ModelOptions, *, clip: bool, undecided: bool, image_root: bool
+    validators: Sequence[str], model_options: ModelOptions, *, clip: bool, undecided: bool, image_root: bool
 ) -> None:
     """Refuse options of validators that ``--by`` does not name."""
     if "clip" not in validators and clip:
         raise UsageError("--clip-model, --device and --margin require --by clip.")
     if "llm" not in validators:
-        asked.refuse("without --by llm")
+        model_options.refuse("without --by llm")
         if undecided:
             raise UsageError("--keep-undecided requires --by llm.")
-    elif not asked.model:
+    elif not model_options.model:
         raise UsageError("--by llm requires --model.")
     if image_root and tuple(validators) == ("context",):
         raise UsageError("--image-root requires --by clip or llm: context reads no image.")

@@ -31,7 +31,7 @@ def choices(
     limit: Annotated[int, limit_option(min=0, help="Rows to evaluate, the first ones (0 = all).")] = 0,
     html: HtmlOption = None,
     as_json: JsonOption = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Evaluate a model that writes text on captions and hard negatives.
 
@@ -46,13 +46,13 @@ def choices(
     from pairwright.flows.commands.evaluate_choices import ChoiceRequest, evaluate_choices, plan_choices
 
     started = time.perf_counter()
-    if not asked.model:
+    if not model_options.model:
         raise UsageError("evaluate choices requires --model: the model under test.")
     out = html or Path("choices.html")
     request = ChoiceRequest(tuple(data), images, layout, method, out, limit)
-    access = asked.asking(out)
+    access = model_options.access(out)
     found = cancel_plan_or_run(
-        asked,
+        model_options,
         access,
         "rows",
         plan=lambda: plan_choices(request, access),

@@ -178,7 +178,7 @@ def conditions(
       pairwright evaluate conditions lens clip --data colorshape --by colour --by rgb --html lens.html
     """
     instructions = _parse_instructions(instruction or ())
-    common.run("conditions", models, [data], labels=labels, by=tuple(by or ()), asked=instructions)
+    common.run("conditions", models, [data], labels=labels, by=tuple(by or ()), instructions=instructions)
 
 
 @with_progress

@@ -64,7 +64,7 @@ def negatives(
     captions_per_request: CaptionsPerRequest = CAPTIONS_PER_REQUEST,
     reading: InputOptions,
     common: GenerateOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Generate hard negatives: captions with one edit that makes them false.
 
@@ -118,7 +118,7 @@ def negatives(
     request = GenerateRequest(generator, options, common.seed, read, common.pool, out, limits, common.workers)
     choose = " --fix choose" if per_type > 1 or candidates > 1 else ""
     refine = f"refine {out}{choose} --out {out.with_stem(f'{out.stem}-refined')}"
-    run_request(request, method, common, asked, next_command=refine)
+    run_request(request, method, common, model_options, next_command=refine)
 
 
 @with_progress
@@ -134,7 +134,7 @@ def positives(
     captions_per_request: CaptionsPerRequest = CAPTIONS_PER_REQUEST,
     reading: InputOptions,
     common: GenerateOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Generate hard positives: captions with one edit that keeps them true.
 
@@ -158,7 +158,7 @@ def positives(
     limits = common.limits(POSITIVE_TYPES, options.get("types", POSITIVE_TYPES))
     generator = f"{method}-positives"
     request = GenerateRequest(generator, options, common.seed, read, common.pool, common.out, limits, common.workers)
-    run_request(request, method, common, asked)
+    run_request(request, method, common, model_options)
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def conversations(
     reading: InputOptions,
     context: ContextOptions,
     common: GenerateOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Generate questions and answers about images.
 
@@ -247,4 +247,4 @@ def conversations(
     limits = BalanceLimits({} if method == "llm" else wanted)
     read = reading.read_options(input_)
     request = GenerateRequest(generator, options, common.seed, read, "", common.out, limits, common.workers)
-    run_request(request, method, common, asked, context=context)
+    run_request(request, method, common, model_options, context=context)
