@@ -25,7 +25,7 @@ from pairwright.datasets.redaction import redact
 from pairwright.datasets.reports.build_report import ScorerGaps, write_report
 from pairwright.datasets.reports.dataset_card import render_card
 from pairwright.datasets.reports.sample_gallery import choose_samples
-from pairwright.datasets.shards.webdataset import read_shard
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.stages.shards import shard_contents
 from pairwright.flows.state.code_versions import source_hash

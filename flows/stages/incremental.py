@@ -16,7 +16,8 @@ import polars as pl
 from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.build_manifest import shard_paths
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.shards.webdataset import SIZES_FILE, ShardInfo, append_shards, read_sizes
+from pairwright.datasets.shards.layout import SIZES_FILE, ShardInfo, read_sizes
+from pairwright.datasets.shards.writing import append_shards
 from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.audit.hackability import run_audit
 from pairwright.filters.refinement.appended_rows import (

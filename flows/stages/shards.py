@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import UnusableImageError, is_stored_file, is_url
 from pairwright.datasets.images.recoding import Recoding
@@ -26,21 +27,18 @@ from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.datasets.shards.content_counts import ContentCounts, add_counts
 from pairwright.datasets.shards.index import index_path
-from pairwright.datasets.shards.sample_source import load_image
-from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.stored_folder import StoredFolder
-from pairwright.datasets.shards.webdataset import (
+from pairwright.datasets.shards.layout import (
     CHECKSUMS_FILE,
-    MAX_SHARD_BYTES,
     SIZES_FILE,
     ShardInfo,
     ShardSet,
-    finish_shards,
-    hash_file,
     shard_name,
     summarize_shards,
-    write_shard,
 )
+from pairwright.datasets.shards.sample_source import load_image
+from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.stored_folder import StoredFolder
+from pairwright.datasets.shards.writing import MAX_SHARD_BYTES, finish_shards, write_shard
 from pairwright.flows.stages.generator_stages import generating_stages, selection_of
 from pairwright.flows.stages.image_states import image_bytes, look_at_images
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.flows.build import build
 from pairwright.flows.stage_selection import Share, StageSelection
 from pairwright.flows.stages import image_states

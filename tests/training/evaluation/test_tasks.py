@@ -17,7 +17,7 @@ from PIL import Image  # noqa: E402 - behind the guard of torch
 from pairwright.datasets.colorshape.toy_set import generate_toy_set, write_toy_set  # noqa: E402
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
 from pairwright.datasets.images.loading import decode_image, open_image  # noqa: E402
-from pairwright.datasets.shards.webdataset import read_shard  # noqa: E402
+from pairwright.datasets.shards.reading import read_shard  # noqa: E402
 from pairwright.filters.evaluation.crops import open_cropped  # noqa: E402
 from pairwright.filters.evaluation.data import read_captioned_images, read_hard_negatives  # noqa: E402
 from pairwright.filters.evaluation.results import Metric, ModelResult  # noqa: E402

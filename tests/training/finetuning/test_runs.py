@@ -18,7 +18,9 @@ from PIL import Image  # noqa: E402 - after the skips
 from safetensors.torch import load_file  # noqa: E402
 
 from pairwright.datasets.errors import InputError, UsageError  # noqa: E402
-from pairwright.datasets.shards.webdataset import find_shards, read_shard, write_shards  # noqa: E402
+from pairwright.datasets.shards.layout import find_shards  # noqa: E402
+from pairwright.datasets.shards.reading import read_shard  # noqa: E402
+from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.filters.metrics.answer_judging import ImageQuestion  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import identify_model, open_models  # noqa: E402
 from pairwright.training.evaluation.image_answers import generate_answers  # noqa: E402
