@@ -89,11 +89,10 @@ def refine(
     """
     from pairwright.datasets.errors import UsageError
     from pairwright.filters.candidates.files import check_extension, write_candidates
-    from pairwright.filters.candidates.format_normalization import normalize_rows
     from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
-    from pairwright.filters.candidates.rows import FOR_TRAINING, refine_candidates
+    from pairwright.filters.candidates.rows import refine_candidates
     from pairwright.filters.refinement.all_attacks import AllAttacksOptions
-    from pairwright.filters.refinement.pair_selection import NOT_CHOSEN, add_original_captions
+    from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
     from pairwright.filters.refinement.two_scorers import RefineOptions
     from pairwright.flows.commands.annotation_files import require_candidate_rows
     from pairwright.flows.state.overwrite_checks import refuse_overwriting
@@ -109,17 +108,7 @@ def refine(
     frame, like = _read_rows(path, decisions, policy, layout)
     check_extension(out, like)
     require_candidate_rows(path, frame.height)
-    if shuffled := frame.filter(reason=FOR_TRAINING).height:
-        note(f"{shuffled:,} shuffle rows are for training only: rejected as {FOR_TRAINING}.")
-    if mirror_negatives:
-        from pairwright.flows.commands.reuse_negatives import add_reused_negatives  # imports the editors
-
-        frame = add_reused_negatives(frame, corpus, note)
-    pool = _read_corpus(corpus, frame) if corpus else None
-    if fix in {"format", "both"}:
-        frame = normalize_rows(frame)
-    if choose:
-        frame = add_original_captions(frame)
+    frame, pool = _prepare_rows(frame, corpus, fix, mirror_negatives=mirror_negatives)
     scorers, bill = added.scorers(model_options, frame, out, seed, as_json=as_json)
     method: RefineOptions | AllAttacksOptions
     if reference:
@@ -148,6 +137,26 @@ def refine(
     missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
     if not result["kept"] or not outcome.holds or missed:
         exit_below_target()
+
+
+def _prepare_rows(
+    frame: "pl.DataFrame", corpus: str, fix: str, *, mirror_negatives: bool
+) -> "tuple[pl.DataFrame, CaptionCorpus | None]":
+    """Return the rows with what --mirror-negatives and --fix add or change, and the captions of --corpus."""
+    from pairwright.filters.candidates.format_normalization import normalize_rows
+    from pairwright.filters.candidates.rows import FOR_TRAINING
+    from pairwright.filters.refinement.pair_selection import add_original_captions
+
+    if shuffled := frame.filter(reason=FOR_TRAINING).height:
+        note(f"{shuffled:,} shuffle rows are for training only: rejected as {FOR_TRAINING}.")
+    if mirror_negatives:
+        from pairwright.flows.commands.reuse_negatives import add_reused_negatives  # imports the editors
+
+        frame = add_reused_negatives(frame, corpus, note)
+    pool = _read_corpus(corpus, frame) if corpus else None
+    if fix in {"format", "both"}:
+        frame = normalize_rows(frame)
+    return (add_original_captions(frame) if fix in {"choose", "both"} else frame), pool
 
 
 def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":

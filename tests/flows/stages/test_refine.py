@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pairwright.cli.build import build_lines
+from pairwright.cli.output.build_summary import build_lines
 from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.shards.layout import find_shards

@@ -13,6 +13,7 @@ from pairwright.cli.output.summary import (
     all_reasons,
     headline,
     next_step,
+    quota_lines,
     skipped_lines,
     type_table,
     warning,
@@ -95,24 +96,6 @@ def nothing_kept(result: Mapping[str, Any]) -> str:
     return f"{start}. Reasons by candidate: {all_reasons(rejected) or 'there was no candidate'}."
 
 
-def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:
-    """Return the reasons of stages that kept no text: any that asks a model, or all if none kept any.
-
-    Args:
-        stages: of the manifest.
-    """
-    making = {
-        name: each for name, each in stages.items() if each["candidates"] and each["facts"].keys() & {"by_type", "llm"}
-    }
-    empty = {name: each for name, each in making.items() if not each["kept"]}
-    if len(empty) < len(making):
-        empty = {name: each for name, each in empty.items() if "llm" in each["facts"]}
-    return [
-        f"{name}: no text was kept of {count_phrase(each['candidates'], each['unit'])} ({all_reasons(each['rejected'])})."
-        for name, each in empty.items()
-    ]
-
-
 def _type_rows(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str]:
     """Yield the rows of each type: tried, made (with a text), kept, and rejected by reason."""
     head = ["type", "tried", "made", "kept"] if account else ["type", "made", "kept"]
@@ -122,26 +105,6 @@ def _type_rows(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator
         rows.append([kind, *([counts["made"]] if account else []), with_text, counts["kept"]])
     reasons = ["rejected", *(all_reasons(counts["rejected"]) for counts in types.values())]
     return wrapped_table(rows, reasons)
-
-
-def quota_lines(limits: Mapping[str, Any], of: str = "") -> list[str]:
-    """Return a line for each quota that was not met, and for each type that the share of a word reduced.
-
-    Args:
-        limits: of `generators.balance.BalanceResult.as_json`.
-        of: prefix of each line.
-    """
-    lines = [_quota_line(kind, facts) for kind, facts in limits.items()]
-    return [of + line for line in lines if line]
-
-
-def _quota_line(kind: str, facts: Mapping[str, Any]) -> str:
-    wanted, available, kept, most = (facts[name] for name in ("asked", "available", "given", "most"))
-    if kept == available if wanted is None else kept == wanted:
-        return ""
-    quota = "" if wanted is None else f"{wanted:,} requested, "
-    cap = "" if kept == available or most is None else f" (at most {most:,} per word)"
-    return f"{kind}: {quota}{available:,} available, {kept:,} kept{cap}"
 
 
 def _word_lines(account: Mapping[str, Any]) -> Iterator[str]:

@@ -108,3 +108,23 @@ def skipped_lines(result: Mapping[str, Any]) -> list[str]:
 
     skips = describe_skip_counts(result)
     return [f"Skipped: {skips}"] if skips else []
+
+
+def quota_lines(limits: Mapping[str, Any], of: str = "") -> list[str]:
+    """Return a line for each quota that was not met, and for each type that the share of a word reduced.
+
+    Args:
+        limits: of `generators.balance.BalanceResult.as_json`.
+        of: prefix of each line.
+    """
+    lines = [_quota_line(kind, facts) for kind, facts in limits.items()]
+    return [of + line for line in lines if line]
+
+
+def _quota_line(kind: str, facts: Mapping[str, Any]) -> str:
+    wanted, available, kept, most = (facts[name] for name in ("asked", "available", "given", "most"))
+    if kept == available if wanted is None else kept == wanted:
+        return ""
+    quota = "" if wanted is None else f"{wanted:,} requested, "
+    cap = "" if kept == available or most is None else f" (at most {most:,} per word)"
+    return f"{kind}: {quota}{available:,} available, {kept:,} kept{cap}"
