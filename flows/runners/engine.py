@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.rejects import list_reasons
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.llm.answer_service import LOOPBACK, AnswerService
@@ -40,6 +41,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _ASKING_JOBS = 2  # at once in one process: while one waits for the server, the other checks answers
+_LISTED = 3  # reasons of rejection in a line
 _POLL_S = 1.0  # between two looks for the receipts of other shares
 
 
@@ -278,7 +280,6 @@ def counts_line(counts: Counts) -> str:
     rejected = sum(counts.rejected.values())
     line = f"{counts.kept:,} of {counts.candidates:,} {counts.unit}s kept"
     if rejected:
-        reasons = sorted(counts.rejected.items(), key=lambda item: (-item[1], item[0]))[:3]
-        line += "; rejected: " + ", ".join(f"{reason} {n:,}" for reason, n in reasons)
-        line += ", ..." if len(counts.rejected) > len(reasons) else ""
+        line += f"; rejected: {list_reasons(counts.rejected, _LISTED)}"
+        line += ", ..." if len(counts.rejected) > _LISTED else ""
     return line

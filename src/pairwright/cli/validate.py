@@ -25,7 +25,6 @@ from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import (
-    all_reasons,
     headline,
     main_reasons,
     next_step,
@@ -35,6 +34,7 @@ from pairwright.cli.output.summary import (
 )
 from pairwright.cli.refine import OnlyKeptOption
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rejects import list_reasons
 
 
 @with_progress
@@ -135,7 +135,7 @@ def exit_if_none_kept(result: Mapping[str, Any]) -> None:
     """Exit with 3 if no row was kept."""
     if result["in"] and not result["kept"]:
         rejected = sum((Counter(one["rejected"]) for one in result["by_type"].values()), Counter())
-        exit_below_target(f"No row was kept of {result['in']:,}: {all_reasons(rejected)}.")
+        exit_below_target(f"No row was kept of {result['in']:,}: {list_reasons(rejected)}.")
 
 
 def _refuse_unused(
@@ -165,7 +165,7 @@ def validation_lines(
         details: print all reasons, and the counts of each validator.
         facts: further lines.
     """
-    reasons = all_reasons if details else main_reasons
+    reasons = list_reasons if details else main_reasons
     types: list[list[object]] = [["type", "rows", "kept", "rejected"]]
     types += [[name, one["in"], one["kept"], reasons(one["rejected"])] for name, one in result["by_type"].items()]
     validators: list[list[object]] = [["validator", "rows", "kept", "rejected"]]

@@ -10,7 +10,6 @@ from typing import Any
 
 from pairwright.cli.output.console import columns, count_phrase
 from pairwright.cli.output.summary import (
-    all_reasons,
     headline,
     next_step,
     quota_lines,
@@ -19,6 +18,7 @@ from pairwright.cli.output.summary import (
     warning,
     wrapped_table,
 )
+from pairwright.datasets.rejects import list_reasons
 
 _ENOUGH = 20  # rows of a type
 
@@ -89,11 +89,11 @@ def nothing_kept(result: Mapping[str, Any]) -> str:
     start = f"No text was kept of {count_phrase(result['captions'], 'caption')}"
     failed = result.get("failed", {"rows": 0})
     if failed["rows"] and failed["rows"] >= result["captions"]:
-        return f"{start}. Reasons by row: {all_reasons(failed['reasons'])}."
+        return f"{start}. Reasons by row: {list_reasons(failed['reasons'])}."
     rejected: Counter[str] = Counter()
     for counts in types:
         rejected.update(counts["rejected"])
-    return f"{start}. Reasons by candidate: {all_reasons(rejected) or 'there was no candidate'}."
+    return f"{start}. Reasons by candidate: {list_reasons(rejected) or 'there was no candidate'}."
 
 
 def _type_rows(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _type_rows(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator
     for kind, counts in types.items():
         with_text = account[kind]["made"] if kind in account else counts["made"]
         rows.append([kind, *([counts["made"]] if account else []), with_text, counts["kept"]])
-    reasons = ["rejected", *(all_reasons(counts["rejected"]) for counts in types.values())]
+    reasons = ["rejected", *(list_reasons(counts["rejected"]) for counts in types.values())]
     return wrapped_table(rows, reasons)
 
 

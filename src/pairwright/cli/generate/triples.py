@@ -17,7 +17,6 @@ from pairwright.cli.output.console import emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import (
-    all_reasons,
     headline,
     main_reasons,
     next_step,
@@ -25,6 +24,7 @@ from pairwright.cli.output.summary import (
     skipped_lines,
     table,
 )
+from pairwright.datasets.rejects import list_reasons
 
 
 @with_progress
@@ -90,7 +90,7 @@ def triples(
 
 
 def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
-    reasons = all_reasons if details else main_reasons
+    reasons = list_reasons if details else main_reasons
     rows: list[list[object]] = [["type", "rows", "kept", "rejected"]]
     rows += [[name, one["rows"], one["kept"], reasons(one["rejected"])] for name, one in result["types"].items()]
     positives = list_counts(result["positives"]) or "none"

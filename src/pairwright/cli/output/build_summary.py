@@ -6,7 +6,6 @@ from typing import Any
 
 from pairwright.cli.output.console import count_phrase
 from pairwright.cli.output.summary import (
-    all_reasons,
     headline,
     next_step,
     quota_lines,
@@ -16,7 +15,7 @@ from pairwright.cli.output.summary import (
     wrapped_table,
 )
 from pairwright.datasets.build_manifest import shard_paths
-from pairwright.datasets.rejects import BAD_BOX
+from pairwright.datasets.rejects import BAD_BOX, list_reasons
 
 _TEXT_KINDS = {  # kind of text: its stage, and a noun
     "hard_negatives": ("negatives", "hard negative"),
@@ -66,7 +65,7 @@ def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:
     if len(empty) < len(making):
         empty = {name: each for name, each in empty.items() if "llm" in each["facts"]}
     return [
-        f"{name}: no text was kept of {count_phrase(each['candidates'], each['unit'])} ({all_reasons(each['rejected'])})."
+        f"{name}: no text was kept of {count_phrase(each['candidates'], each['unit'])} ({list_reasons(each['rejected'])})."
         for name, each in empty.items()
     ]
 
@@ -109,7 +108,7 @@ def _type_lines(manifest: dict[str, Any], samples: int, *, details: bool) -> lis
     if details:
         rows: list[list[object]] = [["type", "tried", "kept"]]
         rows += [[name, counts["made"], counts["kept"]] for name, counts in manifest["types"].items()]
-        reasons = [all_reasons(rejected) for _, _, rejected in types]
+        reasons = [list_reasons(rejected) for _, _, rejected in types]
         return ["", *wrapped_table(rows, ["rejected", *reasons])]
     return ["", *type_table(types, samples, "samples")]
 
@@ -123,7 +122,7 @@ def _input_lines(manifest: dict[str, Any]) -> list[str]:
     lines = []
     if rejected:
         lost = f"{sum(rejected.values()):,} of {pairs['candidates'] - boxes:,} rows of the input rejected"
-        lines.append(f"{lost}: {all_reasons(rejected)}. They are {where}.")
+        lines.append(f"{lost}: {list_reasons(rejected)}. They are {where}.")
     if boxes:
         what = f"{count_phrase(boxes, 'row')} of the input ({BAD_BOX} {boxes:,})"
         lines.append(f"Read without boxes, since one of them is bad: {what}. Details are {where}.")
