@@ -35,7 +35,7 @@ from benchmarks.editing.pool import learn_pool, read_pairs
 from benchmarks.process_usage import measured
 from benchmarks.published_edit_rules import plain_edits
 from pairwright.datasets.rng import make_rng
-from pairwright.flows.runners.process_pool import cores
+from pairwright.datasets.worker_processes import available_cores
 from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.language.tagger import choose_pipeline, load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
@@ -120,10 +120,10 @@ def measure_wall(lines: Sequence[str]) -> dict[str, object]:
         script.write_text(_TAG, encoding="utf-8")
         edit = ["-m", "pairwright", "generate", "negatives", str(captions), "--explode", "--out", str(out), "-q"]
         tag = [str(script), str(captions), choose_pipeline()]
-        apart = [[*tag, "1", str(start), str(cores())] for start in range(cores())]
+        apart = [[*tag, "1", str(start), str(available_cores())] for start in range(available_cores())]
         return {
-            "cores": cores(),
-            "spacy": _run([*tag, str(cores()), "0", "1"]),
+            "cores": available_cores(),
+            "spacy": _run([*tag, str(available_cores()), "0", "1"]),
             "spacy_apart": _run(*apart),
             "generate_negatives": _run(edit),
         }

@@ -35,6 +35,11 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class WorkerProcesses(ProcessPoolExecutor):
     """A pool with a fixed number of processes.
 

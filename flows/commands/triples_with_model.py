@@ -86,7 +86,7 @@ def _next_types(
     work: TripleRows, group: CaptionGroup, rows: Sequence[Annotation], asked: Collection[str]
 ) -> tuple[str, ...]:
     """Return the types to request next for rows without a positive; empty if none are left."""
-    found = work.chosen(group, by_type(rows))
+    found = work.choose_positives(group, by_type(rows))
     wanted: set[str] = set()
     for row, negative in group.usable:
         if not isinstance(found[row], TriplePositive):
@@ -130,7 +130,7 @@ def run_with_model(
     rows, results = TripleRows(request, note), TripleResults()
     groups = {group.caption.pair.key: group for batch in rows.batches() for group in batch}
     for group in groups.values():
-        results.add(group, rows.chosen(group, {}))
+        results.add(group, rows.choose_positives(group, {}))
     rounds = _first_rounds(rows, groups.values())
     written: dict[str, list[Annotation]] = {}
 
@@ -150,7 +150,7 @@ def run_with_model(
                     unasked = True
     run.note_failures()
     for key, annotations in written.items():
-        results.add(groups[key], rows.chosen(groups[key], by_type(annotations)))
+        results.add(groups[key], rows.choose_positives(groups[key], by_type(annotations)))
     return {**rows.finish(results), "llm": run.bill(), "failed": run.failures()}
 
 

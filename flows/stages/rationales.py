@@ -25,9 +25,9 @@ from pairwright.flows.stages.generate_with_model import (
     ModelTotals,
     build_model_access,
     ignore_message,
+    image_states_for_model,
     jobs_that_ask,
     run_part,
-    states_of_seen_images,
     write_answers,
 )
 from pairwright.flows.stages.generator_stages import generating_stages, selection_of
@@ -69,7 +69,7 @@ async def rationales_part_jobs(run: "StageRun") -> "StageJobs":
 
 
 async def _images(run: "StageRun", questions: "_Questions") -> list[str]:
-    return await states_of_seen_images(run, questions.selection, seen=questions.settings.see_image)
+    return await image_states_for_model(run, questions.selection, seen=questions.settings.see_image)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.stored_folder import StoredFolder
 from pairwright.datasets.shards.writing import MAX_SHARD_BYTES, finish_shards, write_shard
 from pairwright.flows.stages.generator_stages import generating_stages, selection_of
-from pairwright.flows.stages.image_states import image_bytes, look_at_images
+from pairwright.flows.stages.image_states import image_bytes, survey_images
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, Output, Receipt
 from pairwright.flows.state.selection import PairSelection, selected_frame, selected_images
@@ -88,7 +88,7 @@ async def _images_of_parts(run: "StageRun", packing: "Packing") -> tuple[dict[st
     if not packing.section.images:
         counts = {part: len(selected_images(run.root, part, packing.selection)) for part in run.parts}
         return dict.fromkeys(counts, ""), ((part, [TEXT_BYTES] * count) for part, count in counts.items())
-    found = await look_at_images(run, packing.selection, with_sizes=True)
+    found = await survey_images(run, packing.selection, with_sizes=True)
     sizes = ((part.part, (part.sizes.astype(np.uint64) + TEXT_BYTES).tolist()) for part in found)
     return {part.part: part.state for part in found}, sizes
 
