@@ -130,7 +130,7 @@ def build(  # noqa: PLR0913 - keywords
     settings.selection.check(stage_names(config))  # before Prefect starts
     token = _SETTINGS.set(settings)
     try:
-        with SigtermHandler() as sigterm, use_listener(settings.progress.inside):
+        with SigtermHandler() as sigterm, use_listener(settings.progress.report_step):
             run = _with_sigterm_handler(_as_flow(_with_sigterm_in_flow(sigterm)) if prefect else run_build, sigterm)
             with build_server(settings.reported, settings.progress.note) if prefect else nullcontext():
                 return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))

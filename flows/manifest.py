@@ -29,7 +29,7 @@ from pairwright.datasets.shards.reading import read_shard
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.stages.shards import shard_contents
 from pairwright.flows.state.code_versions import source_hash
-from pairwright.flows.state.layout import SWEPT
+from pairwright.flows.state.layout import CLEANED_FOLDERS
 from pairwright.flows.state.receipts import Receipt, count_parts, merged_facts, sum_facts, total_counts
 from pairwright.flows.state.versions import full_version_number, replace_full, write_version
 from pairwright.generators.language.vocabulary import FloatArray
@@ -52,7 +52,7 @@ def remove_leftovers(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns
     """
     outputs = [output for receipts in done.values() for receipt in receipts for output in receipt.outputs]
     accounted = {output.path for output in outputs if not output.url}
-    for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*", "failed/*/.*"]:
+    for pattern in patterns or [*(f"{folder}/*" for folder in CLEANED_FOLDERS), "failed/.*", "failed/*/.*"]:
         for path in sorted(out.glob(pattern)):
             if path.is_file() and path.relative_to(out).as_posix() not in accounted:
                 path.unlink(missing_ok=True)  # several processes may build parts

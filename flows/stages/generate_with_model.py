@@ -286,7 +286,7 @@ class ModelStage:
         )
         materials = self.access.materials(materials_of(root, stage.seed), tagger)
         outputs = PartOutputs(root, stage, [failed])
-        watch = partial(self.progress.far, stage.name)
+        watch = partial(self.progress.report_model, stage.name)
         pool = self.pool if total > CHECKED_AT_ONCE else None
         with (
             CheckWorkers(pool, self.workers) as checking,

@@ -200,7 +200,7 @@ class RationaleStage:
                 counts.add(row, 0)
             outputs.extend(_write_judged(root, part, judged))
 
-        watch = partial(self.progress.far, STAGE)
+        watch = partial(self.progress.report_model, STAGE)
         with RowRun(self.access, outputs[0], self.progress.note, watch, self.stop) as run:
             items = (item for part in parts for item in self.questions.items(root, part, definition))
             rows = map(task.row, number_repeats(items))

@@ -359,7 +359,7 @@ class StageBars:
         current.reused += reused
         self._draw(stage)
 
-    def inside(self, report: ProgressReport) -> None:
+    def report_step(self, report: ProgressReport) -> None:
         """Update the bar of a stage by a report from one of its jobs."""
         if not report.owner:
             self._display(report)
@@ -369,7 +369,7 @@ class StageBars:
             self._stages[stage].hear(report)
             self._draw(stage)
 
-    def far(self, stage: str, now: "Snapshot") -> None:
+    def report_model(self, stage: str, now: "Snapshot") -> None:
         """Update the bar of a stage that asks a model."""
         self._display.show(stage, stage, **model_run_figures(now))
 
