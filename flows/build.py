@@ -2,7 +2,7 @@
 
 The engine runs the jobs of each stage, and receipts decide which of them are done already. The manifest is written last: a
 build directory without one is unfinished. A finished version stays in place until the next one is complete
-(`state/versions.py`).
+(`state/build_versions.py`).
 """
 
 import asyncio
@@ -50,6 +50,13 @@ from pairwright.flows.stage_selection import OtherPartsLeft, RequestedStageDone,
 from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.generate_with_model import has_failed_rows
 from pairwright.flows.stages.generator_stages import generating_stages
+from pairwright.flows.state.build_versions import (
+    IncrementBase,
+    finished_manifest,
+    full_build_folder,
+    increment_folder,
+    newest_manifest,
+)
 from pairwright.flows.state.hub_publishing import publish_to_hub
 from pairwright.flows.state.inputs import input_state, with_local_inputs
 from pairwright.flows.state.layout import COPIES
@@ -65,13 +72,6 @@ from pairwright.flows.state.part_setup import compare_parts
 from pairwright.flows.state.publishing import PublishResult, publish
 from pairwright.flows.state.receipts import json_hash
 from pairwright.flows.state.shard_store import claim_shard_store
-from pairwright.flows.state.versions import (
-    IncrementBase,
-    finished_manifest,
-    full_build_folder,
-    increment_folder,
-    newest_manifest,
-)
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import SpendingTotals
 from pairwright.indexes.retrieval.queries import read_queries

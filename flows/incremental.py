@@ -2,7 +2,7 @@
 
 Statistics of the pool, language models, classifiers and retrieval thresholds are those of the last full build; existing
 shards do not change. An increment is made in ``.next/``, as a small build of its own, and then moved into place
-(`state/versions.py`). Without new pairs there is no new version.
+(`state/build_versions.py`). Without new pairs there is no new version.
 """
 
 import shutil
@@ -23,9 +23,9 @@ from pairwright.flows.manifest import build_manifest, merge_manifests, write_pag
 from pairwright.flows.runners.engine import Engine
 from pairwright.flows.stages.index import PRECOMPUTED
 from pairwright.flows.stages.shards import shard_contents
+from pairwright.flows.state.build_versions import INCREMENTS, IncrementBase, page_moves, write_version
 from pairwright.flows.state.layout import DOWNLOADS
 from pairwright.flows.state.receipts import Receipt
-from pairwright.flows.state.versions import INCREMENTS, IncrementBase, page_moves, write_version
 
 _LLM_LIMITS = ("max_concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries", "patience")
 _LLM_ACCESS = ("max_cost", "max_requests", "prices", "price", "cache", "batch", "base_url", "transport")

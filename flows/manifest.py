@@ -28,10 +28,10 @@ from pairwright.datasets.reports.sample_gallery import choose_samples
 from pairwright.datasets.shards.reading import read_shard
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.stages.shards import shard_contents
+from pairwright.flows.state.build_versions import full_version_number, replace_full, write_version
 from pairwright.flows.state.code_versions import source_hash
 from pairwright.flows.state.layout import CLEANED_FOLDERS
 from pairwright.flows.state.receipts import Receipt, count_parts, merged_facts, sum_facts, total_counts
-from pairwright.flows.state.versions import full_version_number, replace_full, write_version
 from pairwright.generators.language.vocabulary import FloatArray
 
 Truth = Callable[[Path], Mapping[str, Any]]

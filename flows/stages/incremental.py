@@ -40,10 +40,10 @@ from pairwright.flows.stages.refine import (
     scorers_state,
 )
 from pairwright.flows.stages.shards import sizes_result, written_shards
+from pairwright.flows.state.build_versions import AUDIT, finished_manifest, version_path
 from pairwright.flows.state.layout import annotations_path, candidates_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, json_hash
 from pairwright.flows.state.shard_store import forget_lost_outputs
-from pairwright.flows.state.versions import AUDIT, finished_manifest, version_path
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig

@@ -29,8 +29,8 @@ from pairwright.datasets.remote.published_versions import (
     read_remote_json,
 )
 from pairwright.datasets.version_switch import MANIFEST_FILE
+from pairwright.flows.state.build_versions import dump_manifest
 from pairwright.flows.state.receipts import json_hash
-from pairwright.flows.state.versions import dump_manifest
 
 _PAGES = ("README.md", "report.html", "audit.json")
 _THREADS = 8

@@ -28,7 +28,7 @@ from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.incremental import prepare_increment, refuse_changed_settings
 from pairwright.flows.stage_selection import StageSelection
 from pairwright.flows.stages.words import STATISTICS
-from pairwright.flows.state.versions import IncrementBase
+from pairwright.flows.state.build_versions import IncrementBase
 from tests.flows.conftest import checked, settings
 from tests.flows.test_build import Heard
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.suggestions import require_known
-from pairwright.filters.evaluation.data import LabelledImages
+from pairwright.filters.evaluation.readers import LabelledImages
 from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.filters.metrics.retrieval_precision import average_precisions, random_precision
 from pairwright.training.evaluation.embedding import INSTRUCTED_KINDS, Embedder, EmbeddingRows

@@ -9,7 +9,7 @@ Memory: a block of queries times the number of searched items.
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.filters.evaluation.data import CaptionedImages
+from pairwright.filters.evaluation.readers import CaptionedImages
 from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.training.evaluation.embedding import Embedder, EmbeddingRows
 

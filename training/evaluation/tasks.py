@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.evaluation.data import read_captioned_images, read_hard_negatives, read_labelled_images
+from pairwright.filters.evaluation.readers import read_captioned_images, read_hard_negatives, read_labelled_images
 from pairwright.filters.evaluation.results import ModelResult, TaskResult
 from pairwright.indexes.retrieval.queries import Query, read_queries
 from pairwright.training.evaluation.conditional_retrieval import conditional_precision, select_conditions

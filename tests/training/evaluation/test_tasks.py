@@ -19,7 +19,7 @@ from pairwright.datasets.errors import InputError, PairwrightError, UsageError  
 from pairwright.datasets.images.loading import decode_image, open_image  # noqa: E402
 from pairwright.datasets.shards.reading import read_shard  # noqa: E402
 from pairwright.filters.evaluation.crops import open_cropped  # noqa: E402
-from pairwright.filters.evaluation.data import read_captioned_images, read_hard_negatives  # noqa: E402
+from pairwright.filters.evaluation.readers import read_captioned_images, read_hard_negatives  # noqa: E402
 from pairwright.filters.evaluation.results import Metric, ModelResult  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import OpenedModel, WiseFtSettings, identify_model, open_models  # noqa: E402
 from pairwright.training.evaluation.images import image_sizes  # noqa: E402

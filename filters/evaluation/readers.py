@@ -1,4 +1,4 @@
-"""Evaluation data: rows with hard negatives, images with captions, images with labels.
+"""Readers of evaluation data: rows with hard negatives, images with captions, images with labels.
 
 Shards are a folder of tars, a tar, or ``{00000..00009}.tar``. Other files:
 
