@@ -18,7 +18,8 @@ from pairwright.cli.output.build_summary import (
     stage_counts,
 )
 from pairwright.cli.output.console import count_phrase, emit, note
-from pairwright.cli.output.progress import StageBars, with_progress
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.stage_bars import StageBars
 from pairwright.cli.plan import BuildOutOption, ConfigArgument, plan
 from pairwright.datasets.errors import UsageError
 

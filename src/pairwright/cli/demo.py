@@ -11,7 +11,8 @@ from pairwright.cli.options.declarations import advanced_option, output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption, SeedOption
 from pairwright.cli.output.build_summary import build_lines, build_result
 from pairwright.cli.output.console import emit
-from pairwright.cli.output.progress import StageBars, with_progress
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.stage_bars import StageBars
 from pairwright.cli.output.summary import table
 
 
