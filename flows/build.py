@@ -25,6 +25,7 @@ from pairwright.datasets.version_switch import (
     discard_staged_version,
     finish_switch,
 )
+from pairwright.flows.build_completion import Truth, finish_build
 from pairwright.flows.config.build import BuildConfig, dump_config, parse_config
 from pairwright.flows.config.vocabulary import config_with_vocabulary
 from pairwright.flows.graph import run_stages, stage_names, stages_of
@@ -37,7 +38,7 @@ from pairwright.flows.incremental import (
     shaping_settings,
 )
 from pairwright.flows.llm.model_access import model_access_for_build
-from pairwright.flows.manifest import Truth, finish_build, stage_facts
+from pairwright.flows.manifest import stage_facts
 from pairwright.flows.prefect.artifacts import FlowArtifacts
 from pairwright.flows.prefect.preflight import refuse_broken_prefect
 from pairwright.flows.prefect.server import build_server

@@ -16,10 +16,11 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.redaction import redact
 from pairwright.datasets.shards.content_counts import add_counts
 from pairwright.datasets.version_switch import discard_staged_version, switch_version
+from pairwright.flows.build_completion import write_pages
 from pairwright.flows.config.build import BuildConfig, dump_config
 from pairwright.flows.config.sections import IndexSection
 from pairwright.flows.graph import STAGES
-from pairwright.flows.manifest import build_manifest, merge_manifests, write_pages
+from pairwright.flows.manifest import build_manifest, merge_manifests
 from pairwright.flows.runners.engine import Engine
 from pairwright.flows.stages.index import PRECOMPUTED
 from pairwright.flows.stages.shards import shard_contents

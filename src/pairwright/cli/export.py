@@ -24,7 +24,7 @@ from pairwright.cli.review import note_uncounted
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
-    from pairwright.datasets.exports.writing import ExportFormat
+    from pairwright.datasets.exports.writing import ExportFormat, ExportOptions, ExportResult
     from pairwright.datasets.shards.sample_source import SampleSource
 
 UNCHANGED = "unchanged"
@@ -96,13 +96,10 @@ def export(
       pairwright export build/birds --to triplets --max-tokens 77 --tokenizer clip-vit-base-patch32 --out birds.jsonl
     """
     from pairwright.datasets.exports.formats import DEFAULT_OPTIONS, EXPORTS
-    from pairwright.datasets.exports.formats import export as write
     from pairwright.datasets.images.recoding import Recoding
-    from pairwright.datasets.record_tables import EXAMPLES
     from pairwright.datasets.remote.local_copies import fetch_local_copy
     from pairwright.datasets.remote.object_store import is_remote
     from pairwright.datasets.remote.output import upload_on_success
-    from pairwright.datasets.shards.sample_source import add_examples, open_sample_source
 
     input_ = Path(fetch_local_copy(str(input_)))
     _refuse_unused(
@@ -127,16 +124,9 @@ def export(
         source = _apply_decisions(input_, decisions)
     read = (input_, *(append or []), *filter(None, (decisions, rationales)))
     check_outputs(None if is_remote(out) else out, reads=tuple(map(str, read)))
-    unmatched = 0
     with upload_on_success(out) as output:
-        folder, options = output.path, replace(options, finish=output.finish or options.finish)
-        if rationales is None:
-            written = write(source, to, folder, options)
-        else:
-            examples, matched = EXAMPLES.read(rationales), set[str]()
-            opened = open_sample_source(source) if isinstance(source, Path) else source
-            written = write(add_examples(opened, examples, matched), to, folder, options)
-            unmatched = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
+        options = replace(options, finish=output.finish or options.finish)
+        written, unmatched = _write(source, to, output.path, options, rationales)
     files = output.sent or [str(path) for path in written.files]
     counts = {**({"for_training": written.training_only_rows} if written.training_only_rows else {}), **written.details}
     rows = [[name.replace("_", " "), count] for name, count in counts.items() if count]
@@ -151,6 +141,22 @@ def export(
     emit({"rows": written.rows, "files": files, **counts, "rationales_left": unmatched}, lines, as_json=as_json)
     if not written.rows:
         exit_below_target(f"No row was written: {input_} has no rows for --to {to}.")
+
+
+def _write(
+    source: "SampleSource | Path", to: str, out: Path, options: "ExportOptions", rationales: Path | None
+) -> "tuple[ExportResult, int]":
+    """Write the samples, with the rationales of a file; return the result, and how many rationales match no sample."""
+    from pairwright.datasets.exports.formats import export as write
+    from pairwright.datasets.record_tables import EXAMPLES
+    from pairwright.datasets.shards.sample_source import add_examples, open_sample_source
+
+    if rationales is None:
+        return write(source, to, out, options), 0
+    examples, matched = EXAMPLES.read(rationales), set[str]()
+    opened = open_sample_source(source) if isinstance(source, Path) else source
+    written = write(add_examples(opened, examples, matched), to, out, options)
+    return written, sum(1 for each in examples if each.status == "kept" and each.key not in matched)
 
 
 def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> None:
