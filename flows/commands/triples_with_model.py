@@ -23,9 +23,9 @@ from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.llm_edits import EditCandidate
-from pairwright.generators.llm_positives import NAME as MAKER
-from pairwright.generators.llm_positives import VERSION, LLMPositives
+from pairwright.generators.llm_edits.positives import NAME as MAKER
+from pairwright.generators.llm_edits.positives import VERSION, LLMPositives
+from pairwright.generators.llm_edits.requests import EditCandidate
 from pairwright.generators.registry import LLMMaterials, build_llm_generator
 from pairwright.generators.triples import TriplePositive, kept_positives
 

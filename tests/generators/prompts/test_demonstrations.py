@@ -15,11 +15,11 @@ from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVES, POSITIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm.client.messages import Reply, Usage
 from pairwright.generators.llm.client.steps import run_step
 from pairwright.generators.llm.output.answers import request_answers
-from pairwright.generators.llm_edits import AnnotationBuilder
+from pairwright.generators.llm_edits.annotations import AnnotationBuilder
+from pairwright.generators.llm_edits.listed_answers import BOTH_SIDES, NEGATIVES, POSITIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.prompts.book import Prompt, PromptBook
 from pairwright.generators.prompts.prompt import pair_values
 

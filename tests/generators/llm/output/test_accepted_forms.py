@@ -11,15 +11,15 @@ from pydantic import BaseModel, Field
 
 from pairwright.generators.conversations.llm_generator import WrittenConversation, WrittenTurn
 from pairwright.generators.edit_types import BENCHMARK_TYPES
-from pairwright.generators.listed_edits import NEGATIVES, Negative
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
 from pairwright.generators.llm.client.steps import run_step
 from pairwright.generators.llm.output.accepted_forms import ACCEPTED_FORMS, SYNONYMS
 from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
 from pairwright.generators.llm.output.structured import TOLERATED_DEFECTS
-from pairwright.generators.llm_edits import Rewritten
-from pairwright.generators.sugarcrepe_workflow import Concepts
+from pairwright.generators.llm_edits.listed_answers import NEGATIVES, Negative
+from pairwright.generators.llm_edits.requests import Rewritten
+from pairwright.generators.llm_edits.sugarcrepe_workflow import Concepts
 from tests.example_counts import examples
 
 REQUEST = Request((Message("user", "a dog"),), "m")

@@ -9,7 +9,7 @@ REPLACE, SWAP and ADD, of objects, attributes and relations (SugarCrepe, appendi
   first says whether it is possible. With one of each of the seven types that is 15 requests in three rounds.
 
 Every answer is validated (`edits.written`). Each text becomes one annotation, kept or rejected, and so does each requested
-type and ordinal without a text; see `llm_edits`.
+type and ordinal without a text; see `annotations.py`.
 """
 
 import random
@@ -23,15 +23,16 @@ from pairwright.datasets.suggestions import require_known
 from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
-from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES
 from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.output.answers import request_answers
-from pairwright.generators.llm_edit_generator import LLMEditGenerator
-from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
+from pairwright.generators.llm_edits.annotations import AnnotationBuilder
+from pairwright.generators.llm_edits.generator import LLMEditGenerator
+from pairwright.generators.llm_edits.listed_answers import BOTH_SIDES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
+from pairwright.generators.llm_edits.requests import EditCandidate, PairRequests
+from pairwright.generators.llm_edits.sugarcrepe_workflow import SugarCrepeWorkflow
 from pairwright.generators.prompts.book import PromptBook
-from pairwright.generators.sugarcrepe_workflow import SugarCrepeWorkflow
 
 NAME = "llm-negatives"
 VERSION = 11  # raise when the same answers would give other rows
@@ -48,7 +49,7 @@ class LLMNegativeOptions:
         types: of `BENCHMARK_TYPES`.
         per_type: answers for each caption.
         candidates: negatives of each type in one answer, at most `MAX_CANDIDATES`.
-        both_sides: pair each negative with a hard positive, see `llm_edits.AnnotationBuilder`.
+        both_sides: pair each negative with a hard positive, see `annotations.AnnotationBuilder`.
         variant: of `VARIANTS`.
         captions_per_request: captions in one request, at most; one if the model sees the image.
         see_image: send the image; each negative states what the image shows in place of the edit.

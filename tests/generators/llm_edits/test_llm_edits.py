@@ -30,16 +30,16 @@ from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
-from pairwright.generators.llm_edits import EditCandidate
-from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
-from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
+from pairwright.generators.llm_edits.negatives import LLMNegativeOptions, LLMNegatives
+from pairwright.generators.llm_edits.positives import LLMPositiveOptions, LLMPositives
+from pairwright.generators.llm_edits.requests import EditCandidate
 from pairwright.generators.prompts.book import PromptBook
 from tests.generators import recorded_negatives
 from tests.generators.pair_steps import steps_of_pair
 from tests.generators.recorded_negatives import AT_ONCE, answering, line_of, maker, pairs, recorded, rows, settings
 from tests.generators.rule_fixtures import pair_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SOURCE = "A red car is parked behind a blue truck on a street."
 GOOD = {
     "replace-object": "A red car is parked behind a blue truck on a beach.",

@@ -18,13 +18,14 @@ from pairwright.generators.captions.image_words import words_of
 from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
-from pairwright.generators.listed_edits import POSITIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
 from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.output.answers import request_answers
-from pairwright.generators.llm_edit_generator import LLMEditGenerator
-from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
+from pairwright.generators.llm_edits.annotations import AnnotationBuilder
+from pairwright.generators.llm_edits.generator import LLMEditGenerator
+from pairwright.generators.llm_edits.listed_answers import POSITIVES, ListedEdits
+from pairwright.generators.llm_edits.requests import EditCandidate, PairRequests
 from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-positives"

@@ -16,7 +16,7 @@ from pairwright.generators.edit_types import BenchmarkType, PositiveType
 from pairwright.generators.edits.written.other_side import with_other_words
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
-from pairwright.generators.llm_edits import EditCandidate, Words
+from pairwright.generators.llm_edits.requests import EditCandidate, Words
 from pairwright.generators.prompts.book import Prompt
 
 _ARTICLE = re.compile(r"^\W*(?:an?|the)\s", re.IGNORECASE)
