@@ -7,9 +7,10 @@ ColorShape sentences, made here; no images. For each number of pairs a build (`p
 the index) runs in processes of its own, all of whose memory is summed while they run (`process_usage.py`). A build is
 linear when the CPU seconds a thousand pairs stay the same from line to line; the stages below each line say which is not.
 
-A stage is jobs of several kinds: ``pairs`` scans pieces, numbers the pairs, and writes parts. A kind with one job cannot
-be divided; ``single %`` is the share of these jobs, and of the build's own process, in all CPU seconds, and the line
-below a table says how many times faster 32 nodes would then be at most (Amdahl). CPU seconds of jobs come from the
+A stage is jobs of several kinds, one after another: ``pairs`` scans pieces, numbers the pairs, and writes parts. A kind
+with one job cannot be divided; ``single %`` is the share of these jobs, and of the build's own process, in all CPU
+seconds. The line below a table says how many times faster 32 nodes with a worker each would be than one: they need what
+the build's own process takes and, for each kind, its longest job or a 32nd of its CPU time. CPU seconds of jobs come from the
 receipts; those of the build's own process and the start of workers are the rest of what the system counted.
 
 With ``--work`` builds are kept: the same command goes on where an earlier one was stopped, and figures of a build that
@@ -60,16 +61,19 @@ def build(folder: Path, pairs: int, chosen: argparse.Namespace) -> Measured:
 
 
 def stage_figures(receipts: list[Receipt]) -> dict[str, Any]:
-    """Return jobs, seconds of wall (summed over jobs) and CPU, those in single jobs, and MiB written, of a stage."""
+    """Return jobs, seconds of wall (summed over jobs) and CPU, those in single jobs and on `NODES` nodes, and MiB, of a stage."""
     kinds: dict[str, list[Receipt]] = defaultdict(list)
     for receipt in receipts:
-        kinds[re.sub(r"\d+$", "", receipt.part)].append(receipt)
+        kinds[re.sub(r"-.*|\d+$", "", receipt.part)].append(receipt)
     return {
         "jobs": len(receipts),
         "seconds": sum(each.seconds for each in receipts),
         "cpu": sum(each.cpu for each in receipts),
         "single": sum(each[0].cpu for each in kinds.values() if len(each) == 1),
         "longest": max(each.cpu for each in receipts),
+        "divided": sum(
+            max(*(job.cpu for job in each), sum(job.cpu for job in each) / NODES, 0) for each in kinds.values()
+        ),
         "MiB": sum(output.bytes for each in receipts for output in each.outputs) / MIB,
     }
 
@@ -82,16 +86,16 @@ def figures(out: Path, run: Measured, pairs: int) -> dict[str, Any]:
     order = list(json.loads((out / "manifest.json").read_bytes())["stages"])
     stages = {name: stage_figures(by_stage[name]) for name in order}
     in_jobs = sum(stage["cpu"] for stage in stages.values())
-    single = sum(stage["single"] for stage in stages.values()) + max(0.0, run.cpu - in_jobs)
-    share = single / max(run.cpu, in_jobs)
+    total, outside = max(run.cpu, in_jobs), max(0.0, run.cpu - in_jobs)
+    single, divided = (outside + sum(stage[name] for stage in stages.values()) for name in ("single", "divided"))
     return {
         "pairs": pairs,
         "wall s": run.wall,
         "CPU s": run.cpu,
         "CPU s a thousand": 1000 * run.cpu / pairs,
-        "outside of jobs": run.cpu - in_jobs,
-        "single": share,
-        "speed-up": 1 / (share + (1 - share) / NODES),
+        "outside of jobs": outside,
+        "single": single / total,
+        "speed-up": total / divided,
         "resident GiB": run.resident / GIB,
         "anonymous GiB": run.anonymous / GIB,
         "MiB": sum(stage["MiB"] for stage in stages.values()),

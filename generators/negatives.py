@@ -34,7 +34,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
 NAME = "rules-negatives"
-VERSION = 26
+VERSION = 27
 
 
 @dataclass(frozen=True, slots=True)

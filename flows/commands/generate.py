@@ -250,7 +250,8 @@ def _load_for_generator(
 
     with open_step("learning from captions", None, ""):
         types = balanced_types(request.generator, request.options)
-        edits = learn_edit_model(found.slots, found.tagged_pairs(), wordnet, pool, types)
+        pairs = found.tagged_pairs()
+        edits = learn_edit_model(found.slots, pairs, wordnet, pool, types, threads=processes.workers)
     return Materials(wordnet, pool, request.seed, edits), found.tokens
 
 

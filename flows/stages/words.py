@@ -1,7 +1,8 @@
 """Stage ``words``: word counts and the edit model of the pool.
 
 The counts of the parts are summed: those of up to `_AT_ONCE` parts each in jobs of their own, then all in one; another
-job trains the cloze model on a sample of bounded size meanwhile. The word balance of the edit model is learned on the
+job takes a sample of bounded size of their slots meanwhile, on which each network of the cloze model is trained in a job
+of its own. The word balance of the edit model is learned on the
 first `BALANCE_CAPTIONS` pairs, in a job for each batch of them, for the types of edits that are made.
 """
 
@@ -30,9 +31,10 @@ from pairwright.generators.edits.learning import (
 )
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.word_balance import AllowedProposals
+from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.cloze.examples import ClozeSample
-from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.language.cloze.training import train_cloze_model
+from pairwright.generators.language.cloze.model import ClozeModel, ClozeNetwork
+from pairwright.generators.language.cloze.training import train_network
 from pairwright.generators.language.pool_merging import count_all_captions, merge_counts, merged_statistics
 from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
@@ -67,10 +69,14 @@ def words_jobs(run: "StageRun") -> "StageJobs":
     types = _balanced_types(config)
     jobs = [run.job(count_pool, merged or parts, part="counts", after=summed)]
     if any(section is not None and section.method == "rules" for section in (config.negatives, config.positives)):
-        jobs.append(run.job(train_model, merged or parts, bool(types), part="cloze", after=summed))
-    counted, *trained = yield jobs
+        jobs.append(run.job(sample_pool, merged or parts, part="slots", after=summed))
+    counted, *sampled = yield jobs
     counts = Counts("caption", counted.facts["captions"], counted.facts["captions"])
-    if not (trained and trained[0].facts["to_balance"]):
+    if not (sampled and sampled[0].facts["to_train"]):
+        return [run.total_job(counts, {}, after=(counted, *sampled))]
+    networks = yield [run.job(train_slot_kind, kind, part=f"network-{kind}", after=sampled) for kind in SLOT_KINDS]
+    trained = yield [run.job(join_networks, bool(types), part="cloze", after=networks)]
+    if not types:
         return [run.total_job(counts, {}, after=(counted, *trained))]
     spans = _first_pairs(zip(parts, (each.counts.kept for each in run.receipts("tag")), strict=True))
     balanced = yield [
@@ -109,28 +115,45 @@ def count_pool(root: Path, names: list[str]) -> JobResult:
     return JobResult([path], Counts("caption"), {"captions": pool.captions})
 
 
-def train_model(root: Path, names: list[str], balanced: bool) -> JobResult:  # noqa: FBT001 - a job's argument
-    """Write the edit model of a pool of enough captions; the facts tell whether later jobs learn its word balance.
+def sample_pool(root: Path, names: list[str]) -> JobResult:
+    """Write the slots on which the cloze model of a pool is trained, or the carried edit model if that is better.
+
+    The fact ``to_train`` tells which; a pool of too few captions has neither.
 
     Args:
         root: the build directory.
         names: of the parts, or of merged ones.
-        balanced: whether generators read a word balance.
     """
-    folder = statistics_path(root).parent
     if count_all_captions([partial_statistics_path(root, name) for name in names]) < MIN_CAPTIONS:
-        return JobResult([], Counts("caption"), {"to_balance": False})
-    sample = _merged_slots(root, names)
-    model, files = carried_model(sample), EditModel.files(folder)
-    to_balance = balanced and model is None
-    if model is None:
-        model = EditModel(train_cloze_model(sample, load_carried_model().cloze))
+        return JobResult([], Counts("caption"), {"to_train": False})
+    sample, folder = _merged_slots(root, names), statistics_path(root).parent
+    if model := carried_model(sample):
+        model.save(folder)
+        return JobResult(EditModel.files(folder), Counts("caption"), {"to_train": False})
+    sample.save(_sample_path(root))
+    return JobResult([_sample_path(root)], Counts("caption"), {"to_train": True})
+
+
+def train_slot_kind(root: Path, kind: str) -> JobResult:
+    """Train the network of a slot kind."""
+    network = train_network(ClozeSample.load(_sample_path(root)), kind, load_carried_model().cloze)
+    ClozeModel({kind: network}).save(_network_path(root, kind))
+    return JobResult([_network_path(root, kind)], Counts("caption"))
+
+
+def join_networks(root: Path, to_balance: bool) -> JobResult:  # noqa: FBT001 - a job's argument
+    """Write the cloze model; with an empty word balance if later jobs do not learn one."""
+    files = EditModel.files(statistics_path(root).parent)
+    networks: dict[str, ClozeNetwork] = {}
+    for kind in SLOT_KINDS:
+        networks |= ClozeModel.load(_network_path(root, kind)).networks
+    model = EditModel(ClozeModel(networks))
     if to_balance:
         files = files[:1]
         model.cloze.save(files[0])
     else:
-        model.save(folder)
-    return JobResult(files, Counts("caption"), {"to_balance": to_balance})
+        model.save(files[0].parent)
+    return JobResult(files, Counts("caption"))
 
 
 def propose(root: Path, types: tuple[str, ...], number: int, spans: Sequence[Span]) -> JobResult:
@@ -194,6 +217,14 @@ def _editors(path: Path, types: tuple[str, ...], _state: str) -> EditorSet:
     """Return the editors of the pool with these statistics, which a process keeps for its next batch."""
     model = EditModel(ClozeModel.load(EditModel.files(path.parent)[0]))
     return balanced_editors(EditMaterials.of(load_wordnet(), load_pool(path), model), types)
+
+
+def _sample_path(root: Path) -> Path:
+    return statistics_path(root).with_name("slots.npz")
+
+
+def _network_path(root: Path, kind: str) -> Path:
+    return statistics_path(root).with_name(f"network-{kind}.npz")
 
 
 def _proposals_path(root: Path, name: str, number: int) -> Path:

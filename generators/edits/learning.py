@@ -52,12 +52,14 @@ def types_to_balance(types: Iterable[str], *, both_sides: bool) -> tuple[str, ..
     return tuple(name for name in BALANCED_TYPES if name in wanted and (both_sides or name not in ADDED))
 
 
-def learn_edit_model(
+def learn_edit_model(  # noqa: PLR0913 - keywords
     sample: ClozeSample,
     pairs: Sequence[tuple[Pair, Sequence[Token]]],
     thesaurus: Any,
     pool: Any,
     types: Collection[str] = tuple(BALANCED_TYPES),
+    *,
+    threads: int = 1,
 ) -> EditModel:
     """Return the edit model of a pool; the carried one for a small pool whose slots it knows, which is better and faster.
 
@@ -67,10 +69,12 @@ def learn_edit_model(
         thesaurus: WordNet.
         pool: statistics of the captions.
         types: of `types_to_balance`.
+        threads: that train the networks of the cloze model.
     """
     if model := carried_model(sample):
         return model
-    return train_edit_model(sample, pairs, thesaurus, pool, types, start=load_carried_model().cloze)
+    start = load_carried_model().cloze
+    return train_edit_model(sample, pairs, thesaurus, pool, types, start=start, threads=threads)
 
 
 def carried_model(sample: ClozeSample) -> EditModel | None:
@@ -87,9 +91,10 @@ def train_edit_model(  # noqa: PLR0913 - keywords
     types: Collection[str] = tuple(BALANCED_TYPES),
     *,
     start: ClozeModel | None = None,
+    threads: int = 1,
 ) -> EditModel:
     """Return the edit model of a pool of any size; for the arguments see `learn_edit_model`, for ``start`` `train_cloze_model`."""
-    model = EditModel(train_cloze_model(sample, start))
+    model = EditModel(train_cloze_model(sample, start, threads=threads))
     captions = [Caption(pair, tokens) for pair, tokens in pairs[:BALANCE_CAPTIONS]]
     return replace(model, balance=learn_balances(EditMaterials.of(thesaurus, pool, model), captions, types))
 

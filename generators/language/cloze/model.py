@@ -1,10 +1,10 @@
 """Cloze model of captions: the probability of every word or phrase in a slot, from the words around the slot.
 
-One small network per slot kind (`context.SLOT_KINDS`) over one table of word vectors, as in Bengio et al. (2003): the
-vectors of the words at each position and the sum of those in the bag, divided by the root of their number, pass through
-one hidden layer of rectified units and a softmax over the targets of the kind.
+One small network per slot kind (`context.SLOT_KINDS`), as in Bengio et al. (2003): the vectors of the words at each
+position and the sum of those in the bag, divided by the root of their number, pass through one hidden layer of rectified
+units and a softmax over the targets of the kind. The networks share nothing, so each is trained alone.
 
-A row of `ClozeModel.log_probs` is bitwise the same in any batch: products are taken in blocks of `_BLOCK` rows, filled
+A row of `ClozeNetwork.log_probs` is bitwise the same in any batch: products are taken in blocks of `_BLOCK` rows, filled
 up with empty ones, so that each row passes through the same instructions. Weights are float16 values, so that a model
 that was saved and loaded gives the same rows.
 """
@@ -31,37 +31,13 @@ from pairwright.generators.language.cloze.context import HEADS, MAX_BAG, REACH, 
 Weights = NDArray[np.float32]
 WordIds = NDArray[np.int32]
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 PAD, UNKNOWN, FIRST_WORD = 0, 1, 2  # word ids: beyond an end of the caption, not in the vocabulary, first real word
 POSITIONS: Final = 2 * REACH + HEADS
 # Rows of a product. Every kernel of OpenBLAS treats four rows alike; of 16, Haswell's treats the last four differently.
 _BLOCK: Final = 4
 _CHUNK: Final = 128 * _BLOCK  # rows that are computed at once, to stay in the cache
-_ARRAYS: Final = ("hidden", "hidden_bias", "output", "output_bias")
-
-
-@dataclass(frozen=True, eq=False)
-class ClozeNetwork:
-    """The network of a slot kind.
-
-    Attributes:
-        targets: what can stand in a slot of the kind; column j of the output is ``targets[j]``.
-        hidden: float32 ((POSITIONS + 1) * d, h).
-        hidden_bias: float32 (h,).
-        output: float32 (h, len(targets)).
-        output_bias: float32 (len(targets),).
-    """
-
-    targets: tuple[str, ...]
-    hidden: Weights
-    hidden_bias: Weights
-    output: Weights
-    output_bias: Weights
-
-    @cached_property
-    def index(self) -> Mapping[str, int]:
-        """Column of each target."""
-        return {target: column for column, target in enumerate(self.targets)}
+_ARRAYS: Final = ("vectors", "hidden", "hidden_bias", "output", "output_bias")
 
 
 class WordIndex(dict[str, int]):
@@ -75,17 +51,66 @@ class WordIndex(dict[str, int]):
 
 
 @dataclass(frozen=True, eq=False)
-class ClozeModel:
-    """A trained model; created by `training.train_cloze_model` or `load`.
+class ClozeNetwork:
+    """The network of a slot kind; created by `training.train_network`.
 
     Attributes:
         words: context words with a vector, from id `FIRST_WORD` on.
+        targets: what can stand in a slot of the kind; column j of the output is ``targets[j]``.
         vectors: float32 (FIRST_WORD + len(words), d); the row of `PAD` is zero.
-        networks: of each slot kind.
+        hidden: float32 ((POSITIONS + 1) * d, h).
+        hidden_bias: float32 (h,).
+        output: float32 (h, len(targets)).
+        output_bias: float32 (len(targets),).
     """
 
     words: tuple[str, ...]
+    targets: tuple[str, ...]
     vectors: Weights
+    hidden: Weights
+    hidden_bias: Weights
+    output: Weights
+    output_bias: Weights
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Column of each target."""
+        return {target: column for column, target in enumerate(self.targets)}
+
+    @cached_property
+    def word_index(self) -> WordIndex:
+        """Id of each context word."""
+        return WordIndex(self.words)
+
+    def log_probs(self, contexts: Sequence[ClozeContext]) -> Weights:
+        """Return the natural log-probability of every target in every context, float32 (n, len(targets)).
+
+        A row does not depend on the other contexts, bit by bit.
+        """
+        found = np.empty((_fill_up(len(contexts)), len(self.targets)), np.float32)
+        if self.targets and contexts:
+            with limit_blas_to_one_thread():
+                for start in range(0, len(contexts), _CHUNK):
+                    self._score(contexts[start : start + _CHUNK], found[start : start + _CHUNK])
+        return found[: len(contexts)]
+
+    def _score(self, contexts: Sequence[ClozeContext], out: Weights) -> None:
+        ids = np.zeros((len(out), POSITIONS + MAX_BAG), np.int32)
+        ids[: len(contexts)] = encode_contexts(self.word_index, contexts)
+        inputs = layer_input(self.vectors, ids).reshape(-1, _BLOCK, len(self.hidden))
+        hidden = inputs @ self.hidden
+        hidden += self.hidden_bias
+        np.maximum(hidden, 0, out=hidden)
+        np.matmul(hidden, self.output, out=out.reshape(-1, _BLOCK, out.shape[1]))
+        out += self.output_bias
+        out -= out.max(1, keepdims=True)
+        out -= np.log(np.exp(out).sum(1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class ClozeModel:
+    """The networks of slot kinds, mostly all; created by `training.train_cloze_model` or `load`."""
+
     networks: Mapping[str, ClozeNetwork]
 
     def targets(self, kind: str) -> tuple[str, ...]:
@@ -97,33 +122,8 @@ class ClozeModel:
         return self.networks[kind].index
 
     def log_probs(self, kind: str, contexts: Sequence[ClozeContext]) -> Weights:
-        """Return the natural log-probability of every target in every context, float32 (n, number of targets).
-
-        A row does not depend on the other contexts, bit by bit.
-        """
-        network = self.networks[kind]
-        found = np.empty((_fill_up(len(contexts)), len(network.targets)), np.float32)
-        if network.targets and contexts:
-            with limit_blas_to_one_thread():
-                for start in range(0, len(contexts), _CHUNK):
-                    self._score(network, contexts[start : start + _CHUNK], found[start : start + _CHUNK])
-        return found[: len(contexts)]
-
-    def _score(self, network: ClozeNetwork, contexts: Sequence[ClozeContext], out: Weights) -> None:
-        ids = np.zeros((len(out), POSITIONS + MAX_BAG), np.int32)
-        ids[: len(contexts)] = encode_contexts(self._ids, contexts)
-        inputs = layer_input(self.vectors, ids).reshape(-1, _BLOCK, len(network.hidden))
-        hidden = inputs @ network.hidden
-        hidden += network.hidden_bias
-        np.maximum(hidden, 0, out=hidden)
-        np.matmul(hidden, network.output, out=out.reshape(-1, _BLOCK, out.shape[1]))
-        out += network.output_bias
-        out -= out.max(1, keepdims=True)
-        out -= np.log(np.exp(out).sum(1, keepdims=True))
-
-    @cached_property
-    def _ids(self) -> WordIndex:
-        return WordIndex(self.words)
+        """Return `ClozeNetwork.log_probs` of a slot kind."""
+        return self.networks[kind].log_probs(contexts)
 
     @cached_property
     def digest(self) -> str:
@@ -135,9 +135,9 @@ class ClozeModel:
         return hasher.hexdigest()
 
     def _stored(self) -> dict[str, Any]:
-        stored: dict[str, Any] = {"words": _to_bytes(self.words), "vectors": self.vectors.astype(np.float16)}
+        stored: dict[str, Any] = {}
         for kind, network in self.networks.items():
-            stored[f"{kind}.targets"] = _to_bytes(network.targets)
+            stored[f"{kind}.words"], stored[f"{kind}.targets"] = _to_bytes(network.words), _to_bytes(network.targets)
             for name in _ARRAYS:
                 stored[f"{kind}.{name}"] = getattr(network, name).astype(np.float16)
         return stored
@@ -161,8 +161,8 @@ class ClozeModel:
         """
         try:
             with np.load(path, allow_pickle=False) as stored:
-                networks = {kind: _load_network(stored, kind) for kind in SLOT_KINDS}
-                model = cls(_from_bytes(stored["words"]), stored["vectors"].astype(np.float32), networks)
+                kinds = [kind for kind in SLOT_KINDS if f"{kind}.targets" in stored]
+                model = cls({kind: _load_network(stored, kind) for kind in kinds})
                 intact = stored["format"][0] == FORMAT_VERSION and stored["digest"].tobytes().hex() == model.digest
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise StorageError(f"{path}: not a cloze model ({error}). Train it again.") from None
@@ -226,4 +226,5 @@ def _from_bytes(stored: NDArray[np.uint8]) -> tuple[str, ...]:
 
 def _load_network(stored: Mapping[str, NDArray[Any]], kind: str) -> ClozeNetwork:
     arrays = [stored[f"{kind}.{name}"].astype(np.float32) for name in _ARRAYS]
-    return ClozeNetwork(_from_bytes(stored[f"{kind}.targets"]), *arrays)
+    words, targets = (_from_bytes(stored[f"{kind}.{name}"]) for name in ("words", "targets"))
+    return ClozeNetwork(words, targets, *arrays)

@@ -11,6 +11,7 @@ from pairwright.flows.build import build
 from pairwright.flows.config.build import parse_config
 from pairwright.flows.state.receipts import read_receipts
 from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.language.cloze.context import SLOT_KINDS
 
 THINGS = ("glider", "barge", "tractor", "crane", "kayak", "turbine", "lathe", "anvil")  # few are in captions of COCO
 PLACES = ("hangar", "quay", "barn", "quarry", "marsh", "foundry")
@@ -46,7 +47,7 @@ def test_the_balance_is_learned_for_the_types_that_are_made(tmp_path: Path, capt
     assert set(model.balance) == {"replace-object"}
     assert model.balance["replace-object"]
     parts = {receipt.part for receipt in read_receipts(tmp_path / "out") if receipt.stage == "words"}
-    assert parts == {"counts", "cloze", "proposals-00000", "all"}
+    assert parts == {"counts", "slots", *(f"network-{kind}" for kind in SLOT_KINDS), "cloze", "proposals-00000", "all"}
 
 
 def test_the_model_does_not_depend_on_the_number_of_parts(tmp_path: Path, captions: Path) -> None:

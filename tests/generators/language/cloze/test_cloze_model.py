@@ -18,7 +18,7 @@ from pairwright.datasets.errors import StorageError
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, SLOT_KINDS, ClozeContext, ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.language.cloze.training import train_cloze_model
+from pairwright.generators.language.cloze.training import train_cloze_model, train_network
 
 OBJECTS = {"eat": ["apple", "cake", "pizza"], "ride": ["horse", "bike", "wave"]}
 WORDS = ["", "a", "an", "man", "eat", "ride", "red", "horse", "zebra", "apple"]
@@ -117,6 +117,14 @@ def test_equal_samples_give_equal_files_and_a_loaded_model_gives_equal_rows(mode
         assert loaded.targets(kind) == model.targets(kind)
         rows = [noun_after("eat").context]
         assert np.array_equal(loaded.log_probs(kind, rows), model.log_probs(kind, rows))
+
+
+def test_networks_trained_in_threads_are_those_trained_one_by_one(model: ClozeModel, tmp_path: Path) -> None:
+    assert train_cloze_model(make_sample(), threads=3).digest == model.digest
+    for kind in SLOT_KINDS:
+        ClozeModel({kind: train_network(make_sample(), kind)}).save(tmp_path / f"{kind}.npz")
+    joined = {kind: ClozeModel.load(tmp_path / f"{kind}.npz").networks[kind] for kind in SLOT_KINDS}
+    assert ClozeModel(joined).digest == model.digest
 
 
 def test_a_kind_without_examples_has_no_targets(model: ClozeModel) -> None:
