@@ -32,7 +32,7 @@ from pairwright.filters.scorers.cooccurrence import (
     find_cooccurrences,
 )
 from pairwright.filters.scorers.shared_texts import SharedTexts
-from pairwright.filters.scorers.text_scorers import rounded_logistic
+from pairwright.filters.scorers.text_scorers import DECIMALS
 from pairwright.generators.language.trigram_model import TrigramModel
 from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, sum_by_key, tokenize
 
@@ -66,7 +66,7 @@ class FrequencyScorer:
         flat, lengths = SharedTexts.of(texts).encode(self.vocabulary)
         owner = np.repeat(np.arange(len(lengths)), lengths)
         total = np.bincount(owner, weights=self.log_share[flat], minlength=len(lengths))
-        return rounded_logistic(total / np.maximum(lengths, 1) + 5.0)
+        return _sigmoid(total / np.maximum(lengths, 1) + 5.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class WordShapeScorer:
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
         total, tokens = self.model.log_prob([describe_word_shapes(text) for text in texts])
-        return rounded_logistic(total / tokens + 2.0)
+        return _sigmoid(total / tokens + 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class CooccurrenceScorer:
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1; 0.5 without two known words."""
         encoded = SharedTexts.of(texts).encode_content(self.model.vocabulary)
-        return rounded_logistic(self.model.association_encoded(*encoded))
+        return _sigmoid(self.model.association_encoded(*encoded))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class SimilarityScorer:
         cosine = np.einsum("nd,nd->n", self.vectors[keys >> ID_BITS], self.vectors[keys & _LOW_BITS])
         times = np.bincount(owner, minlength=len(texts))
         total = np.bincount(owner, weights=cosine, minlength=len(texts))
-        return rounded_logistic(4.0 * total / np.maximum(times, 1))
+        return _sigmoid(4.0 * total / np.maximum(times, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ class WordOrderScorer:
         fit = np.einsum("nd,nd->n", self.before[left], self.after[right])
         places = np.bincount(owner, minlength=len(texts))
         total = np.bincount(owner, weights=fit, minlength=len(texts))
-        return rounded_logistic(2.0 * total / np.maximum(places, 1) - 1.0)
+        return _sigmoid(2.0 * total / np.maximum(places, 1) - 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,7 @@ class SpellingScorer:
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
         total, letters = self.model.log_prob(texts)
-        return rounded_logistic(2.0 * (total / np.maximum(letters, 1) + 1.6))
+        return _sigmoid(2.0 * (total / np.maximum(letters, 1) + 1.6))
 
 
 @lru_cache(maxsize=16_384)  # as in `tokenize`
@@ -251,3 +251,8 @@ def _compute_truncated_svd(matrix: "csr_matrix", number: int) -> tuple[FloatArra
             right = np.linalg.qr(matrix.T @ left)[0]
         left, strength, rotation = np.linalg.svd(matrix @ right, full_matrices=False)
         return left[:, :number], strength[:number], right @ rotation[:number].T
+
+
+def _sigmoid(values: FloatArray) -> FloatArray:
+    result: FloatArray = np.round(1.0 / (1.0 + np.exp(-values)), DECIMALS)
+    return result
