@@ -20,7 +20,7 @@ from PIL import Image
 from pairwright.datasets.exports.formats import EXPORTS, export
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, Turn, pair_key
 from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.webdataset import finish_shards, write_numbered_shards
+from pairwright.datasets.shards.writing import finish_shards, write_numbered_shards
 
 FORMATS = ("trl", "trl-dpo", "llamafactory", "ms-swift", "hf-parquet", "lmms-eval", "vlmevalkit")
 _MADE = Origin("benchmark", 1)

@@ -35,10 +35,11 @@ from benchmarks.editing.pool import learn_pool, read_pairs
 from benchmarks.process_usage import measured
 from benchmarks.published_edit_rules import plain_edits
 from pairwright.datasets.rng import make_rng
-from pairwright.flows.runners.process_pool import cores
+from pairwright.datasets.worker_processes import available_cores
+from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.language.tagger import choose_pipeline, load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 
 CHUNK, BATCH = 2_000, 500
 MARK = 20_000  # captions between two looks at the memory
@@ -72,7 +73,7 @@ def measure_cpu(lines: Sequence[str]) -> dict[str, object]:
     pairs = read_pairs([json.loads(line) for line in lines])
     tagger = load_tagger()
     pool, model = learn_pool(pairs)
-    maker = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=FOR_BENCHMARKS), model)
+    maker = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=BENCHMARK_TYPES), model)
     spacy = load_plain_spacy()
     plain, tagging, rules, memory = [], [], [], {}
     for start in range(0, len(pairs), CHUNK):
@@ -119,10 +120,10 @@ def measure_wall(lines: Sequence[str]) -> dict[str, object]:
         script.write_text(_TAG, encoding="utf-8")
         edit = ["-m", "pairwright", "generate", "negatives", str(captions), "--explode", "--out", str(out), "-q"]
         tag = [str(script), str(captions), choose_pipeline()]
-        apart = [[*tag, "1", str(start), str(cores())] for start in range(cores())]
+        apart = [[*tag, "1", str(start), str(available_cores())] for start in range(available_cores())]
         return {
-            "cores": cores(),
-            "spacy": _run([*tag, str(cores()), "0", "1"]),
+            "cores": available_cores(),
+            "spacy": _run([*tag, str(available_cores()), "0", "1"]),
             "spacy_apart": _run(*apart),
             "generate_negatives": _run(edit),
         }

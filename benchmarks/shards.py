@@ -19,9 +19,10 @@ import webdataset
 from PIL import Image
 
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id, pair_key
+from pairwright.datasets.shards.reading import read_shard, scan_shard
 from pairwright.datasets.shards.samples import Sample, encode_members
 from pairwright.datasets.shards.ustar import END_MARKER, encode_member
-from pairwright.datasets.shards.webdataset import read_shard, scan_shard, write_shard
+from pairwright.datasets.shards.writing import write_shard
 
 ORIGIN = Origin("benchmark", 1)
 

@@ -8,10 +8,11 @@ Set operations work on the polars frame (`Table.frame`, `Table.read_frame`) with
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import polars as pl
 import pyarrow as pa
@@ -40,6 +41,25 @@ ORIGIN: dict[str, pl.DataType] = {
 }
 STATUSES = ["kept", "rejected"]
 
+_FIELDS = {
+    "edit": "edits",
+    **{name: f"origin.{name}" for name in ORIGIN},
+}  # of columns with another name than their field
+_ENCODERS: dict[str, Callable[[Any], Any]] = {  # of columns that a record holds in another form
+    "captions": list,
+    "boxes": lambda boxes: [{"label": b.label, "x1": b.x1, "y1": b.y1, "x2": b.x2, "y2": b.y2} for b in boxes],
+    "edit": lambda edits: [edit_to_dict(edit) for edit in edits],
+    "turns": lambda turns: [{"role": turn.role, "text": turn.text} for turn in turns],
+    "scores": lambda scores: [{"name": name, "value": float(value)} for name, value in sorted(scores.items())],
+}
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "captions": tuple,
+    "boxes": lambda boxes: tuple(Box(**box) for box in boxes),
+    "edit": lambda edits: tuple(edit_from_dict(edit) for edit in edits),
+    "turns": lambda turns: tuple(Turn(**turn) for turn in turns),
+    "scores": lambda scores: {score["name"]: score["value"] for score in scores},
+}
+
 
 @dataclass(frozen=True)
 class Table(Generic[R]):
@@ -47,27 +67,58 @@ class Table(Generic[R]):
 
     Attributes:
         name: of the record, for messages.
+        record: its class; each of its fields is a column, but for the origin, whose fields are the last six columns.
         schema: column name to polars type, in order.
-        to_row: maps a record to one value per column, in order.
-        from_row: the inverse.
         checks: reason to an expression that is true for invalid rows.
     """
 
     name: str
+    record: type[R]
     schema: pl.Schema
-    to_row: Callable[[R], tuple[Any, ...]]
-    from_row: Callable[[tuple[Any, ...]], R]
     checks: dict[str, pl.Expr]
+
+    def _encoder(self) -> Callable[[R], list[Any]]:
+        """Return a function from a record to one value per column, in order."""
+        values_of = attrgetter(*(_FIELDS.get(column, column) for column in self.schema))
+        encoders = [(at, _ENCODERS[column]) for at, column in enumerate(self.schema) if column in _ENCODERS]
+
+        def encode(record: R) -> list[Any]:
+            row = list(values_of(record))
+            for at, convert in encoders:
+                row[at] = convert(row[at])
+            return row
+
+        return encode
+
+    def _decoder(self) -> Callable[[Sequence[Any]], R]:
+        """Return the inverse of `_encoder`."""
+        places = {_FIELDS.get(column, column): at for at, column in enumerate(self.schema)}
+        has_origin = "generator" in self.schema
+        if has_origin:
+            places["origin"] = len(self.schema)
+        names = [each.name for each in fields(cast("Any", self.record))]
+        arguments_of = itemgetter(*(places[name] for name in names if name in places))
+        decoders = [(at, _DECODERS[column]) for at, column in enumerate(self.schema) if column in _DECODERS]
+
+        def decode(row: Sequence[Any]) -> R:
+            values = list(row)
+            for at, convert in decoders:
+                values[at] = convert(values[at])
+            if has_origin:
+                values.append(Origin(*row[-len(ORIGIN) :]))
+            return self.record(*arguments_of(values))
+
+        return decode
 
     def frame(self, records: Sequence[R]) -> pl.DataFrame:
         """Return ``records`` as a frame with this table's schema, in the given order."""
-        columns = list(zip(*map(self.to_row, records), strict=True)) or [()] * len(self.schema)
+        columns = list(zip(*map(self._encoder(), records), strict=True)) or [()] * len(self.schema)
         named = zip(self.schema.items(), columns, strict=True)
         return pl.DataFrame([make_column(name, values, dtype) for (name, dtype), values in named])
 
     def records(self, frame: pl.DataFrame) -> list[R]:
         """Return the rows of ``frame`` as records, in order."""
-        return [self.from_row(row) for row in frame.iter_rows()]
+        return list(map(self._decoder(), frame.iter_rows()))
 
     def write(self, records: Sequence[R], path: Path) -> None:
         """Write ``records`` to the Parquet file ``path`` atomically."""
@@ -147,59 +198,23 @@ def _is_not_hex128(column: str) -> pl.Expr:
     return ~pl.col(column).str.contains("^[0-9a-f]{32}$")
 
 
-def _pair_to_row(pair: Pair) -> tuple[Any, ...]:
-    boxes = [{"label": b.label, "x1": b.x1, "y1": b.y1, "x2": b.x2, "y2": b.y2} for b in pair.boxes]
-    return (
-        pair.key,
-        pair.source_id,
-        pair.image,
-        pair.caption,
-        list(pair.captions),
-        boxes,
-        pair.width,
-        pair.height,
-        pair.source,
-        pair.license,
-        pair.meta,
-    )
+def _strings(*names: str) -> dict[str, pl.DataType]:
+    return dict.fromkeys(names, pl.String())
 
 
-def _pair_from_row(row: tuple[Any, ...]) -> Pair:
-    key, source_id, image, caption, captions, boxes, width, height, source, license_, meta = row
-    return Pair(
-        key=key,
-        caption=caption,
-        source_id=source_id,
-        image=image,
-        captions=tuple(captions),
-        boxes=tuple(Box(**box) for box in boxes),
-        width=width,
-        height=height,
-        source=source,
-        license=license_,
-        meta=meta,
-    )
-
-
-PAIRS: Table[Pair] = Table(
+PAIRS = Table(
     name="pair",
+    record=Pair,
     schema=pl.Schema(
         {
-            "key": pl.String(),
-            "source_id": pl.String(),
-            "image": pl.String(),
-            "caption": pl.String(),
+            **_strings("key", "source_id", "image", "caption"),
             "captions": pl.List(pl.String()),
             "boxes": pl.List(BOX),
             "width": pl.Int32(),
             "height": pl.Int32(),
-            "source": pl.String(),
-            "license": pl.String(),
-            "meta": pl.String(),
+            **_strings("source", "license", "meta"),
         }
     ),
-    to_row=_pair_to_row,
-    from_row=_pair_from_row,
     checks={
         "a key that is not 32 hex digits": _is_not_hex128("key"),
         "an empty caption": pl.col("caption") == "",
@@ -207,84 +222,26 @@ PAIRS: Table[Pair] = Table(
     },
 )
 
-
-def origin_to_row(origin: Origin) -> tuple[Any, ...]:
-    """Return an origin as its six columns: generator, version, seed, model, prompt, request."""
-    return (origin.generator, origin.version, origin.seed, origin.model, origin.prompt, origin.request)
-
-
-def _annotation_to_row(a: Annotation) -> tuple[Any, ...]:
-    return (
-        a.id,
-        a.key,
-        a.kind,
-        a.form,
-        a.target,
-        a.text,
-        a.source_text,
-        [edit_to_dict(edit) for edit in a.edits],
-        a.positive_id,
-        a.image_shows,
-        [{"role": turn.role, "text": turn.text} for turn in a.turns],
-        [{"name": name, "value": float(value)} for name, value in sorted(a.scores.items())],
-        a.status,
-        a.reason,
-        *origin_to_row(a.origin),
-    )
-
-
-def _annotation_from_row(row: tuple[Any, ...]) -> Annotation:
-    id_, key, kind, form, target, text, source_text, edits, positive_id, image_shows, turns, scores, status, reason = (
-        row[:14]
-    )
-    return Annotation(
-        id=id_,
-        key=key,
-        kind=kind,
-        origin=Origin(*row[14:]),
-        form=form,
-        target=target,
-        text=text,
-        source_text=source_text,
-        edits=tuple(edit_from_dict(edit) for edit in edits),
-        positive_id=positive_id,
-        image_shows=image_shows,
-        turns=tuple(Turn(**turn) for turn in turns),
-        scores={score["name"]: score["value"] for score in scores},
-        status=status,
-        reason=reason,
-    )
-
-
 _STATUS_CHECKS: dict[str, pl.Expr] = {
     "a status that is neither kept nor rejected": ~pl.col("status").is_in(STATUSES),
     "a rejection without a reason": (pl.col("status") == "rejected") & (pl.col("reason") == ""),
     "a reason on a kept row": (pl.col("status") == "kept") & (pl.col("reason") != ""),
 }
 
-ANNOTATIONS: Table[Annotation] = Table(
+ANNOTATIONS = Table(
     name="annotation",
+    record=Annotation,
     schema=pl.Schema(
         {
-            "id": pl.String(),
-            "key": pl.String(),
-            "kind": pl.String(),
-            "form": pl.String(),
-            "target": pl.String(),
-            "text": pl.String(),
-            "source_text": pl.String(),
+            **_strings("id", "key", "kind", "form", "target", "text", "source_text"),
             "edit": pl.List(EDIT),
-            "positive_id": pl.String(),
-            "image_shows": pl.String(),
+            **_strings("positive_id", "image_shows"),
             "turns": pl.List(TURN),
             "scores": pl.List(SCORE),
-            "status": pl.String(),
-            "reason": pl.String(),
+            **_strings("status", "reason"),
             **ORIGIN,
         }
     ),
-    to_row=_annotation_to_row,
-    from_row=_annotation_from_row,
     checks={
         "an id that is not 32 hex digits": _is_not_hex128("id"),
         "a key that is not 32 hex digits": _is_not_hex128("key"),
@@ -292,59 +249,15 @@ ANNOTATIONS: Table[Annotation] = Table(
     },
 )
 
-
-def _example_to_row(e: Example) -> tuple[Any, ...]:
-    return (
-        e.id,
-        e.task,
-        e.input,
-        e.label,
-        e.label_source,
-        e.rationale,
-        e.split,
-        e.key,
-        e.status,
-        e.reason,
-        *origin_to_row(e.origin),
-    )
-
-
-def _example_from_row(row: tuple[Any, ...]) -> Example:
-    id_, task, input_, label, label_source, rationale, split, key, status, reason = row[:10]
-    return Example(
-        id=id_,
-        task=task,
-        input=input_,
-        origin=Origin(*row[10:]),
-        label=label,
-        label_source=label_source,
-        rationale=rationale,
-        split=split,
-        key=key,
-        status=status,
-        reason=reason,
-    )
-
-
-EXAMPLES: Table[Example] = Table(
+EXAMPLES = Table(
     name="example",
+    record=Example,
     schema=pl.Schema(
         {
-            "id": pl.String(),
-            "task": pl.String(),
-            "input": pl.String(),
-            "label": pl.String(),
-            "label_source": pl.String(),
-            "rationale": pl.String(),
-            "split": pl.String(),
-            "key": pl.String(),
-            "status": pl.String(),
-            "reason": pl.String(),
+            **_strings("id", "task", "input", "label", "label_source", "rationale", "split", "key", "status", "reason"),
             **ORIGIN,
         }
     ),
-    to_row=_example_to_row,
-    from_row=_example_from_row,
     checks={
         "an id that is not 32 hex digits": _is_not_hex128("id"),
         "a split that is neither train nor validation": ~pl.col("split").is_in(["train", "validation"]),
@@ -352,19 +265,9 @@ EXAMPLES: Table[Example] = Table(
     },
 )
 
-
-def _reject_to_row(r: Reject) -> tuple[Any, ...]:
-    return (r.place, r.reason, r.detail, r.excerpt, r.source)
-
-
-def _reject_from_row(row: tuple[Any, ...]) -> Reject:
-    return Reject(*row)
-
-
-REJECTS: Table[Reject] = Table(
+REJECTS = Table(
     name="reject",
-    schema=pl.Schema(dict.fromkeys(("place", "reason", "detail", "excerpt", "source"), pl.String())),
-    to_row=_reject_to_row,
-    from_row=_reject_from_row,
+    record=Reject,
+    schema=pl.Schema(_strings("place", "reason", "detail", "excerpt", "source")),
     checks={"an unknown reason": ~pl.col("reason").is_in(sorted(REASONS))},
 )

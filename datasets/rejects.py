@@ -13,6 +13,7 @@ a surrogate pair) are escaped.
 """
 
 import reprlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -158,6 +159,16 @@ _SHORT_REPR.maxlevel, _SHORT_REPR.maxdict, _SHORT_REPR.maxlist, _SHORT_REPR.maxs
     200,
     100,
 )
+
+
+def rank_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return reasons and their counts, the most frequent first."""
+    return sorted(((reason, count) for reason, count in counts.items() if count), key=lambda one: (-one[1], one[0]))
+
+
+def list_reasons(counts: Mapping[str, int], most: int | None = None) -> str:
+    """Return ``too_long 1,200, identical 3``: the ``most`` frequent reasons, all by default."""
+    return ", ".join(f"{reason} {count:,}" for reason, count in rank_reasons(counts)[:most])
 
 
 def make_reject(place: str, reason: str, detail: str, raw: Any = "", *, part: RejectedPart = "row") -> Reject:

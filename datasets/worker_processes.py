@@ -25,7 +25,7 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext, SpawnContext
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from pairwright.datasets.garbage import collect_rarely
+from pairwright.datasets.garbage_collection import collect_rarely
 from pairwright.datasets.progress import ProgressReport, has_listener, send_report, set_listener
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class WorkerProcesses(ProcessPoolExecutor):

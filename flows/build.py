@@ -2,7 +2,7 @@
 
 The engine runs the jobs of each stage, and receipts decide which of them are done already. The manifest is written last: a
 build directory without one is unfinished. A finished version stays in place until the next one is complete
-(`state/versions.py`).
+(`state/build_versions.py`).
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from pairwright.datasets.version_switch import (
     discard_staged_version,
     finish_switch,
 )
+from pairwright.flows.build_completion import Truth, finish_build
 from pairwright.flows.config.build import BuildConfig, dump_config, parse_config
 from pairwright.flows.config.vocabulary import config_with_vocabulary
 from pairwright.flows.graph import run_stages, stage_names, stages_of
@@ -37,7 +38,7 @@ from pairwright.flows.incremental import (
     shaping_settings,
 )
 from pairwright.flows.llm.model_access import model_access_for_build
-from pairwright.flows.manifest import Truth, finish_build, stage_facts
+from pairwright.flows.manifest import stage_facts
 from pairwright.flows.prefect.artifacts import FlowArtifacts
 from pairwright.flows.prefect.preflight import refuse_broken_prefect
 from pairwright.flows.prefect.server import build_server
@@ -49,7 +50,14 @@ from pairwright.flows.signals import BuildTerminated, SigtermHandler
 from pairwright.flows.stage_selection import OtherPartsLeft, RequestedStageDone, Share, StageSelection
 from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.generate_with_model import has_failed_rows
-from pairwright.flows.stages.generating import generating_stages
+from pairwright.flows.stages.generator_stages import generating_stages
+from pairwright.flows.state.build_versions import (
+    IncrementBase,
+    finished_manifest,
+    full_build_folder,
+    increment_folder,
+    newest_manifest,
+)
 from pairwright.flows.state.hub_publishing import publish_to_hub
 from pairwright.flows.state.inputs import input_state, with_local_inputs
 from pairwright.flows.state.layout import COPIES
@@ -65,13 +73,6 @@ from pairwright.flows.state.part_setup import compare_parts
 from pairwright.flows.state.publishing import PublishResult, publish
 from pairwright.flows.state.receipts import json_hash
 from pairwright.flows.state.shard_store import claim_shard_store
-from pairwright.flows.state.versions import (
-    IncrementBase,
-    finished_manifest,
-    full_build_folder,
-    increment_folder,
-    newest_manifest,
-)
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import SpendingTotals
 from pairwright.indexes.retrieval.queries import read_queries
@@ -130,7 +131,7 @@ def build(  # noqa: PLR0913 - keywords
     settings.selection.check(stage_names(config))  # before Prefect starts
     token = _SETTINGS.set(settings)
     try:
-        with SigtermHandler() as sigterm, use_listener(settings.progress.inside):
+        with SigtermHandler() as sigterm, use_listener(settings.progress.report_step):
             run = _with_sigterm_handler(_as_flow(_with_sigterm_in_flow(sigterm)) if prefect else run_build, sigterm)
             with build_server(settings.reported, settings.progress.note) if prefect else nullcontext():
                 return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))

@@ -9,14 +9,13 @@ from inspect import isawaitable
 
 from pairwright.datasets.errors import ConfigError
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.manifest import remove_leftovers
 from pairwright.flows.stages.balance import balance_jobs
 from pairwright.flows.stages.captions import captions_jobs, captions_part_jobs
 from pairwright.flows.stages.definition import JobBuilder, Stage, StageRun
 from pairwright.flows.stages.fetch import fetch_jobs
 from pairwright.flows.stages.generate import generate_jobs
 from pairwright.flows.stages.generate_with_model import asks_by_part, model_jobs, model_part_jobs
-from pairwright.flows.stages.generating import generating_stages, quota_section
+from pairwright.flows.stages.generator_stages import generating_stages, quota_section
 from pairwright.flows.stages.incremental import (
     audit_jobs,
     freeze_jobs,
@@ -34,6 +33,7 @@ from pairwright.flows.stages.shards import shards_jobs, sizes_jobs
 from pairwright.flows.stages.tag import tag_jobs
 from pairwright.flows.stages.words import STATISTICS, words_jobs
 from pairwright.flows.state.code_versions import code_hash, package_versions
+from pairwright.flows.state.leftovers import remove_leftovers
 from pairwright.flows.state.receipts import json_hash, total_counts
 from pairwright.generators.registry import needs_model
 

@@ -2,7 +2,7 @@
 
 Statistics of the pool, language models, classifiers and retrieval thresholds are those of the last full build; existing
 shards do not change. An increment is made in ``.next/``, as a small build of its own, and then moved into place
-(`state/versions.py`). Without new pairs there is no new version.
+(`state/build_versions.py`). Without new pairs there is no new version.
 """
 
 import shutil
@@ -16,16 +16,17 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.redaction import redact
 from pairwright.datasets.shards.content_counts import add_counts
 from pairwright.datasets.version_switch import discard_staged_version, switch_version
+from pairwright.flows.build_completion import write_pages
 from pairwright.flows.config.build import BuildConfig, dump_config
 from pairwright.flows.config.sections import IndexSection
 from pairwright.flows.graph import STAGES
-from pairwright.flows.manifest import build_manifest, merge_manifests, write_pages
+from pairwright.flows.manifest import build_manifest, merge_manifests
 from pairwright.flows.runners.engine import Engine
 from pairwright.flows.stages.index import PRECOMPUTED
 from pairwright.flows.stages.shards import shard_contents
+from pairwright.flows.state.build_versions import INCREMENTS, IncrementBase, page_moves, write_version
 from pairwright.flows.state.layout import DOWNLOADS
 from pairwright.flows.state.receipts import Receipt
-from pairwright.flows.state.versions import INCREMENTS, IncrementBase, page_moves, write_version
 
 _LLM_LIMITS = ("max_concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries", "patience")
 _LLM_ACCESS = ("max_cost", "max_requests", "prices", "price", "cache", "batch", "base_url", "transport")

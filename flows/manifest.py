@@ -1,129 +1,25 @@
-"""End of a build: removes leftovers, writes card and report, and last the manifest.
+"""Manifest of a build, and of the version that an increment makes.
 
-`merge_manifests` makes the manifest of an incremental build. Counts of stages are summed over all versions. Facts are
-summed if they count texts; measurements (recall, attacks before and after refinement) stay those of the last full build,
-and those of each increment are in ``increments``. The audit measures all versions together.
+Counts of stages are summed over all versions (`merge_manifests`). Facts are summed if they count texts; measurements
+(recall, attacks before and after refinement) stay those of the last full build, and those of each increment are in
+``increments``. The audit measures all versions together.
 """
 
 import platform
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import polars as pl
-
 from pairwright import __version__
-from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.build_manifest import shard_paths
-from pairwright.datasets.progress import open_step
-from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.redaction import redact
-from pairwright.datasets.reports.build_report import ScorerGaps, write_report
-from pairwright.datasets.reports.dataset_card import render_card
-from pairwright.datasets.reports.sample_gallery import choose_samples
-from pairwright.datasets.shards.webdataset import read_shard
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.stages.shards import shard_contents
 from pairwright.flows.state.code_versions import source_hash
-from pairwright.flows.state.layout import SWEPT
-from pairwright.flows.state.receipts import Receipt, count_parts, merged_facts, sum_facts, total_counts
-from pairwright.flows.state.versions import full_version_number, replace_full, write_version
-from pairwright.generators.language.vocabulary import FloatArray
+from pairwright.flows.state.receipts import Receipt, merged_facts, sum_facts, total_counts
 
-Truth = Callable[[Path], Mapping[str, Any]]
-
-_GALLERY_POOL, _GALLERY_SIZE = 500, 24  # samples that the gallery of the report is chosen from, and shows
 _SUMMED_FACTS = ("refined_away", "balanced_away", "for_training")
 _TEXT_COUNTS = ("made", "kept", "rejected")
 PACKAGES = ("faiss-cpu", "numpy", "pillow", "polars", "prefect", "spacy")
-
-
-def remove_leftovers(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns: str) -> None:
-    """Remove the files that no job of this build wrote: those of an earlier config or of a killed process.
-
-    Args:
-        out: the build directory.
-        done: receipts by stage.
-        patterns: of the files to check; by default all folders that a build owns.
-    """
-    outputs = [output for receipts in done.values() for receipt in receipts for output in receipt.outputs]
-    accounted = {output.path for output in outputs if not output.url}
-    for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*", "failed/*/.*"]:
-        for path in sorted(out.glob(pattern)):
-            if path.is_file() and path.relative_to(out).as_posix() not in accounted:
-                path.unlink(missing_ok=True)  # several processes may build parts
-
-
-def remove_stale_receipts(out: Path, done: Mapping[str, Sequence[Receipt]]) -> None:
-    """Remove the receipts of jobs that are not part of this build."""
-    named = {(stage, f"{receipt.part}.json") for stage, receipts in done.items() for receipt in receipts}
-    for path in sorted((out / "receipts").glob("*/*")):
-        if (path.parent.name, path.name) not in named:
-            path.unlink()
-
-
-def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
-    config: BuildConfig,
-    root: Path,
-    place: Path,
-    done: Mapping[str, Sequence[Receipt]],
-    truth: Truth | None,
-    state: str,
-) -> dict[str, Any]:
-    """Write card, report and manifest of a full build, replace the older version, and return the manifest.
-
-    Args:
-        config: of the build.
-        root: the build directory.
-        place: the folder that the build worked in (`versions.full_build_folder`).
-        done: receipts by stage.
-        truth: judges the texts where the truth is known (the demo).
-        state: of the input before it was read.
-    """
-    remove_leftovers(place, done)
-    remove_stale_receipts(place, done)
-    manifest = build_manifest(config, done)
-    number, parts = full_version_number(root, manifest), count_parts(done)
-    manifest["build"] = {
-        "number": number,
-        "kind": "full",
-        "full": number,
-        "parts": parts,
-        "full_parts": parts,
-        "input": state,
-    }
-    if truth:
-        manifest["oracle"] = truth(place)
-    manifest["contents"] = shard_contents(done["shards"])
-    write_pages(config, manifest, {place: manifest["files"]}, place)
-    write_version(place, manifest)
-    if place != root:
-        replace_full(root, done, manifest)
-    return manifest
-
-
-def write_pages(
-    config: BuildConfig, manifest: Mapping[str, Any], roots: Mapping[Path, Mapping[str, Any]], out: Path
-) -> None:
-    """Write card and report.
-
-    Args:
-        config: of the build.
-        manifest: of the new version.
-        roots: folders whose samples and scorers' gaps the report shows, each with its files as a manifest lists them.
-        out: the folder to write into.
-    """
-    write_text(out / "README.md", render_card(manifest))
-    samples = (
-        sample for root, files in roots.items() for tar in shard_paths(root, files) for sample in read_shard(tar)
-    )
-    shown = choose_samples(islice(samples, _GALLERY_POOL), _GALLERY_SIZE, config.seed)
-    with open_step("writing the report", unit=""):
-        write_report(out / "report.html", manifest, shown, _gaps(roots) if config.refine else ())
 
 
 def stage_facts(done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
@@ -171,31 +67,6 @@ def cost_facts(stages: Mapping[str, Any]) -> dict[str, Any]:
         "tokens": sum(bill["prompt_tokens"] + bill["completion_tokens"] for bill in bills),
         "usd": None if None in costs else float(sum(costs)),
     }
-
-
-def _gaps(roots: Collection[Path]) -> list[ScorerGaps]:
-    """Return the scorers' gaps of the refined negatives: before of all candidates, after of the kept ones."""
-    kept = _gap_scores([path for root in roots for path in sorted((root / "annotations").glob("*.parquet"))])
-    rejected = _gap_scores([path for root in roots for path in sorted((root / "rejected").glob("refine-*.parquet"))])
-    none = np.zeros(0)
-    return [
-        ScorerGaps(
-            name.removesuffix("_gap"),
-            np.concatenate([kept.get(name, none), rejected.get(name, none)]),
-            kept.get(name, none),
-        )
-        for name in sorted({*kept, *rejected})
-    ]
-
-
-def _gap_scores(paths: Sequence[Path]) -> dict[str, FloatArray]:
-    found: dict[str, list[FloatArray]] = {}
-    for path in paths:
-        rows = ANNOTATIONS.read_frame(path).select("scores").explode("scores", empty_as_null=False)
-        scores = rows.unnest("scores").filter(pl.col("name").str.ends_with("_gap"))
-        for (name,), some in scores.group_by("name"):
-            found.setdefault(str(name), []).append(some["value"].to_numpy())
-    return {name: np.concatenate(values) for name, values in found.items()}
 
 
 def type_counts(stages: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,11 +18,11 @@ class BuildProgress(Protocol):
         """Count a job as done, by this run or, if ``reused``, by an earlier one."""
         ...
 
-    def inside(self, report: "ProgressReport") -> None:
+    def report_step(self, report: "ProgressReport") -> None:
         """Report the progress of a step inside a job or of the build itself; called from any thread."""
         ...
 
-    def far(self, stage: str, now: "Snapshot") -> None:
+    def report_model(self, stage: str, now: "Snapshot") -> None:
         """Report the progress of a stage that asks a model; called from another thread, several times per second."""
         ...
 
@@ -44,10 +44,10 @@ class SilentProgress:
     def advance(self, stage: str, *, reused: bool) -> None:
         """Do nothing."""
 
-    def inside(self, report: "ProgressReport") -> None:
+    def report_step(self, report: "ProgressReport") -> None:
         """Do nothing."""
 
-    def far(self, stage: str, now: "Snapshot") -> None:
+    def report_model(self, stage: str, now: "Snapshot") -> None:
         """Do nothing."""
 
     def end(self, stage: str, summary: str) -> None:

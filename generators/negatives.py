@@ -16,13 +16,14 @@ the image.
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.datasets.records import TRAINING_ONLY_FORMS, Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
+from pairwright.generators.edit_types import BENCHMARK_TYPES, NEGATIVE_TYPES
 from pairwright.generators.edits.both_sides import Positives, with_positive
 from pairwright.generators.edits.edit_model import EditModel, load_carried_model
 from pairwright.generators.edits.editors import PAIRED_TYPES, PreparedCaption, build_editors
@@ -35,28 +36,13 @@ from pairwright.generators.positives import rewrite_rules
 NAME = "rules-negatives"
 VERSION = 27
 
-TYPES: Final = (
-    "replace-object",
-    "replace-attribute",
-    "replace-relation",
-    "swap-object",
-    "swap-attribute",
-    "add-object",
-    "add-attribute",
-    "negation",
-    "shuffle",
-)
-FOR_TRAINING: Final = frozenset({"shuffle"})  # never in a benchmark
-ON_REQUEST: Final = FOR_TRAINING | {"negation"}
-FOR_BENCHMARKS: Final = tuple(kind for kind in TYPES if kind not in ON_REQUEST)
-
 
 @dataclass(frozen=True, slots=True)
 class NegativeOptions:
     """What to make.
 
     Attributes:
-        types: of `TYPES`.
+        types: of `NEGATIVE_TYPES`.
         per_type: negatives of each type a caption.
         floor: least probability of a replacement in its context, above 0 and at most 1. A higher floor gives fewer
             negatives that read better.
@@ -69,7 +55,7 @@ class NegativeOptions:
         skip_constraints: ids of constraints that are not applied, for experiments.
     """
 
-    types: tuple[str, ...] = FOR_BENCHMARKS
+    types: tuple[str, ...] = BENCHMARK_TYPES
     per_type: int = 1
     floor: float = DEFAULT_FLOOR
     seed: int = 0
@@ -100,7 +86,7 @@ class RuleNegatives:
     ) -> None:
         self.options = chosen = options or NegativeOptions()
         self._origin = Origin(NAME, VERSION, chosen.seed)
-        require_known("no such type of negative:", chosen.types, TYPES)
+        require_known("no such type of negative:", chosen.types, NEGATIVE_TYPES)
         if chosen.per_type < 1:
             raise UsageError(f"per_type must be at least 1, not {chosen.per_type}.")
         if not 0 < chosen.floor <= 1:
@@ -150,7 +136,7 @@ class RuleNegatives:
     def _annotate(self, prepared: PreparedCaption, rng: random.Random) -> list[Annotation]:
         caption, seed = prepared.caption, rng.getrandbits(60)
         # Seeds for all types, so that the choice of types does not change the edits.
-        seeds = {kind: rng.getrandbits(64) for kind in TYPES}
+        seeds: dict[str, int] = {kind: rng.getrandbits(64) for kind in NEGATIVE_TYPES}
         taken = {caption.pair.caption, *caption.pair.captions}
         positives = Positives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
@@ -163,7 +149,7 @@ class RuleNegatives:
                     made.append(self._pair(caption, outcomes, attempt, positives, taken))
                     continue
                 row = self._row(first_good(caption, outcomes, taken), caption.pair, attempt)
-                if self.options.both_sides and kind not in FOR_TRAINING and row.status == "kept":
+                if self.options.both_sides and kind not in TRAINING_ONLY_FORMS and row.status == "kept":
                     row = with_positive(row, positives.beside(kind))
                 made.append(row)
         return made + positives.rows

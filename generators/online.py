@@ -23,15 +23,16 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION, Annotation, Box, Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
+from pairwright.generators.edit_types import NEGATIVE_TYPES
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.negatives import NAME, TYPES, VERSION, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import NAME, VERSION, NegativeOptions, RuleNegatives
 
-ONLINE_TYPES: Final = tuple(kind for kind in TYPES if kind != "negation")
+ONLINE_TYPES: Final = tuple(kind for kind in NEGATIVE_TYPES if kind != "negation")
 Texts = dict[str, tuple[str, ...]]
 _MAX_SHOWN_CHARS = 60  # letters of a wrong value in a message
 
@@ -43,7 +44,7 @@ class OnlineNegatives:
     Attributes:
         pool: Parquet file that `PoolStatistics.save` wrote (``statistics/words.parquet`` of a build); the edit model is
             read from the same folder, or is the carried one.
-        types: of `negatives.TYPES`; the default includes SHUFFLE, since this is for training, and no NEGATION.
+        types: of `edit_types.NEGATIVE_TYPES`; the default includes SHUFFLE, since this is for training, and no NEGATION.
         per_type: negatives of each type.
         seed: of the training run.
         tagger: a spaCy pipeline; empty for the default (`language.tagger`). Not used if tokens are given.

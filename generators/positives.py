@@ -19,6 +19,7 @@ from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import edited_annotation, first_good
+from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
 from pairwright.generators.edits.rewordings import Rewordings, ScoredPlace, draw_rewordings
@@ -28,7 +29,6 @@ from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 NAME = "rules-positives"
 VERSION = 12
-TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
 BY_PREFERENCE = (
     "replace-attribute",
     "replace-relation",
@@ -56,12 +56,12 @@ class PositiveOptions:
     """What to make.
 
     Attributes:
-        types: of `TYPES`.
+        types: of `POSITIVE_TYPES`.
         minimum: captions of the pool in which a WordNet synonym must occur.
         seed: recorded in the origin of each row; the random generator is an argument of the call.
     """
 
-    types: tuple[str, ...] = TYPES
+    types: tuple[str, ...] = POSITIVE_TYPES
     minimum: int = 5
     seed: int = 0
 
@@ -90,7 +90,7 @@ class RulePositives:
         model: ClozeModel | None = None,
     ) -> None:
         self.options = options or PositiveOptions()
-        require_known("no such type of positive:", self.options.types, TYPES)
+        require_known("no such type of positive:", self.options.types, POSITIVE_TYPES)
         self._rewordings = Rewordings(thesaurus, pool, minimum=self.options.minimum, model=model)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
@@ -118,7 +118,7 @@ class RulePositives:
         taken = {caption.pair.caption, *caption.pair.captions}
         made: list[Annotation] = []
         for kind in self.options.types:
-            rng.seed(seed + TYPES.index(kind))
+            rng.seed(seed + POSITIVE_TYPES.index(kind))
             outcomes = (
                 draw_rewordings(caption, reworded[kind], rng) if kind in reworded else swap_around_and(caption, rng)
             )

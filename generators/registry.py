@@ -112,7 +112,7 @@ def _conversations(materials: Materials, **options: Any) -> RuleGenerator:
 
 
 def _llm_negatives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
-    from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
+    from pairwright.generators.llm_edits.negatives import LLMNegativeOptions, LLMNegatives
 
     chosen = LLMNegativeOptions(seed=materials.seed, **options)
     own = (materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model)
@@ -120,7 +120,7 @@ def _llm_negatives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
 
 
 def _llm_positives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
-    from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
+    from pairwright.generators.llm_edits.positives import LLMPositiveOptions, LLMPositives
 
     chosen = LLMPositiveOptions(seed=materials.seed, **options)
     own = (materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model)

@@ -16,18 +16,16 @@ from dataclasses import dataclass, replace
 from pairwright.datasets.records import Annotation, Edit
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import first_good
+from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.targets import Asked
 from pairwright.generators.edits.written.unwrapping import sameness
 from pairwright.generators.language.tokens import Tagger, Token
-from pairwright.generators.negatives import FOR_BENCHMARKS
 from pairwright.generators.positives import BY_PREFERENCE, RewriteRule
-from pairwright.generators.positives import TYPES as POSITIVES
 
-TYPES = FOR_BENCHMARKS
 DISQUALIFYING_REASONS = frozenset({"no_edit", "identical", "duplicate", "same_meaning", "true_of_image"})
 # What describes a thing may be a noun too ("a brick building"), but what names one seldom only describes.
-_TYPES_BY_LIKELIHOOD = tuple(sorted(TYPES, key=lambda kind: kind != "replace-attribute"))
+_TYPES_BY_LIKELIHOOD = tuple(sorted(BENCHMARK_TYPES, key=lambda kind: kind != "replace-attribute"))
 _CACHE_SIZE = 4096
 
 
@@ -129,7 +127,7 @@ class Triples:
 
     def _typed(self, caption: Caption, text: str, declared: str, taken: Collection[str]) -> tuple[Checked, str]:
         """Return the result of the checks and the type: ``declared`` if it holds, else the type of the edit."""
-        kind = declared if declared in TYPES else _TYPES_BY_LIKELIHOOD[0]
+        kind = declared if declared in BENCHMARK_TYPES else _TYPES_BY_LIKELIHOOD[0]
         found = self._checked(caption, text, kind, taken, _TYPES_BY_LIKELIHOOD)
         return found, declared if found.reason else f"{found.form}-{found.target}"
 
@@ -182,7 +180,7 @@ def positive_types_for(kind: str) -> tuple[str, ...]:
     """Return the positive types with the form and target of a negative type; both kinds of swap share one."""
     if kind.startswith("swap"):
         return ("swap-object",)
-    return (kind,) if kind in POSITIVES else ()
+    return (kind,) if kind in POSITIVE_TYPES else ()
 
 
 def overlap(one: Sequence[Edit], other: Sequence[Edit]) -> bool:
@@ -199,12 +197,12 @@ def rule_candidates(
     Args:
         makers: of `positives.rewrite_rules`.
         caption: to be reworded.
-        types: of `positives.TYPES`.
+        types: of `edit_types.POSITIVE_TYPES`.
         seed: of the caption's random generator.
     """
     taken = {caption.pair.caption, *caption.pair.captions}
     for kind in types:
-        outcomes = makers[kind](caption, random.Random(seed + POSITIVES.index(kind)))
+        outcomes = makers[kind](caption, random.Random(seed + POSITIVE_TYPES.index(kind)))
         while not (found := first_good(caption, outcomes, taken)).reason:
             yield TriplePositive(found.text, kind, found.edits)
 

@@ -32,11 +32,11 @@ from typing_extensions import Doc
 
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
-from pairwright.filters.candidates.benchmark_rows import REASONS as OF_BENCHMARKS
+from pairwright.filters.candidates.benchmark_readers import REASONS as OF_BENCHMARKS
 from pairwright.filters.candidates.layouts import LAYOUTS
 from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
 from pairwright.filters.validation.model_mistakes import REASONS as OF_MISTAKES
-from pairwright.filters.validation.records import REASONS as OF_VALIDATION
+from pairwright.filters.validation.verdicts import REASONS as OF_VALIDATION
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.graph import STAGES
 from pairwright.flows.mixtures.config import MixtureConfig

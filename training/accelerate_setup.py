@@ -16,6 +16,7 @@ from accelerate.utils import (  # type: ignore[import-untyped]
 )
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.worker_processes import available_cores
 
 _SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 _RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
@@ -81,9 +82,8 @@ def default_workers(processes: int) -> int:
     Args:
         processes: training processes on all machines.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     here: int = min(get_int_from_env(_LOCAL_SIZES, processes), processes)
-    return max(1, min(_MAX_WORKERS, cores // here))
+    return max(1, min(_MAX_WORKERS, available_cores() // here))
 
 
 def _join_process_group(started: int) -> bool:

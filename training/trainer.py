@@ -24,7 +24,7 @@ from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.images.loading import publishable_image_name
 from pairwright.datasets.progress import open_step
-from pairwright.datasets.shards.shard_files import locate_shards
+from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.accelerate_setup import default_workers, start_processes
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loss_curves import write_curves
@@ -111,7 +111,7 @@ class _Trainer:
         self.ranks = Ranks(self.accelerator.process_index, count, size // count)
         check_run_folder(run)
         for data in filter(None, (run.data, run.validation)):
-            locate_shards(data)  # before loading a large model
+            find_indexed_shards(data)  # before loading a large model
         torch.manual_seed(run.recipe.seed)
         prepared = run.recipe.method.prepare(run.recipe, model_folder(run.model))
         self.loader = self._loader(run.data, prepared, validation=False)

@@ -67,7 +67,7 @@ def run(trials: Trials) -> Arms:
     models |= {arm: trials.train(recipe, base, data, Schedule(one.steps, one.lr)) for arm, recipe in ARMS.items()}
     found = {}
     for arm, model in models.items():
-        figures = trials.figures("conditions", model, test, labels=answers, by=tuple(QUESTIONS), asked=QUESTIONS)
+        figures = trials.figures("conditions", model, test, labels=answers, by=tuple(QUESTIONS), instructions=QUESTIONS)
         found[arm] = {f"mAP by {by}": figures[by, "mAP"] for by in QUESTIONS}
     return found
 

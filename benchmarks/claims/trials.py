@@ -14,7 +14,7 @@ from typing import Any
 
 from pairwright.datasets.records import compact_json
 from pairwright.datasets.shards.samples import Sample, encode_members
-from pairwright.datasets.shards.webdataset import write_shards
+from pairwright.datasets.shards.writing import write_shards
 from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models
 from pairwright.training.finetuning.run import FinetuningRun, finetune
 from pairwright.training.finetuning.settings import FinetuningRecipe

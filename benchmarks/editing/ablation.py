@@ -41,6 +41,7 @@ from benchmarks.editing.report import percent, table
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
+from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.edits.constraints.table import CONSTRAINTS
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.language.pool_statistics import PoolStatistics
@@ -48,7 +49,7 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.lexicon.tables import DATA
-from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 
 FIGURES = ("yield", "single_words", "words", "log_prob_change", "unlikely", "plausibility_change", "improbable", "said")
 CURVE = (
@@ -293,7 +294,7 @@ def main() -> None:
     parser.add_argument("captions", type=Path)
     parser.add_argument("--half", choices=["even", "odd"], default="even", help="lines of the file")
     parser.add_argument("--images", type=int, default=1_250, help="images whose captions are edited, but the last one")
-    parser.add_argument("--types", type=_names, default=list(FOR_BENCHMARKS))
+    parser.add_argument("--types", type=_names, default=list(BENCHMARK_TYPES))
     parser.add_argument("--constraints", type=_names, help="ids or groups; default: all")
     parser.add_argument("--tables", type=_names, help="NAME or NAME:COLUMN=VALUE; default: all tables")
     parser.add_argument("--floors", type=lambda text: [float(each) for each in text.split(",")], default=[])

@@ -30,13 +30,14 @@ import gc, inspect, json, sys, time
 from pathlib import Path
 from benchmarks.editing.pool import read_pairs
 from pairwright.datasets.rng import make_rng
+from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import (NegativeOptions, RuleNegatives)
 
-folder, types = Path(sys.argv[1]), tuple(filter(None, sys.argv[2].split(","))) or FOR_BENCHMARKS
+folder, types = Path(sys.argv[1]), tuple(filter(None, sys.argv[2].split(","))) or BENCHMARK_TYPES
 pairs = read_pairs([json.loads(line) for line in open(folder / "captions.jsonl", encoding="utf-8")])
 pool, model = PoolStatistics.load(folder / "words.parquet"), EditModel.load(folder)
 maker = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=types), model)

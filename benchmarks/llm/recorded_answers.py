@@ -36,6 +36,7 @@ from typing import Any
 from PIL import Image
 
 from pairwright.datasets.records import Pair, pair_key
+from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.targets import Asked
 from pairwright.generators.language.pool_statistics import count_captions
@@ -47,8 +48,6 @@ from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.chat_request import ChatRequest
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
-from pairwright.generators.llm_negatives import TYPES
-from pairwright.generators.positives import TYPES as POSITIVES
 from tests.generators.recorded_negatives import FILES, answering
 
 POOL_CAPTIONS = 20_000
@@ -307,7 +306,7 @@ def main() -> None:
     recorded, verbs = Recorded.read(asked.data, asked.half), asked.verbs.split(",")
     for verb, kind in (("edits", "hard_negative"), ("positives", "hard_positive")):
         if verb in verbs:
-            table, rows, timings = replay_edits(recorded, kind, TYPES if verb == "edits" else POSITIVES)
+            table, rows, timings = replay_edits(recorded, kind, BENCHMARK_TYPES if verb == "edits" else POSITIVE_TYPES)
             print_table(f"{verb}: " + ", ".join(f"{name} {value:.3f} ms" for name, value in timings.items()), table)
             if asked.readings and verb == "edits":
                 write_readings(asked.readings, rows)

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from benchmarks.trainer.document_lookup import DUMMY, Task, tokenizer, trained
 from pairwright.datasets.reports.html_page import render_page, render_section
 from pairwright.datasets.rng import make_numpy_rng
-from pairwright.filters.evaluation.plots import position_plot
+from pairwright.filters.evaluation.charts import position_plot
 from pairwright.filters.evaluation.report import STYLE
 from pairwright.training.attention.calibration import Calibration, Form, calibrated_relevance
 from pairwright.training.attention.decoder import DocumentDecoder

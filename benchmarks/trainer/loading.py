@@ -39,7 +39,7 @@ from benchmarks.shards import make_sample, noisy_jpeg
 from benchmarks.trainer.image_decoders import photo_like_jpeg
 from pairwright.datasets.shards.index import scan_samples
 from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.webdataset import write_shards
+from pairwright.datasets.shards.writing import write_shards
 from pairwright.training.loading.batches import PairBatch
 from pairwright.training.loading.image_transforms import ImageOptions, load_pixels
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader

@@ -56,7 +56,7 @@ def processes(count: int, *arguments: str) -> Any:
 def write_inputs(folder: Path) -> None:
     """Write shards with three negatives for each caption, and a tiny CLIP."""
     from benchmarks.shards import noisy_jpeg
-    from pairwright.datasets.shards.webdataset import write_shards
+    from pairwright.datasets.shards.writing import write_shards
     from pairwright.training.tiny_clip import write_tiny_clip
 
     write_shards((sample(number, noisy_jpeg(32)) for number in range(512)), folder / "shards", max_samples=256)

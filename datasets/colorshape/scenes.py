@@ -58,6 +58,7 @@ _TWIN_PROBABILITY = 0.18
 _MAX_PLACEMENTS = 40
 _GRID = 10_000
 _EDGE = 200
+_COLOUR_JITTER = 7  # of each channel, of 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +194,9 @@ def random_box(side: float, rng: random.Random) -> Corners:
     return x / _GRID, y / _GRID, (x + length) / _GRID, (y + length) / _GRID
 
 
-def jitter_colour(rgb: RGB, rng: random.Random, by: int = 7) -> RGB:
-    """Return a colour near ``rgb``: each channel changed by up to ``by``, within 0-255."""
-    red, green, blue = (min(255, max(0, int(channel + (2 * rng.random() - 1) * by))) for channel in rgb)
+def jitter_colour(rgb: RGB, rng: random.Random) -> RGB:
+    """Return a colour near ``rgb``: each channel changed by up to 7, within 0-255."""
+    red, green, blue = (min(255, max(0, int(channel + (2 * rng.random() - 1) * _COLOUR_JITTER))) for channel in rgb)
     return red, green, blue
 
 

@@ -36,6 +36,7 @@ TOY_SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "star")
 PER_COMBINATION = 500
 SIDE_RANGE = (0.12, 0.60)
 _MIN_CONTRAST = 90
+_SHARD_SIZE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,6 @@ def generate_toy_set(
     per_combination: int = PER_COMBINATION,
     *,
     continuous: bool = False,
-    pixels: int = IMAGE_SIZE,
 ) -> Iterator[ToySample]:
     """Yield the 16 x ``per_combination`` images; combinations alternate, so any prefix is balanced.
 
@@ -68,7 +68,6 @@ def generate_toy_set(
         seed: of the set.
         per_combination: images of each colour and shape (continuous: of each shape, times four).
         continuous: any RGB instead of the four colours.
-        pixels: width and height of an image.
 
     Raises:
         UsageError: if ``per_combination`` is less than 1.
@@ -76,7 +75,7 @@ def generate_toy_set(
     if per_combination < 1:
         raise UsageError(f"per_combination is {per_combination}: give at least 1.")
     for index in range(per_combination * len(TOY_COLOURS) * len(TOY_SHAPES)):
-        yield _toy_sample(seed, index, continuous=continuous, pixels=pixels)
+        yield _toy_sample(seed, index, continuous=continuous)
 
 
 def write_toy_set(
@@ -85,7 +84,6 @@ def write_toy_set(
     per_combination: int = PER_COMBINATION,
     *,
     continuous: bool = False,
-    shard_size: int = 1000,
 ) -> ColorShapeCorpus:
     """Write the set as shards like the corpus's; the JSON holds ``conditions`` and ``rgb`` as well.
 
@@ -93,10 +91,10 @@ def write_toy_set(
     """
     samples = generate_toy_set(seed, per_combination, continuous=continuous)
     count = per_combination * len(TOY_COLOURS) * len(TOY_SHAPES)
-    return write_image_shards(folder, ((s.scene, _row(s)) for s in samples), count, shard_size)
+    return write_image_shards(folder, ((s.scene, _row(s)) for s in samples), count, _SHARD_SIZE)
 
 
-def _toy_sample(seed: int, index: int, *, continuous: bool, pixels: int) -> ToySample:
+def _toy_sample(seed: int, index: int, *, continuous: bool) -> ToySample:
     rng = make_rng(seed, "colorshape", "toy-continuous" if continuous else "toy", index)
     colour = TOY_COLOURS[index % len(TOY_COLOURS)]
     shape = TOY_SHAPES[index // len(TOY_COLOURS) % len(TOY_SHAPES)]
@@ -109,7 +107,7 @@ def _toy_sample(seed: int, index: int, *, continuous: bool, pixels: int) -> ToyS
     if not continuous:
         conditions |= {"colour": colour, "both": f"{colour} {shape}"}
     key = f"{'c' if continuous else 't'}{index:09d}"
-    return ToySample(key, Scene((item,), pixels, pixels, background), conditions, rgb)
+    return ToySample(key, Scene((item,), IMAGE_SIZE, IMAGE_SIZE, background), conditions, rgb)
 
 
 def _draw_visible_colour(background: RGB, rng: random.Random) -> RGB:

@@ -12,7 +12,6 @@ each dataset read on one machine.
 Source: MLCommons, Croissant Format Specification 1.1.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -22,15 +21,16 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.atomic_files import write_bytes
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.exports import parquet
 from pairwright.datasets.exports.croissant_rai import describe_responsible_ai
 from pairwright.datasets.exports.webdataset import list_shard_files, write_shard_folder
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.reports.dataset_card import front_matter
 from pairwright.datasets.shards.content_counts import count_contents
+from pairwright.datasets.shards.layout import summarize_shards
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, MemberSchema
 from pairwright.datasets.shards.sample_source import SampleSource, open_sample_source
-from pairwright.datasets.shards.webdataset import summarize_shards
 
 DATA = "data"
 TABLE = "samples.parquet"
@@ -157,8 +157,6 @@ def _license(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _file(path: Path, url: str, media: str) -> dict[str, Any]:
-    with path.open("rb") as handle:
-        digest = hashlib.file_digest(handle, "sha256").hexdigest()
     return {
         "@type": "cr:FileObject",
         "@id": path.name,
@@ -166,7 +164,7 @@ def _file(path: Path, url: str, media: str) -> dict[str, Any]:
         "contentUrl": url,
         "contentSize": f"{path.stat().st_size} B",
         "encodingFormat": media,
-        "sha256": digest,
+        "sha256": hash_file(path),
     }
 
 

@@ -15,10 +15,10 @@ from pairwright.datasets.exports.webdataset import list_shard_files, write_shard
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.reports.dataset_card import render_card
 from pairwright.datasets.shards.content_counts import count_contents
+from pairwright.datasets.shards.layout import summarize_shards
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA
 from pairwright.datasets.shards.sample_source import SampleSource
 from pairwright.datasets.shards.samples import encode_sample_json
-from pairwright.datasets.shards.webdataset import summarize_shards
 
 
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:

@@ -16,22 +16,18 @@ from pairwright.datasets.images.recoding import NO_RECODING
 from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.output import FinishFile, keep_file
 from pairwright.datasets.shards.index import index_path
-from pairwright.datasets.shards.sample_source import SampleSource, drop_duplicates, load_image
-from pairwright.datasets.shards.webdataset import (
+from pairwright.datasets.shards.layout import (
     CHECKSUMS_FILE,
-    MAX_SHARD_BYTES,
-    MAX_SHARD_SAMPLES,
     SIZES_FILE,
     ShardInfo,
     ShardSet,
-    finish_shards,
     list_numbered_shards,
-    read_shard,
     read_sizes,
-    scan_shard,
     shard_name,
-    write_numbered_shards,
 )
+from pairwright.datasets.shards.reading import read_shard, scan_shard
+from pairwright.datasets.shards.sample_source import SampleSource, drop_duplicates, load_image
+from pairwright.datasets.shards.writing import MAX_SHARD_BYTES, MAX_SHARD_SAMPLES, finish_shards, write_numbered_shards
 
 
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:

@@ -33,8 +33,8 @@ from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.text_files import iter_lines
 from pairwright.datasets.records import Turn
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.sample_source import open_sample_source
-from pairwright.datasets.shards.webdataset import read_shard
 
 SourceFormat = Literal["json", "jsonl", "csv", "tsv", "parquet", "shards", "build"]
 ImageCheckMode = Literal["off", "exists", "header", "full"]

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.reports.figures import FloatSequence, draw_bars, draw_histogram, draw_stacked_bar
+from pairwright.datasets.rejects import rank_reasons
+from pairwright.datasets.reports.charts import FloatSequence, draw_bars, draw_histogram, draw_stacked_bar
 from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 from pairwright.datasets.reports.model_costs import COST_COLUMNS, list_cost_rows
 from pairwright.datasets.reports.sample_gallery import render_gallery
@@ -162,8 +163,7 @@ def _table(head: Sequence[str], rows: Sequence[str]) -> str:
 
 
 def _stage_row(name: str, unit: str, all_: int, kept: int, reasons: Mapping[str, int]) -> str:
-    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    why = " · ".join(f"{escape(reason)} {count:,}" for reason, count in ordered if count)
+    why = " · ".join(f"{escape(reason)} {count:,}" for reason, count in rank_reasons(reasons))
     bar = draw_stacked_bar((("kept", kept), ("rejected", all_ - kept)), all_)
     said = f'<p class="reasons">{why}</p>' if why else ""
     first = f"<td>{escape(name)}" + (f'<br><span class="note">{escape(unit)}</span>' if unit else "") + "</td>"

@@ -16,10 +16,10 @@ from PIL import Image, ImageDraw, ImageFont
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.recoding import convert_to_rgb, decode_oriented_image
 from pairwright.datasets.shards.content_counts import count_contents
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA
 from pairwright.datasets.shards.sample_source import SampleSource, load_image, open_sample_source
 from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.webdataset import read_shard
 
 CELL_WIDTH, IMAGE_AREA_HEIGHT, MAX_CAPTION_LINES = 260, 190, 4
 _MARGIN, _FONT_SIZE = 10, 14

@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from pairwright.datasets.redaction import redact
+from pairwright.datasets.rejects import list_reasons
 from pairwright.datasets.reports.model_costs import COST_COLUMNS, list_cost_rows
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, MemberSchema
 
@@ -142,16 +143,17 @@ def _stages(manifest: Mapping[str, Any]) -> str:
     if not stages:
         return ""
     rows = [
-        (name, stage["unit"], f"{stage['candidates']:,}", f"{stage['kept']:,}", _reasons(stage.get("rejected", {})))
+        (
+            name,
+            stage["unit"],
+            f"{stage['candidates']:,}",
+            f"{stage['kept']:,}",
+            list_reasons(stage.get("rejected", {})) or "none",
+        )
         for name, stage in stages.items()
     ]
     table = _table(("stage", "unit", "candidates", "kept", "rejected, by reason"), rows)
     return f"## How it was made\n\nNothing is dropped without a reason: candidates = kept + rejected.\n\n{table}"
-
-
-def _reasons(rejected: Mapping[str, int]) -> str:
-    ordered = sorted(rejected.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{reason} {count:,}" for reason, count in ordered if count) or "none"
 
 
 def _makers(manifest: Mapping[str, Any]) -> str:

@@ -20,8 +20,9 @@ from pairwright.datasets.images.recoding import NO_RECODING, Recoding, recode_im
 from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES, PAIRS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.remote.reading import open_table
+from pairwright.datasets.shards.layout import SIZES_FILE, find_shards
+from pairwright.datasets.shards.reading import DUPLICATE_KEY_FIX, read_shard
 from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.webdataset import DUPLICATE_KEY_FIX, SIZES_FILE, find_shards, read_shard
 from pairwright.datasets.version_switch import MANIFEST_FILE
 
 

@@ -24,7 +24,7 @@ from pairwright.datasets.errors import StorageError
 from pairwright.datasets.remote.object_store import RemoteStore, open_store
 from pairwright.datasets.remote.reading import read_ranges
 from pairwright.datasets.shards.index import index_path
-from pairwright.datasets.shards.webdataset import CHECKSUMS_FILE, SIZES_FILE, ShardInfo, decode_sizes
+from pairwright.datasets.shards.layout import CHECKSUMS_FILE, SIZES_FILE, ShardInfo, decode_sizes
 
 OWNER_FILE = ".pairwright-shards"
 _NUMBERED = re.compile(r"\d{5}\.tar(\.index)?")

@@ -16,6 +16,7 @@ from pathlib import Path
 import orjson
 
 from pairwright.datasets.build_manifest import is_build, read_manifest, shard_paths, stored_shards
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError
 from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.images.recoding import decode_oriented_image, detect_extension
@@ -23,19 +24,18 @@ from pairwright.datasets.progress import track
 from pairwright.datasets.records import IMAGE_TOKEN
 from pairwright.datasets.remote.store_folder import StoreFolder
 from pairwright.datasets.shards.index import ShardIndex, decode_index, index_path
-from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, find_schema_mismatch
-from pairwright.datasets.shards.samples import describe_bad_key
-from pairwright.datasets.shards.webdataset import (
+from pairwright.datasets.shards.layout import (
     CHECKSUMS_FILE,
     SIZES_FILE,
-    ShardScan,
     describe_shard_shortage,
     find_shards,
-    hash_file,
-    locate_shards,
     read_sizes,
     shard_name,
+    shards_folder,
 )
+from pairwright.datasets.shards.reading import ShardScan
+from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, find_schema_mismatch
+from pairwright.datasets.shards.samples import describe_bad_key
 from pairwright.datasets.verification.build_files import find_changed_files
 from pairwright.datasets.verification.llava_json import check_llava
 from pairwright.datasets.version_switch import MANIFEST_FILE
@@ -98,7 +98,7 @@ def _folder_of_shards(path: Path) -> Path:
     """Return the folder of the shards of a build or a published version, on disk or in a store; else the path itself."""
     if is_build(path) and (url := stored_shards(path)):
         return StoreFolder.list(url)
-    return locate_shards(path)
+    return shards_folder(path)
 
 
 def _tars(path: Path, folder: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pairwright.datasets.build_manifest import describe_finished_stages, is_build, read_manifest
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, guess_format
-from pairwright.datasets.shards.webdataset import find_shards, locate_shards
+from pairwright.datasets.shards.layout import find_shards, shards_folder
 from pairwright.datasets.version_switch import STAGING_FOLDER
 
 DatasetKind = Literal["build", "unfinished build", "shards", "llava"]
@@ -48,7 +48,7 @@ def identify_dataset(path: Path) -> DatasetLocation:
             return DatasetLocation("build", _build(path, manifest))
     if path.is_file() and path.suffix.lower() != ".tar":
         return _file(path)
-    folder = locate_shards(path)
+    folder = shards_folder(path)
     if path.is_dir() and not any(folder.glob("*.tar")):
         raise _no_shards(path)
     if not path.exists() and "{" not in path.name:

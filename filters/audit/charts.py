@@ -1,6 +1,6 @@
 """SVG charts of an audit: accuracy bars from 50% to 100%, heatmaps of two gaps, and histograms.
 
-No plotting library, as in `datasets.reports.figures`; every chart states its numbers as text as well.
+No plotting library, as in `datasets.reports.charts`; every chart states its numbers as text as well.
 """
 
 from collections.abc import Sequence

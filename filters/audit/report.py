@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.reports.figures import draw_histogram
+from pairwright.datasets.reports.charts import draw_histogram
 from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 from pairwright.filters.attacks.registry import describe_attack
 from pairwright.filters.audit.charts import draw_accuracy_bar, draw_bar_chart, draw_gap_heatmap
@@ -16,6 +16,7 @@ from pairwright.filters.audit.hackability import ALL, Audit
 from pairwright.generators.language.vocabulary import FloatArray
 
 _STYLE = Path(__file__).with_name("audit.css")
+_MAX_EXCEEDED = 8  # attacks listed
 _VERDICT_SENTENCES = {
     "hackable": "A text-only model can tell positives from negatives.",
     "unclear": "It is not known whether a text-only model can tell positives from negatives:",
@@ -253,11 +254,11 @@ def _count_line(count: int, what: str, of: int) -> str:
     return f"{count:,} {text} ({count / of:.1%})"
 
 
-def describe_exceeded_limits(audit: Audit, most: int = 8) -> list[str]:
+def describe_exceeded_limits(audit: Audit) -> list[str]:
     """Return the attacks that exceed the limit, one line each, the most accurate first."""
     found = audit.exceeded
     lines = [
         f"{'all rows' if each.of == ALL else each.of}: {each.attack} {each.measured.accuracy:.1%}"
-        for each in found[:most]
+        for each in found[:_MAX_EXCEEDED]
     ]
-    return lines + ([f"and {len(found) - most} more"] if len(found) > most else [])
+    return lines + ([f"and {len(found) - _MAX_EXCEEDED} more"] if len(found) > _MAX_EXCEEDED else [])

@@ -19,6 +19,7 @@ TextPairs = Sequence[tuple[str, str]]  # positive, negative
 
 POSITION_BINS: Final = 10
 _MIN_ROWS: Final = 5  # minimum number of differing rows for a word to be listed
+_MAX_WORDS: Final = 30  # listed
 
 # Properties of the writing that do not change the meaning.
 FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
@@ -93,12 +94,11 @@ class TextLeaks:
     positions: tuple[int, ...]
 
 
-def find_text_leaks(pairs: TextPairs, most: int = 30) -> TextLeaks:
+def find_text_leaks(pairs: TextPairs) -> TextLeaks:
     """Count the differences between the two texts of rows.
 
     Args:
         pairs: (positive, negative) of each row.
-        most: maximum number of words to list.
     """
     with open_step("describing rows", unit=""):  # groups steps that are too short for their own progress bars
         formal = [(sameness(positive), sameness(negative)) for positive, negative in track(pairs, "comparing texts")]
@@ -114,7 +114,7 @@ def find_text_leaks(pairs: TextPairs, most: int = 30) -> TextLeaks:
             format_rows=sum(any(has(one) != has(other) for has in FORMATS.values()) for one, other in pairs),
             longer=sum(length > 0 for length in lengths),
             shorter=sum(length < 0 for length in lengths),
-            words=_find_leaking_words(formal, most),
+            words=_find_leaking_words(formal),
             positions=_count_edit_positions(formal),
         )
 
@@ -124,7 +124,7 @@ def _count_format_leak(pairs: TextPairs, has: Callable[[str], bool]) -> FormatLe
     return FormatLeak(sum(one != other for one, other in sides), sum(other and not one for one, other in sides))
 
 
-def _find_leaking_words(formal: TextPairs, most: int) -> tuple[WordLeak, ...]:
+def _find_leaking_words(formal: TextPairs) -> tuple[WordLeak, ...]:
     ours, theirs = Counter[str](), Counter[str]()
     for positive, negative in track(formal, "counting words"):
         one, other = _split_into_ngrams(positive), _split_into_ngrams(negative)
@@ -135,10 +135,10 @@ def _find_leaking_words(formal: TextPairs, most: int) -> tuple[WordLeak, ...]:
         (leak for leak in found if leak.positive + leak.negative >= _MIN_ROWS and leak.positive != leak.negative),
         key=lambda leak: (-abs(leak.weight), leak.words),
     )
-    return tuple(_drop_parts(strong, most))
+    return tuple(_drop_parts(strong))
 
 
-def _drop_parts(found: Iterable[WordLeak], most: int) -> list[WordLeak]:
+def _drop_parts(found: Iterable[WordLeak]) -> list[WordLeak]:
     """Skip words that share a word with a stronger entry of the same direction: "a single" after "single"."""
     chosen: list[WordLeak] = []
     used: set[tuple[str, bool]] = set()
@@ -147,7 +147,7 @@ def _drop_parts(found: Iterable[WordLeak], most: int) -> list[WordLeak]:
         if used.isdisjoint(parts):
             chosen.append(leak)
             used |= parts
-        if len(chosen) == most:
+        if len(chosen) == _MAX_WORDS:
             break
     return chosen
 

@@ -1,4 +1,4 @@
-"""Writers of the layouts of published benchmarks: the way back from candidate rows (`benchmark_rows.py`).
+"""Writers of the layouts of published benchmarks: the way back from candidate rows (`benchmark_readers.py`).
 
 What a reader renamed gets its name back; all other fields are as read. Rows of one question or group are one row again;
 `complete_questions` removes those that lost a row, as a question with fewer options has another chance level.
@@ -16,7 +16,7 @@ import polars as pl
 
 from pairwright.datasets.atomic_files import write_bytes, write_text
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.candidates.benchmark_rows import MMVP, UNTEMPLATED, whatsup_qa_image
+from pairwright.filters.candidates.benchmark_readers import MMVP, UNTEMPLATED, whatsup_qa_image
 from pairwright.filters.candidates.rows import candidate_rows
 
 _GROUP_ROWS: Final = 2

@@ -7,7 +7,7 @@
 - ``.tsv``: NegCLIP's layout, columns ``title`` (caption), ``filepath`` (image) and ``neg_caption``, a Python list of
   texts, each of which is a row here. Written with one row per negative, so that each has a status.
 - ``.parquet``: the columns of `rows.py`, typed.
-- Layouts of other benchmarks are recognised by their content: `benchmark_rows.py`.
+- Layouts of other benchmarks are recognised by their content: `benchmark_readers.py`.
 - A folder of SugarCrepe, SugarCrepe++ or VALSE files: ``swap_att.json`` gives ids such as ``swap_att-0``.
 
 ``.jsonl`` and ``.parquet`` contain all rows, rejected ones with their reason, unless only kept rows are requested. The

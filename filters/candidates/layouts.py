@@ -15,7 +15,7 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.plugins import PluginRegistry, call_plugin, iterate_plugin
-from pairwright.filters.candidates import benchmark_rows, benchmark_writers, row_formats
+from pairwright.filters.candidates import benchmark_readers, benchmark_writers, own_layouts
 from pairwright.filters.candidates.invalid_rows import InvalidRow
 from pairwright.filters.candidates.source_rows import SUFFIXES, LocatedReading, LocatedRow, Source, SourceRow
 
@@ -32,7 +32,7 @@ class Layout:
         name: value of ``--format``.
         about: description for ``pairwright plugins``.
         read: yields (place, row) or (place, error) of a file; fields as of `rows.py`, and ``question`` of
-            `benchmark_rows.py`.
+            `benchmark_readers.py`.
         sniff: whether a file has this layout, by its container and the fields of its first row.
         suffix: file name ending that `write` writes.
         write: writes a frame of kept rows; None: read only.
@@ -71,7 +71,7 @@ def each_row(convert: Callable[[SourceRow], Iterable[LocatedRow]]) -> Callable[[
             else:
                 yield from found
 
-    return lambda source: benchmark_rows.screen(read(source))
+    return lambda source: benchmark_readers.screen(read(source))
 
 
 def _has(*fields: str, container: str = "") -> Callable[[Source], bool]:
@@ -80,7 +80,7 @@ def _has(*fields: str, container: str = "") -> Callable[[Source], bool]:
 
 
 def _is_two_by_two(source: Source) -> bool:
-    return benchmark_rows.two_by_two_names(source.fields) is not None
+    return benchmark_readers.two_by_two_names(source.fields) is not None
 
 
 def _is_negbench(source: Source) -> bool:
@@ -96,7 +96,7 @@ _BUILT_IN = (
     Layout(
         "sugarcrepe++",
         "SugarCrepe++: two captions and a negative",
-        each_row(benchmark_rows.sugarcrepe_plus_plus),
+        each_row(benchmark_readers.sugarcrepe_plus_plus),
         _has("caption2", "negative_caption"),
         ".json",
         benchmark_writers.write_plus_plus,
@@ -105,7 +105,7 @@ _BUILT_IN = (
     Layout(
         "valse",
         "VALSE: captions and foils, with annotators' votes",
-        each_row(benchmark_rows.valse),
+        each_row(benchmark_readers.valse),
         lambda source: source.container == "object" and bool({"foil", "foils"} & source.fields),
         ".json",
         benchmark_writers.write_valse,
@@ -114,7 +114,7 @@ _BUILT_IN = (
     Layout(
         "aro",
         "ARO: VG-Relation and VG-Attribution",
-        each_row(benchmark_rows.aro),
+        each_row(benchmark_readers.aro),
         _has("true_caption", "false_caption"),
         ".json",
         benchmark_writers.write_aro,
@@ -123,7 +123,7 @@ _BUILT_IN = (
     Layout(
         "whatsup",
         "What'sUp: four positions of two objects",
-        each_row(benchmark_rows.whatsup),
+        each_row(benchmark_readers.whatsup),
         _has("caption_options"),
         ".json",
         benchmark_writers.write_whatsup,
@@ -133,7 +133,7 @@ _BUILT_IN = (
     Layout(
         "whatsup-qa",
         "What'sUp: COCO-QA and VG-QA",
-        each_row(benchmark_rows.whatsup_qa),
+        each_row(benchmark_readers.whatsup_qa),
         _is_triple_list,
         ".json",
         benchmark_writers.write_whatsup_qa,
@@ -142,7 +142,7 @@ _BUILT_IN = (
     Layout(
         "negbench",
         "NegBench: multiple choice",
-        each_row(benchmark_rows.negbench),
+        each_row(benchmark_readers.negbench),
         _is_negbench,
         ".csv",
         benchmark_writers.write_negbench,
@@ -152,7 +152,7 @@ _BUILT_IN = (
     Layout(
         "mmvp",
         "MMVP-VLM: Questions.csv, two lines a group",
-        lambda source: benchmark_rows.screen(benchmark_rows.mmvp(source)),
+        lambda source: benchmark_readers.screen(benchmark_readers.mmvp(source)),
         _has("Question ID", "Statement"),
         ".csv",
         benchmark_writers.write_mmvp,
@@ -162,7 +162,7 @@ _BUILT_IN = (
     Layout(
         "winoground",
         "Winoground, ColorSwap, BiVLC: two images and two captions",
-        each_row(benchmark_rows.two_by_two),
+        each_row(benchmark_readers.two_by_two),
         _is_two_by_two,
         ".json",
         benchmark_writers.write_two_by_two,
@@ -172,35 +172,35 @@ _BUILT_IN = (
     Layout(
         "sugarcrepe",
         "SugarCrepe: captions with negatives, an object",
-        row_formats.read_sugarcrepe,
+        own_layouts.read_sugarcrepe,
         _has("negative_caption", container="object"),
         ".json",
-        row_formats.write_sugarcrepe,
+        own_layouts.write_sugarcrepe,
         TRIPLES,
     ),
     Layout(
         "negclip",
         "NegCLIP: a table with lists of negatives",
-        row_formats.read_negclip,
+        own_layouts.read_negclip,
         _has("title", "neg_caption", container="table"),
         ".tsv",
-        row_formats.write_negclip,
+        own_layouts.write_negclip,
         TRIPLES,
     ),
     Layout(
         "jsonl",
         "pairwright's rows, one JSON object a line",
-        row_formats.read_jsonl,
+        own_layouts.read_jsonl,
         suffix=".jsonl",
-        write=row_formats.write_jsonl,
+        write=own_layouts.write_jsonl,
         stores_only_kept=False,
     ),
     Layout(
         "parquet",
         "pairwright's rows in a table",
-        row_formats.read_parquet,
+        own_layouts.read_parquet,
         suffix=".parquet",
-        write=row_formats.write_parquet,
+        write=own_layouts.write_parquet,
         stores_only_kept=False,
     ),
 )
@@ -216,7 +216,7 @@ LAYOUTS = PluginRegistry(
         sniff=partial(call_plugin, layout.sniff, label),
     ),
 )
-BENCHMARK_FILES: Final = row_formats.SUGARCREPE_FILES | benchmark_rows.VALSE_FILES
+BENCHMARK_FILES: Final = own_layouts.SUGARCREPE_FILES | benchmark_readers.VALSE_FILES
 _BY_SUFFIX: Final = {
     ".json": "sugarcrepe",
     ".jsonl": "jsonl",

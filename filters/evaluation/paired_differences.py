@@ -73,13 +73,13 @@ class PairedDifference:
         }
 
 
-def paired_differences(models: Sequence[ModelResult], draws: int = BOOTSTRAP_DRAWS) -> list[PairedDifference]:
+def paired_differences(models: Sequence[ModelResult]) -> list[PairedDifference]:
     """Return the differences of all other models from the first, in the order of `metric_rows`.
 
     Metrics without row values, or missing for a model, are skipped.
     """
     found = [
-        _difference(metric, models[0], other, own, draws)
+        _difference(metric, models[0], other, own)
         for row in metric_rows(models)
         if (metric := find_metric(models[0], row)) is not None
         for other in models[1:]
@@ -88,16 +88,14 @@ def paired_differences(models: Sequence[ModelResult], draws: int = BOOTSTRAP_DRA
     return [one for one in found if one is not None]
 
 
-def _difference(
-    first: Metric, against: ModelResult, model: ModelResult, own: Metric, draws: int
-) -> PairedDifference | None:
+def _difference(first: Metric, against: ModelResult, model: ModelResult, own: Metric) -> PairedDifference | None:
     if first.units is None or own.units is None or first.units.shape != own.units.shape:
         return None
     both = np.concatenate([own.units, first.units])
     both = both[:, ~np.isnan(both).any(axis=0)]
     if not both.shape[1]:
         return None
-    drawn = np.concatenate([_ratios(both[:, places].sum(axis=2)) for places in _bootstrap_rows(both.shape[1], draws)])
+    drawn = np.concatenate([_ratios(both[:, places].sum(axis=2)) for places in _bootstrap_rows(both.shape[1])])
     low, high = np.percentile(drawn[~np.isnan(drawn)], (2.5, 97.5))
     value = float(_ratios(both.sum(axis=1)))
     return PairedDifference(
@@ -112,9 +110,9 @@ def _ratios(sums: Units) -> npt.NDArray[np.float64]:
     return found
 
 
-def _bootstrap_rows(rows: int, draws: int) -> Iterator[npt.NDArray[np.int64]]:
+def _bootstrap_rows(rows: int) -> Iterator[npt.NDArray[np.int64]]:
     """Yield drawn rows, int64 (some draws, rows); the same for the same number of rows."""
     rng = make_numpy_rng("differences", rows)
     block = max(1, _CHUNK_VALUES // rows)
-    for start in range(0, draws, block):
-        yield rng.integers(0, rows, (min(block, draws - start), rows))
+    for start in range(0, BOOTSTRAP_DRAWS, block):
+        yield rng.integers(0, rows, (min(block, BOOTSTRAP_DRAWS - start), rows))

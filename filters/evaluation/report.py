@@ -5,8 +5,8 @@ from html import escape
 from pathlib import Path
 
 from pairwright.datasets.reports.html_page import render_page, render_section
+from pairwright.filters.evaluation.charts import COLOURS, dot_plot, interpolation_plot, position_plots
 from pairwright.filters.evaluation.paired_differences import PairedDifference, paired_differences
-from pairwright.filters.evaluation.plots import COLOURS, dot_plot, interpolation_plot, position_plots
 from pairwright.filters.evaluation.results import (
     MAX_COLUMNS,
     Metric,
@@ -20,7 +20,7 @@ _PAIRED_NOTE = (
     "On the same rows, in percentage points (correlations unscaled); paired bootstrap intervals. "
     "The models differ significantly if the interval excludes 0."
 )
-STYLE = Path(__file__).with_name("page.css")
+STYLE = Path(__file__).with_name("report.css")
 _TITLES = {
     "negatives": "Hard negatives",
     "retrieval": "Retrieval",

@@ -15,8 +15,8 @@ import numpy.typing as npt
 Z95: Final = NormalDist().inv_cdf(0.975)  # half-width of a two-sided 95% interval, in standard deviations
 
 
-def wilson_interval(hits: float, of: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the Wilson interval of the probability behind ``hits`` of ``of`` independent draws.
+def wilson_interval(hits: float, of: int) -> tuple[float, float]:
+    """Return the 95% Wilson interval of the probability behind ``hits`` of ``of`` independent draws.
 
     It stays within 0-1 and is valid for 0% and 100%, unlike the normal interval: 0 of 100 is at most 3.7%, not 0%
     (Wilson, JASA 1927).
@@ -24,14 +24,12 @@ def wilson_interval(hits: float, of: int, confidence: float = 0.95) -> tuple[flo
     Args:
         hits: 0 to ``of``; a tie may count half.
         of: number of draws; without any the interval is (0, 1).
-        confidence: two-sided, 0-1.
     """
     if of <= 0:
         return 0.0, 1.0
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share, spread = hits / of, z * z / of
+    share, spread = hits / of, Z95 * Z95 / of
     middle = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * math.sqrt(share * (1 - share) / of + spread / (4 * of))
+    half = Z95 / (1 + spread) * math.sqrt(share * (1 - share) / of + spread / (4 * of))
     # At the ends the interval touches 0 and 1; rounding must not exclude the share.
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 

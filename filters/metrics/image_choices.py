@@ -19,7 +19,7 @@ from pairwright.datasets.records import Pair, pair_key
 from pairwright.filters.evaluation.crops import is_cropped, open_cropped
 from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
 from pairwright.filters.validation.llm_judge import FIRST, SECOND, parse_pick, read_answer
-from pairwright.filters.validation.records import ValidationVerdict
+from pairwright.filters.validation.verdicts import ValidationVerdict
 from pairwright.generators.llm.client.messages import Image, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from pairwright.datasets.records import Edit, Pair, pair_key
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.triples import TYPES, CachingTagger, Triples
+from pairwright.generators.triples import CachingTagger, Triples
 
 _REFUSED = frozenset({"no_edit", "identical", "duplicate", "true_of_image"})
 _MARKS = " .!?"
@@ -81,7 +82,7 @@ def check_fixes(written: Sequence[ReviewerText], captions: Iterable[str]) -> lis
 
 def _check_fix(each: ReviewerText, triples: Triples, tagger: CachingTagger) -> CheckedFix:
     pair = Pair(pair_key("", "", each.caption), each.caption, captions=each.others)
-    kind = each.type if each.type in TYPES else ""
+    kind = each.type if each.type in BENCHMARK_TYPES else ""
     read = triples.read(Caption(pair, tagger.tag([each.caption])[0]), each.text, kind, each.taken)
     if not read.reason:
         return CheckedFix(read.text, read.type, read.edits)

@@ -22,9 +22,9 @@ from pairwright.datasets.build_manifest import is_build
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import edit_to_dict
 from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.layout import find_shards
 from pairwright.datasets.shards.sample_source import open_sample_source
 from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.webdataset import find_shards
 from pairwright.filters.candidates.files import find_benchmark_files, layout_of, read_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.layouts import Layout

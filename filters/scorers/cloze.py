@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from pairwright.datasets.records import Pair
-from pairwright.filters.scorers.text_scorers import DECIMALS
+from pairwright.filters.scorers.text_scorers import rounded_logistic
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeExample
@@ -53,8 +53,7 @@ class ClozeScorer:
                 self._add_kind(kind, examples[start : start + _BATCH], total[start : start + _BATCH])
         slots = np.array([len(found) for found in examples])
         mean = np.divide(total, slots, out=np.full(len(texts), -3.0), where=slots > 0)
-        result: FloatArray = np.round(1.0 / (1.0 + np.exp(-(mean + 3.0))), DECIMALS)
-        return result
+        return rounded_logistic(mean + 3.0)
 
     def _add_kind(self, kind: str, examples: Sequence[Sequence[ClozeExample]], total: FloatArray) -> None:
         """Add the log-probabilities of the slots of a kind to the totals of their texts."""

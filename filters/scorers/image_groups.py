@@ -32,10 +32,10 @@ def pair_group(pair: Pair) -> str:
     return text_group(pair.image or pair.source_id, pair.key, pair.caption)
 
 
-def build_corpus(pairs: Iterable[Pair], *, pool: bool = False) -> CaptionCorpus:
-    """Return all captions of ``pairs``, each once per image, with their groups; ``pool`` as in `CaptionCorpus`."""
+def build_corpus(pairs: Iterable[Pair]) -> CaptionCorpus:
+    """Return all captions of ``pairs``, each once per image, with their groups."""
     rows: dict[tuple[str, str], None] = {}
     for pair in pairs:
         group = pair_group(pair)
         rows.update(dict.fromkeys((group, caption) for caption in (pair.caption, *pair.captions)))
-    return CaptionCorpus([caption for _, caption in rows], [group for group, _ in rows], pool)
+    return CaptionCorpus([caption for _, caption in rows], [group for group, _ in rows])

@@ -133,15 +133,16 @@ def _read_content(captions: Sequence[str]) -> tuple[Vocabulary, IntArray, IntArr
 
 def compute_grammar_score(total: FloatArray, tokens: IntArray) -> FloatArray:
     """Return the grammar score, float64 (n,) in 0-1, from total log-probabilities and numbers of tokens."""
-    return _logistic(total / tokens + 3.5)
+    return rounded_logistic(total / tokens + 3.5)
 
 
 def compute_plausibility_score(association: FloatArray) -> FloatArray:
     """Return the plausibility score, float64 (n,) in 0-1, of texts with this association."""
-    return _logistic(2.0 * (association - 0.75))
+    return rounded_logistic(2.0 * (association - 0.75))
 
 
-def _logistic(values: FloatArray) -> FloatArray:
+def rounded_logistic(values: FloatArray) -> FloatArray:
+    """Return 1 / (1 + exp(-values)), rounded so that it is the same on every machine."""
     result: FloatArray = np.round(1.0 / (1.0 + np.exp(-values)), DECIMALS)
     return result
 

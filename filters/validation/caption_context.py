@@ -11,7 +11,7 @@ from typing import Final
 
 from pairwright.datasets.records import Box, Pair, pair_key
 from pairwright.filters.scorers.image_groups import pair_group
-from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
+from pairwright.filters.validation.verdicts import ValidationRow, ValidationVerdict
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.triples import DISQUALIFYING_REASONS, CachingTagger, Triples
 

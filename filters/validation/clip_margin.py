@@ -13,7 +13,7 @@ import numpy as np
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import UnusableImageError, decode_image, open_image
-from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
+from pairwright.filters.validation.verdicts import ValidationRow, ValidationVerdict
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.filters.validation.records import ValidationVerdict
+from pairwright.filters.validation.verdicts import ValidationVerdict
 from pairwright.generators.llm.client.messages import Image, Reply, Request
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
 from pairwright.generators.llm.images import MessageImages, missing_image_reason

@@ -15,7 +15,7 @@ from typing import Final
 
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
-from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
+from pairwright.filters.validation.verdicts import ValidationRow, ValidationVerdict
 from pairwright.generators.language.vocabulary import normalize_text
 from pairwright.generators.llm.client.messages import Reply
 from pairwright.generators.llm.client.request_errors import RequestError

@@ -12,7 +12,7 @@ from typing import Final
 
 from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
 from pairwright.filters.validation.llm_judge import FIRST, SECOND, pair_for_row, parse_pick, read_answer
-from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
+from pairwright.filters.validation.verdicts import ValidationRow, ValidationVerdict
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
 from pairwright.generators.llm.images import MessageImages

@@ -76,18 +76,17 @@ class CandidateDiff:
         return lambda _: "row"
 
 
-def compare_candidates(a: Path, b: Path, layout: str = "") -> CandidateDiff:
+def compare_candidates(a: Path, b: Path) -> CandidateDiff:
     """Return the differences of two files, or folders of benchmark files.
 
     Args:
         a: a file.
         b: another one.
-        layout: name of the layout of both; empty to detect each.
 
     Raises:
         InputError, UsageError: as of `read_candidates`.
     """
-    one, other = (read_candidates(path, layout=layout).to_dicts() for path in (a, b))
+    one, other = (read_candidates(path).to_dicts() for path in (a, b))
     matching = _Matching(list(one), list(other))
     matching.match(lambda row: tuple(row[name] for name in _TEXTS))
     matching.match(lambda row: row["id"], _is_similar)

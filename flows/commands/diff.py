@@ -114,18 +114,18 @@ class _Kind:
     Attributes:
         table: of the records.
         prefix: of their files.
-        name: column that identifies a row.
-        text: column of the caption or text.
+        id_column: column that identifies a row.
+        text_column: column of the caption or text.
         group: type to count by.
-        other: second identifier, by which rows with different names are matched; empty for none.
+        match_key: second identifier, by which rows with different ids are matched; empty for none.
     """
 
     table: Table[Any]
     prefix: str
-    name: str
-    text: str
+    id_column: str
+    text_column: str
     group: pl.Expr
-    other: pl.Expr
+    match_key: pl.Expr
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,8 @@ class _Changes:
         for file in self.files[side]:
             frame = self.kind.table.read_frame(self.sides[side].folder / file)
             found.update(
-                frame.join(wanted, left_on=self.kind.name, right_on="wanted", how="semi")
-                .select(self.kind.name, self.kind.text)
+                frame.join(wanted, left_on=self.kind.id_column, right_on="wanted", how="semi")
+                .select(self.kind.id_column, self.kind.text_column)
                 .iter_rows()
             )
         return found
@@ -202,7 +202,7 @@ def _by_group(frame: pl.DataFrame) -> dict[str, int]:
     return dict(frame.group_by("group").len().iter_rows())
 
 
-def _changes(kind: _Kind, sides: tuple[BuildSide, BuildSide]) -> _Changes:
+def _compare_rows(kind: _Kind, sides: tuple[BuildSide, BuildSide]) -> _Changes:
     """Compare the rows of one kind in two builds."""
     known = sides[0].files(kind.prefix), sides[1].files(kind.prefix)
     files = tuple(sorted(file for file in one if one[file] != other.get(file)) for one, other in (known, known[::-1]))
@@ -212,9 +212,11 @@ def _changes(kind: _Kind, sides: tuple[BuildSide, BuildSide]) -> _Changes:
     totals = tuple({**both, **{g: n + both.get(g, 0) for g, n in _by_group(frame).items()}} for frame in hashed)
     a, b = hashed
     removed, added = a.join(b, on="name", how="anti"), b.join(a, on="name", how="anti")
-    fields = [column for column in kind.table.schema if column != kind.name]
-    rematched = removed.filter(pl.col("other") != "").sort("name").with_columns(_nth("other"))
-    rematched = rematched.join(added.sort("name").with_columns(_nth("other")), on=("other", "nth"), suffix="_b")
+    fields = [column for column in kind.table.schema if column != kind.id_column]
+    rematched = removed.filter(pl.col("match_key") != "").sort("name").with_columns(_nth_of_match_key())
+    rematched = rematched.join(
+        added.sort("name").with_columns(_nth_of_match_key()), on=("match_key", "nth"), suffix="_b"
+    )
     stayed = a.join(b.with_columns(pl.col("name").alias("name_b")), on="name", suffix="_b")
     changed = pl.concat([_with_fields(each, fields) for each in (stayed, rematched)])
     return _Changes(
@@ -228,8 +230,8 @@ def _changes(kind: _Kind, sides: tuple[BuildSide, BuildSide]) -> _Changes:
     )
 
 
-def _nth(column: str) -> pl.Expr:
-    return pl.int_range(pl.len()).over(column).alias("nth")
+def _nth_of_match_key() -> pl.Expr:
+    return pl.int_range(pl.len()).over("match_key").alias("nth")
 
 
 def _with_fields(joined: pl.DataFrame, fields: Sequence[str]) -> pl.DataFrame:
@@ -243,8 +245,13 @@ def _with_fields(joined: pl.DataFrame, fields: Sequence[str]) -> pl.DataFrame:
 
 def _row_hashes(kind: _Kind, folder: Path, files: Sequence[str]) -> pl.DataFrame:
     """Return name, group, second identifier and a hash of each other column of the rows of files."""
-    columns = [pl.col(column).hash().alias(f"={column}") for column in kind.table.schema if column != kind.name]
-    selected = [pl.col(kind.name).alias("name"), kind.group.alias("group"), kind.other.alias("other"), *columns]
+    columns = [pl.col(column).hash().alias(f"={column}") for column in kind.table.schema if column != kind.id_column]
+    selected = [
+        pl.col(kind.id_column).alias("name"),
+        kind.group.alias("group"),
+        kind.match_key.alias("match_key"),
+        *columns,
+    ]
     frames = [kind.table.frame([]), *(kind.table.read_frame(folder / file) for file in files)]
     return pl.concat([frame.select(selected) for frame in frames])
 
@@ -252,7 +259,7 @@ def _row_hashes(kind: _Kind, folder: Path, files: Sequence[str]) -> pl.DataFrame
 def _group_counts(kind: _Kind, folder: Path, files: Sequence[str]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for file in files:
-        for group, count in _by_group(_read(folder / file, kind.name, kind.group.alias("group"))).items():
+        for group, count in _by_group(_read(folder / file, kind.id_column, kind.group.alias("group"))).items():
             counts[group] = counts.get(group, 0) + count
     return counts
 
@@ -268,14 +275,14 @@ def _read(path: Path, *columns: str | pl.Expr) -> pl.DataFrame:
 def _pair_changes(one: BuildSide, other: BuildSide) -> _Changes:
     source_id = pl.when(pl.col("source_id") == "").then(pl.col("image")).otherwise(pl.col("source_id"))
     matched = pl.when(source_id == "").then(pl.lit("")).otherwise(pl.col("source") + "\n" + source_id)
-    return _changes(_Kind(PAIRS, "pairs/", "key", "caption", pl.lit("pair"), matched), (one, other))
+    return _compare_rows(_Kind(PAIRS, "pairs/", "key", "caption", pl.lit("pair"), matched), (one, other))
 
 
 def _text_changes(one: BuildSide, other: BuildSide) -> _Changes:
     edited = pl.col("kind").is_in(_EDITED)
     named = pl.concat_str("kind", pl.lit(" "), "form", pl.lit("-"), "target").str.strip_chars_end(" -")
     group = pl.when(edited).then(named.str.replace("_", " ")).otherwise(pl.col("kind"))
-    return _changes(_Kind(ANNOTATIONS, "annotations/", "id", "text", group, pl.lit("")), (one, other))
+    return _compare_rows(_Kind(ANNOTATIONS, "annotations/", "id", "text", group, pl.lit("")), (one, other))
 
 
 def _selection_changes(one: BuildSide, other: BuildSide) -> dict[str, int]:

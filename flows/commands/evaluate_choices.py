@@ -16,8 +16,8 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.filters.evaluation.data import HardNegativeRow, HardNegativeRows, read_hard_negatives
 from pairwright.filters.evaluation.hard_negative_metrics import SCORE_SCHEMA, hard_negative_metrics
+from pairwright.filters.evaluation.readers import HardNegativeRow, HardNegativeRows, read_hard_negatives
 from pairwright.filters.evaluation.results import Metric, ModelResult, TaskResult
 from pairwright.filters.metrics.hard_negative_accuracy import evaluate_scores
 from pairwright.filters.metrics.image_choices import NO_PROBABILITIES, CaptionChoice, CaptionProbability, ChoiceRow

@@ -14,7 +14,7 @@ from typing import Any
 
 from pairwright.filters.validation.llm_judge import pair_for_row
 from pairwright.filters.validation.model_mistakes import CHOSE_FIRST, NAME, SCORE, MistakeFinder
-from pairwright.filters.validation.records import ValidationRow
+from pairwright.filters.validation.verdicts import ValidationRow
 from pairwright.flows.commands.generate import GenerateRequest, run_generator
 from pairwright.flows.commands.validate import Validation, ValidationRequest
 from pairwright.flows.llm.model_access import ModelAccess

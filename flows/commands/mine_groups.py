@@ -133,24 +133,14 @@ def mine_groups(request: GroupRequest) -> dict[str, Any]:
             find_minimal_pairs(pool.captions(), request.seed),
         )
     )
-    judge = _GroupJudge(pool)
-    reasons, types, taken = Counter[str](), Counter[str](), Counter[str]()
-    seen: set[frozenset[str]] = set()
+    selection = _GroupSelection(pool, request.per_image)
+    types, reasons = Counter[str](), Counter[str]()
     with replace_atomically(request.out) as temporary, temporary.open("wb") as out:
         for one, other in track(candidates, "judging", unit="candidates"):
-            texts = frozenset((sameness(one.text), sameness(other.text)))
-            if texts in seen:
-                reasons["duplicate"] += 1
-                continue
-            if request.per_image and max(taken[one.group], taken[other.group]) >= request.per_image:
-                reasons[IMAGE_TAKEN] += 1
-                continue
-            kind, reason = judge.judge(one, other)
+            kind, reason = selection.judge(one, other)
             if reason:
                 reasons[reason] += 1
                 continue
-            seen.add(texts)
-            taken.update((one.group, other.group))
             out.write(orjson.dumps(_group_row(types.total(), one, other, kind, pool)) + b"\n")
             types[kind] += 1
     return {
@@ -188,6 +178,28 @@ def _candidates_from_rows(path: str, pool: CaptionPool) -> Iterator[Candidate]:
         one, other = owners.get(sameness(caption)), owners.get(sameness(negative))
         if one is not None and other is not None and one.group != other.group:
             yield one, other
+
+
+class _GroupSelection:
+    """Selects candidates that are groups, each pair of texts once and at most ``per_image`` of an image (0 = unlimited)."""
+
+    def __init__(self, pool: CaptionPool, per_image: int) -> None:
+        self._judge, self._per_image = _GroupJudge(pool), per_image
+        self._texts: set[frozenset[str]] = set()
+        self._of_image = Counter[str]()
+
+    def judge(self, one: PoolCaption, other: PoolCaption) -> tuple[str, str]:
+        """Return the type of a group, and the reason if the candidate is rejected."""
+        texts = frozenset((sameness(one.text), sameness(other.text)))
+        if texts in self._texts:
+            return "", "duplicate"
+        if self._per_image and max(self._of_image[one.group], self._of_image[other.group]) >= self._per_image:
+            return "", IMAGE_TAKEN
+        kind, reason = self._judge.judge(one, other)
+        if not reason:
+            self._texts.add(texts)
+            self._of_image.update((one.group, other.group))
+        return kind, reason
 
 
 class _GroupJudge:

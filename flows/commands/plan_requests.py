@@ -13,10 +13,10 @@ from pairwright.flows.llm.pair_task import KEPT_SHARE, PairTask
 from pairwright.flows.llm.quotas import restrict_to_counts
 from pairwright.flows.rationales.generation import RationaleTask
 from pairwright.flows.stages.captions import uncaptioned_images
-from pairwright.flows.stages.generating import generating_stages, selection_of
+from pairwright.flows.stages.generator_stages import generating_stages, selection_of
 from pairwright.flows.stages.rationales import STAGE, TASK
 from pairwright.flows.state.inputs import read_options
-from pairwright.flows.state.layout import chosen_path, fetched_path
+from pairwright.flows.state.layout import fetched_part_path, retrieved_part_path
 from pairwright.flows.state.selection import selected_pairs
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
@@ -95,7 +95,7 @@ def _plan_rationales(config: BuildConfig, sample: RowSample[Pair], access: Model
 
 def _selected_pairs(config: BuildConfig, out: Path) -> Iterator[Pair]:
     selection = selection_of(config)
-    table = {"retrieved": chosen_path, "fetched": fetched_path}.get(selection)
+    table = {"retrieved": retrieved_part_path, "fetched": fetched_part_path}.get(selection)
     parts = sorted((out / "pairs").glob("*.parquet"))
     if table is not None and parts and all(table(out, path.stem).exists() for path in parts):
         for path in parts:

@@ -11,7 +11,7 @@ from pairwright.datasets.records import Pair
 from pairwright.filters.candidates.mirrored_negatives import CaptionsByImage, mirror_negatives
 from pairwright.filters.candidates.rows import candidate_frame, candidate_rows, edit_type_name
 from pairwright.filters.validation.caption_context import check_by_context, collect_facts
-from pairwright.filters.validation.records import ValidationRow
+from pairwright.filters.validation.verdicts import ValidationRow
 from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 from pairwright.flows.commands.generate import CHECKED_CAPTIONS
 from pairwright.generators.edits.general_english import pool_or_general_english

@@ -30,13 +30,13 @@ from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 from pairwright.flows.commands.generate import BATCH, CHECKED_CAPTIONS
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.positives import TYPES as POSITIVES
 from pairwright.generators.positives import PositiveOptions, RewriteRule, rewrite_rules
 from pairwright.generators.registry import Materials
 from pairwright.generators.triples import (
@@ -50,7 +50,7 @@ from pairwright.generators.triples import (
 
 NAME, VERSION = "triples", 1
 NO_POSITIVE = "no_positive"
-_OURS = ("positive_form", "positive_target", "positive_edit", "why_no_positive")
+_OUTPUT_FIELDS = ("positive_form", "positive_target", "positive_edit", "why_no_positive")
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class CaptionGroup:
         return [(row, negative) for row, negative in zip(self.rows, self.negatives, strict=True) if not negative.reason]
 
     @property
-    def against(self) -> list[str]:
-        """All negatives."""
+    def negative_texts(self) -> list[str]:
+        """The texts of all negatives."""
         return [negative.text for negative in self.negatives]
 
 
@@ -137,10 +137,10 @@ class TripleRows:
                 "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
             )
         self.materials = Materials(wordnet, pool, request.seed)
-        self.remembering = CachingTagger(self.tagger)
+        self.caching_tagger = CachingTagger(self.tagger)
         self.triples = Triples(
-            EditChecks(wordnet, pool, self.remembering),
-            self.remembering,
+            EditChecks(wordnet, pool, self.caching_tagger),
+            self.caching_tagger,
             any_type=request.any_type,
             as_given=request.as_given,
         )
@@ -170,7 +170,7 @@ class TripleRows:
         types = [edit_type_name(*each) if any(each) else "" for each in self.frame.select("form", "target").iter_rows()]
         remaining = iter(track(members.items(), "reading rows", unit="captions"))
         while batch := list(islice(remaining, BATCH)):
-            self.remembering.learn(
+            self.caching_tagger.learn(
                 [caption for (_, caption), _ in batch] + [texts[row] for _, rows in batch for row in rows]
             )
             yield [
@@ -182,7 +182,7 @@ class TripleRows:
         self, locator: str, text: str, others: Sequence[str], rows: list[int], types: Sequence[str]
     ) -> CaptionGroup:
         pair = Pair(pair_key("", locator, text), text, image=locator, captions=tuple(others))
-        caption = Caption(pair, self.remembering.tag([text])[0])
+        caption = Caption(pair, self.caching_tagger.tag([text])[0])
         texts = self.frame["negative"]
         return CaptionGroup(caption, rows, self._read(caption, [(texts[row], types[row]) for row in rows]))
 
@@ -193,7 +193,7 @@ class TripleRows:
             found.append(self.triples.read(caption, text, type_, taken))
         return found
 
-    def chosen(
+    def choose_positives(
         self, group: CaptionGroup, offered: Mapping[str, Sequence[TriplePositive]]
     ) -> dict[int, TriplePositive | str]:
         """Return the positive of each row with a usable negative, or the reason for none.
@@ -207,12 +207,12 @@ class TripleRows:
             found[row] = "no_such_type"
             for types in self.triples.rounds(negative.type):
                 offers = [offer for kind in types for offer in offered.get(kind, ())]
-                found[row] = self.triples.choose(group.caption, negative, offers, group.against)
+                found[row] = self.triples.choose(group.caption, negative, offers, group.negative_texts)
                 if isinstance(found[row], TriplePositive):
                     break
         return found
 
-    def finish(self, outcome: TripleResults) -> dict[str, Any]:
+    def finish(self, results: TripleResults) -> dict[str, Any]:
         """Write the rows and return a summary.
 
         Returns:
@@ -221,7 +221,7 @@ class TripleRows:
             ``reformatted`` (negatives reformatted like their caption), ``no_positive`` (by reason), ``broken`` and
             ``broken_captions`` (as `SkipCounts.as_json`), ``seconds``, ``out``.
         """
-        rows = [self._row(at, given, outcome) for at, given in enumerate(self._given())]
+        rows = [self._row(at, given, results) for at, given in enumerate(self._input_rows())]
         frame = candidate_frame((f"row {at}", row) for at, row in enumerate(rows))
         write_candidates(frame, self.request.out)
         kept = [row for row in rows if row["status"] == "kept"]
@@ -234,23 +234,23 @@ class TripleRows:
             },
             "positives": _numbers(edit_type_name(row["positive_form"], row["positive_target"]) for row in kept),
             "same_place": sum(int(row["scores"]["same_place"]) for row in kept),
-            "reformatted": sum(negative.reformatted for negative in outcome.negatives.values()),
+            "reformatted": sum(negative.reformatted for negative in results.negatives.values()),
             "no_positive": _numbers(row["why_no_positive"] for row in rows if "why_no_positive" in row),
             **self._screening.skipped.as_json(),
             "seconds": round(time.perf_counter() - self.started, 2),
             "out": str(self.request.out),
         }
 
-    def _given(self) -> Iterator[dict[str, Any]]:
+    def _input_rows(self) -> Iterator[dict[str, Any]]:
         for extra, row in zip(self.frame["extra"], candidate_rows(self.frame), strict=True):
             yield orjson.loads(extra) | row
 
-    def _row(self, at: int, given: dict[str, Any], outcome: TripleResults) -> dict[str, Any]:
+    def _row(self, at: int, given: dict[str, Any], results: TripleResults) -> dict[str, Any]:
         """Return the output row of an input row."""
-        if at not in outcome.negatives:
+        if at not in results.negatives:
             return given | {"reason": given["reason"] or "rejected_before"}
-        negative, positive = outcome.negatives[at], outcome.positives.get(at)
-        row = {name: value for name, value in given.items() if name not in _OURS} | {"positive": ""}
+        negative, positive = results.negatives[at], results.positives.get(at)
+        row = {name: value for name, value in given.items() if name not in _OUTPUT_FIELDS} | {"positive": ""}
         if negative.reason:
             return row | {"status": "rejected", "reason": negative.reason}
         form, _, target = negative.type.partition("-")
@@ -280,16 +280,16 @@ def run_by_rules(request: TripleRequest, note: Callable[[str], None]) -> dict[st
         InputError: when the input is missing, broken or empty.
         UsageError: for an unknown extension, or an output that is the input.
     """
-    work, outcome = TripleRows(request, note), TripleResults()
+    work, results = TripleRows(request, note), TripleResults()
     materials = work.materials
     rules = rewrite_rules(materials.wordnet, materials.pool, minimum=PositiveOptions().minimum)
     for batch in work.batches():
         offered = [_offered(work, rules, group) for group in batch]
         pairs = zip(batch, offered, strict=True)
-        work.remembering.learn(text for group, offers in pairs for text in _compatible(group, offers))
+        work.caching_tagger.learn(text for group, offers in pairs for text in _compatible(group, offers))
         for group, offers in zip(batch, offered, strict=True):
-            outcome.add(group, work.chosen(group, offers))
-    return work.finish(outcome)
+            results.add(group, work.choose_positives(group, offers))
+    return work.finish(results)
 
 
 def _offered(
@@ -313,7 +313,7 @@ def _compatible(group: CaptionGroup, offered: Mapping[str, Sequence[TriplePositi
 def _wanted(triples: Triples, group: CaptionGroup) -> list[str]:
     """Return the types of positives that rows of a group may have."""
     kinds = {kind for _, each in group.usable for types in triples.rounds(each.type) for kind in types}
-    return [kind for kind in POSITIVES if kind in kinds]
+    return [kind for kind in POSITIVE_TYPES if kind in kinds]
 
 
 def _edits(edits: Sequence[Edit]) -> list[dict[str, Any]]:

@@ -18,13 +18,14 @@ from pairwright.flows.commands.triples import NAME, CaptionGroup, TripleRequest,
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.row_run import RowRun, failed_rows_path
+from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.llm_edits import EditCandidate
-from pairwright.generators.llm_positives import NAME as MAKER
-from pairwright.generators.llm_positives import TYPES, VERSION, LLMPositives
+from pairwright.generators.llm_edits.positives import NAME as MAKER
+from pairwright.generators.llm_edits.positives import VERSION, LLMPositives
+from pairwright.generators.llm_edits.requests import EditCandidate
 from pairwright.generators.registry import LLMMaterials, build_llm_generator
 from pairwright.generators.triples import TriplePositive, kept_positives
 
@@ -52,7 +53,7 @@ class MissingPositives:
     @property
     def prompts(self) -> Sequence[str]:
         """The prompts of all types, each as ``name@hash``."""
-        return self._maker(TYPES).prompts
+        return self._maker(POSITIVE_TYPES).prompts
 
     def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[list[EditCandidate]]]:
         """Return the steps of a caption, which end in the candidates of each round."""
@@ -85,13 +86,13 @@ def _next_types(
     work: TripleRows, group: CaptionGroup, rows: Sequence[Annotation], asked: Collection[str]
 ) -> tuple[str, ...]:
     """Return the types to request next for rows without a positive; empty if none are left."""
-    found = work.chosen(group, by_type(rows))
+    found = work.choose_positives(group, by_type(rows))
     wanted: set[str] = set()
     for row, negative in group.usable:
         if not isinstance(found[row], TriplePositive):
             left = (set(types) - {*asked} for types in work.triples.rounds(negative.type))
             wanted |= next((types for types in left if types), set())
-    return tuple(kind for kind in TYPES if kind in wanted)
+    return tuple(kind for kind in POSITIVE_TYPES if kind in wanted)
 
 
 def by_type(rows: Iterable[Annotation]) -> dict[str, list[TriplePositive]]:
@@ -129,7 +130,7 @@ def run_with_model(
     rows, results = TripleRows(request, note), TripleResults()
     groups = {group.caption.pair.key: group for batch in rows.batches() for group in batch}
     for group in groups.values():
-        results.add(group, rows.chosen(group, {}))
+        results.add(group, rows.choose_positives(group, {}))
     rounds = _first_rounds(rows, groups.values())
     written: dict[str, list[Annotation]] = {}
 
@@ -149,7 +150,7 @@ def run_with_model(
                     unasked = True
     run.note_failures()
     for key, annotations in written.items():
-        results.add(groups[key], rows.chosen(groups[key], by_type(annotations)))
+        results.add(groups[key], rows.choose_positives(groups[key], by_type(annotations)))
     return {**rows.finish(results), "llm": run.bill(), "failed": run.failures()}
 
 

@@ -30,7 +30,7 @@ from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.validation.caption_context import check_by_context, collect_facts
 from pairwright.filters.validation.clip_margin import check_by_clip_margin
 from pairwright.filters.validation.llm_judge import NegativeJudge, pair_for_row
-from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
+from pairwright.filters.validation.verdicts import ValidationRow, ValidationVerdict
 from pairwright.flows.commands.annotation_files import require_candidate_rows
 from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 from pairwright.flows.commands.generate import CHECKED_CAPTIONS

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from pairwright.flows.config.base import Section
 from pairwright.flows.config.llm_options import SERVER_ONLY_KEYS, LLMOptions, ModelName, Parameters
-from pairwright.flows.config.section import Section
 
 
 class LLMSection(Section, LLMOptions):

@@ -1,7 +1,7 @@
 """Sections of a build config: the settings of each stage with their defaults and meanings."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -9,7 +9,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 from pairwright.datasets.remote.object_store import folder_url
 from pairwright.datasets.suggestions import find_duplicates, suggest_alternatives
-from pairwright.flows.config.section import Section
+from pairwright.flows.config.base import Section
 from pairwright.generators.conversations.question_templates import (
     CHOICE_FORMAT,
     MAX_TURNS,
@@ -17,24 +17,12 @@ from pairwright.generators.conversations.question_templates import (
     PromptPlace,
     PromptTurns,
 )
+from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES, NegativeType, PositiveType
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.options import IndexOptions
 
-NegativeType = Literal[
-    "replace-object",
-    "replace-attribute",
-    "replace-relation",
-    "swap-object",
-    "swap-attribute",
-    "add-object",
-    "add-attribute",
-    "negation",
-    "shuffle",
-]
-BENCHMARK_TYPES = get_args(NegativeType)[:-2]  # NEGATION needs a vocabulary, and SHUFFLE is for training only
-PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
 ConversationType = Literal["conversation", "brief", "short", "choice", "detail", "reasoning"]
 
 
@@ -291,7 +279,7 @@ class NegativesSection(GeneratorMethodSection):
 class PositivesSection(GeneratorMethodSection):
     """Hard positives, by rules or by a model."""
 
-    types: tuple[PositiveType, ...] = Field(get_args(PositiveType), min_length=1)
+    types: tuple[PositiveType, ...] = Field(POSITIVE_TYPES, min_length=1)
     captions_per_request: int = Field(CAPTIONS_PER_REQUEST, ge=1, description="llm: captions in one request, at most")
     see_image: bool = _SEE_IMAGE
     quota: _AtLeast0 | dict[PositiveType, _AtLeast0] = Field(
@@ -468,3 +456,22 @@ class ShardsSection(Section):
             return folder_url(value)
         except UsageError as error:
             raise ValueError(str(error).rstrip(".")) from None
+
+
+class SlurmSection(Section):
+    """The array tasks of a build with runner slurm; empty settings are the cluster's defaults."""
+
+    partition: str = ""
+    account: str = ""
+    time: str = Field(
+        "", description="limit of a task, such as 02:00:00; the jobs that it cuts off are submitted again"
+    )
+    cpus: int = Field(
+        1, ge=1, description="cores per task: so many jobs at a time, or threads where a stage is one job"
+    )
+    memory: str = Field("", description="per task, such as 8G")
+    array: int = Field(100, ge=1, description="tasks per array, at most; each runs a share of the jobs of a stage")
+    at_once: int = Field(0, ge=0, description="tasks of an array that run at the same time, at most (0 = unlimited)")
+    options: tuple[str, ...] = Field((), description="further options of sbatch, such as --qos=long")
+    setup: tuple[str, ...] = Field((), description="shell commands before each task, such as module load python/3.12")
+    poll_seconds: float = Field(10.0, gt=0, description="seconds between calls of squeue")

@@ -209,7 +209,7 @@ class AnswerService:
         rows, failed, *spent = described
         state.parts[part] = rows, failed, RequestTotals(*spent)
         if time.monotonic() - state.shown >= WATCH_S:
-            self._progress.far(stage, state.snapshot(cost))
+            self._progress.report_model(stage, state.snapshot(cost))
 
     def ends_for(self, owner: str) -> bool:
         """Return whether the end of the service is the end of the jobs of a build's process."""

@@ -4,12 +4,12 @@ from contextlib import suppress
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.llm import check_workers
-from pairwright.generators import llm_negatives, llm_positives
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.llm_edits import negatives, positives
 
-__all__ = ("check_workers", "llm_negatives", "llm_positives")
+__all__ = ("check_workers", "negatives", "positives")
 
 with suppress(PairwrightError):  # reported by the process that needs them
     load_tagger().tag(["two dogs"])  # with lemmas

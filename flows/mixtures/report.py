@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from pairwright import __version__
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.mixtures.conversations import Conversation
 from pairwright.datasets.mixtures.row_sampling import VERSION, DistinctRows
-from pairwright.datasets.shards.webdataset import hash_file
 from pairwright.flows.mixtures.config import MixtureConfig
 from pairwright.flows.mixtures.survey import SourceSummary
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from pairwright.datasets.rejects import list_reasons
 from pairwright.flows.prefect.preflight import in_flow_run
 
 _UPDATE_SECONDS = 2.0  # between updates of the bar: a build may have a thousand parts
@@ -93,7 +94,7 @@ def _stage_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             "stage": name,
             **{column: stage[column] for column in ("unit", "candidates", "kept")},
-            "rejected": _reasons(stage["rejected"]),
+            "rejected": list_reasons(stage["rejected"]),
             **{column: stage[column] for column in ("parts", "seconds")},
         }
         for name, stage in manifest["stages"].items()
@@ -102,7 +103,7 @@ def _stage_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _type_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"type": name, "made": counts["made"], "kept": counts["kept"], "rejected": _reasons(counts["rejected"])}
+        {"type": name, "made": counts["made"], "kept": counts["kept"], "rejected": list_reasons(counts["rejected"])}
         for name, counts in manifest["types"].items()
     ]
 
@@ -113,11 +114,6 @@ def _audit_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"attack": name, **{key: round(result[key], 4) for key in ("accuracy", "low", "high")}}
         for name, result in attacks
     ]
-
-
-def _reasons(rejected: Mapping[str, int]) -> str:
-    ordered = sorted(rejected.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{reason} {count:,}" for reason, count in ordered if count)
 
 
 def _body(card: Path) -> str:

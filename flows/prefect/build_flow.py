@@ -57,10 +57,10 @@ class LineProgress:
         """Count a job as done."""
         self._ran[stage] += not reused
 
-    def inside(self, report: "ProgressReport") -> None:
+    def report_step(self, report: "ProgressReport") -> None:
         """Do nothing."""
 
-    def far(self, stage: str, now: "Snapshot") -> None:
+    def report_model(self, stage: str, now: "Snapshot") -> None:
         """Do nothing."""
 
     def end(self, stage: str, summary: str) -> None:

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.datasets.worker_processes import WorkerProcesses
+from pairwright.datasets.rejects import list_reasons
+from pairwright.datasets.worker_processes import WorkerProcesses, available_cores
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.llm.answer_service import LOOPBACK, AnswerService
 from pairwright.flows.prefect.artifacts import FlowArtifacts
 from pairwright.flows.prefect.task_runs import ReportedRuns, job_batches, run_as_task
 from pairwright.flows.progress import BuildProgress
-from pairwright.flows.runners.process_pool import cores
 from pairwright.flows.runners.ray_pool import RayPool
 from pairwright.flows.runners.slurm_pool import SlurmPool, cancel_left_arrays
 from pairwright.flows.stage_selection import Share, StageSelection
@@ -40,6 +40,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _ASKING_JOBS = 2  # at once in one process: while one waits for the server, the other checks answers
+_LISTED = 3  # reasons of rejection in a line
 _POLL_S = 1.0  # between two looks for the receipts of other shares
 
 
@@ -125,7 +126,7 @@ class Engine:
             cores_each = self.pool.cores_each(jobs)
             return self.pool.with_cores(cores_each), cores_each
         at_once = min(self.workers, jobs)
-        return self.pool, max(1, cores() // at_once) if at_once > 1 else 0
+        return self.pool, max(1, available_cores() // at_once) if at_once > 1 else 0
 
     async def call_all(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Return what a function returns for each item, found by the pool; nothing is recorded.
@@ -229,7 +230,7 @@ def _pool(root: Path, config: BuildConfig, note: Callable[[str], None]) -> Execu
 
 
 def _workers(config: BuildConfig) -> int:
-    return config.workers or cores()
+    return config.workers or available_cores()
 
 
 @asynccontextmanager
@@ -278,7 +279,6 @@ def counts_line(counts: Counts) -> str:
     rejected = sum(counts.rejected.values())
     line = f"{counts.kept:,} of {counts.candidates:,} {counts.unit}s kept"
     if rejected:
-        reasons = sorted(counts.rejected.items(), key=lambda item: (-item[1], item[0]))[:3]
-        line += "; rejected: " + ", ".join(f"{reason} {n:,}" for reason, n in reasons)
-        line += ", ..." if len(counts.rejected) > len(reasons) else ""
+        line += f"; rejected: {list_reasons(counts.rejected, _LISTED)}"
+        line += ", ..." if len(counts.rejected) > _LISTED else ""
     return line

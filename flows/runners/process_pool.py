@@ -1,6 +1,5 @@
 """A pool of processes that returns results in the order of the jobs; their number does not change the results."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
@@ -11,18 +10,13 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from pairwright.datasets.errors import PairwrightError
-from pairwright.datasets.worker_processes import WorkerProcesses
+from pairwright.datasets.worker_processes import WorkerProcesses, available_cores
 
 MAX_JOBS_ALONE: Final = 8  # fewer jobs take less time than processes take to start
 _AHEAD: Final = 3  # jobs per process in memory, running and waiting
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class OrderedPool:
@@ -38,7 +32,7 @@ class OrderedPool:
     """
 
     def __init__(self, workers: int, alone: int = MAX_JOBS_ALONE, *, preload: str = "", deaf: bool = False) -> None:
-        self.workers, self._alone, self._preload, self._deaf = workers or cores(), alone, preload, deaf
+        self.workers, self._alone, self._preload, self._deaf = workers or available_cores(), alone, preload, deaf
         self._pool: WorkerProcesses | None = None
 
     def __enter__(self) -> Self:

@@ -29,7 +29,7 @@ from uuid import uuid4
 
 from pairwright.datasets.atomic_files import write_bytes, write_text
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, UsageError
-from pairwright.flows.config.slurm import SlurmSection
+from pairwright.flows.config.sections import SlurmSection
 from pairwright.flows.runners.slurm_task import Call, TaskSetup, result_path
 from pairwright.flows.state.code_versions import package_versions, source_hash
 from pairwright.flows.state.layout import SHARED_MARK

@@ -32,7 +32,7 @@ from pairwright.flows.stages.annotation_frames import (
     tally_name,
     type_name,
 )
-from pairwright.flows.stages.generating import GeneratingStage, generating_stages, quota_section, remaining_quota
+from pairwright.flows.stages.generator_stages import GeneratingStage, generating_stages, quota_section, remaining_quota
 from pairwright.flows.state.layout import balance_path, rejected_path
 from pairwright.flows.state.receipts import Counts, JobResult, contents_of
 from pairwright.generators.balance import (

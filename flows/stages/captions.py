@@ -202,7 +202,9 @@ class CaptionsStage:
         generator, done = self.task.generator(self.access), list[tuple[Pair, Sequence[Annotation]]]()
         failed, read = failed_path(root, STAGE), self.task.read
         total = sum(1 for _ in uncaptioned_images(read))
-        with RowRun(self.access, failed, self.progress.note, partial(self.progress.far, STAGE), self.stop) as run:
+        with RowRun(
+            self.access, failed, self.progress.note, partial(self.progress.report_model, STAGE), self.stop
+        ) as run:
             asked = PairTask(generator, self.access, self.task.seed, self.task.options)
             take = nullcontext(lambda pair, rows: done.append((pair, rows)))
             run.run(asked, asked.rows(uncaptioned_images(read)), total, take)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.runners.engine import Engine, StageJobs
+from pairwright.flows.state.build_versions import IncrementBase
 from pairwright.flows.state.layout import part_name
 from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt, count_parts, json_hash, total_counts
-from pairwright.flows.state.versions import IncrementBase
 from pairwright.generators.llm.budget import SpendingTotals
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pairwright.datasets.progress import report_named_steps
 from pairwright.datasets.readers.pairs import ReadBatch
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.flows.state.inputs import named_state
-from pairwright.flows.state.layout import DOWNLOADS, fetched_images_path, fetched_path, pairs_path, rejected_path
+from pairwright.flows.state.layout import DOWNLOADS, fetched_images_path, fetched_part_path, pairs_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.flows.state.selection import PairSelection, selected_pairs
 from pairwright.indexes.fetching.fetch import fetch_images
@@ -76,7 +76,7 @@ def fetch_selected(  # noqa: PLR0913, PLR0917 - a job's arguments
     before = [pl.read_parquet(fetched_images_path(home))] if home else []
     with replace_atomically(fetched_images_path(root)) as temporary:
         pl.concat([*before, table], how="diagonal").sort("key").write_parquet(temporary)
-    of_parts = [fetched_path(root, part) for part in parts]
+    of_parts = [fetched_part_path(root, part) for part in parts]
     for part, path in zip(parts, of_parts, strict=True):
         own = pl.read_parquet(pairs_path(root, part), columns=["key"])
         with replace_atomically(path) as temporary:

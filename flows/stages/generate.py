@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation
-from pairwright.flows.stages.generating import GeneratingStage, generating_stage, remaining_quota
+from pairwright.flows.stages.generator_stages import GeneratingStage, generating_stage, remaining_quota
 from pairwright.flows.stages.tag import load_pool, statistics_path
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import drafts_path, pairs_path, tokens_path

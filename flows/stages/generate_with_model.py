@@ -27,8 +27,8 @@ from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.quotas import QuotaPasses, restrict_to_counts
 from pairwright.flows.llm.row_run import RowRun, write_by_part
 from pairwright.flows.stages.generate import PartOutputs, generator_state, materials_of, stage_of_run
-from pairwright.flows.stages.generating import GeneratingStage
-from pairwright.flows.stages.image_states import look_at_images
+from pairwright.flows.stages.generator_stages import GeneratingStage
+from pairwright.flows.stages.image_states import survey_images
 from pairwright.flows.state.layout import answers_path, failed_files, failed_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, merged_facts, receipt_path, total_counts
 from pairwright.flows.state.selection import PairSelection, selected_frame, selected_pairs
@@ -107,14 +107,14 @@ def asks_by_part(config: "BuildConfig", options: object) -> bool:
 
 
 async def _images(run: "StageRun", stage: GeneratingStage) -> list[str]:
-    return await states_of_seen_images(run, stage.selection, seen=bool(stage.options.get("see_image")))
+    return await image_states_for_model(run, stage.selection, seen=bool(stage.options.get("see_image")))
 
 
-async def states_of_seen_images(run: "StageRun", selection: PairSelection, *, seen: bool) -> list[str]:
+async def image_states_for_model(run: "StageRun", selection: PairSelection, *, seen: bool) -> list[str]:
     """Return the state of the images of each part, by which a changed one is noticed; empty where the model sees none."""
     if not seen:
         return [""] * len(run.parts)
-    return [images.state for images in await look_at_images(run, selection)]
+    return [images.state for images in await survey_images(run, selection)]
 
 
 def build_model_access(run: "StageRun") -> ModelAccess:
@@ -286,7 +286,7 @@ class ModelStage:
         )
         materials = self.access.materials(materials_of(root, stage.seed), tagger)
         outputs = PartOutputs(root, stage, [failed])
-        watch = partial(self.progress.far, stage.name)
+        watch = partial(self.progress.report_model, stage.name)
         pool = self.pool if total > CHECKED_AT_ONCE else None
         with (
             CheckWorkers(pool, self.workers) as checking,

@@ -1,6 +1,6 @@
 """States and sizes of the image files that the pairs of a build name.
 
-Each file is asked for, so the workers look where there are many pairs. Nothing of it is kept from run to run, since files
+Each file is looked up, so the workers do it where there are many pairs. Nothing of it is kept from run to run, since files
 may change. Only shares of a build (``--part``) keep what they find: each looks at its share of the images, and the run that
 completes the build (``--finish``) looks at all of them again.
 """
@@ -23,7 +23,7 @@ from pairwright.flows.state.selection import PairSelection, selected_images
 if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
 
-_PAIRS_SEEN_HERE = 50_000  # whose image files are looked at in less time than processes take to start
+_MAX_LOCAL_PAIRS = 50_000  # whose image files are looked up in less time than processes take to start
 _GROUPS = 64  # of parts: enough for the workers, and few listings of a store
 _LARGEST = 2**32 - 1  # bytes of an image that are counted
 
@@ -42,26 +42,26 @@ class PartImages(NamedTuple):
     sizes: npt.NDArray[np.uint32]
 
 
-async def look_at_images(run: "StageRun", selection: PairSelection, *, with_sizes: bool = False) -> list[PartImages]:
-    """Return what is found of the images of each part, in order: by the workers where there are many.
+async def survey_images(run: "StageRun", selection: PairSelection, *, with_sizes: bool = False) -> list[PartImages]:
+    """Return state and sizes of the images of each part, in order; the workers look them up where there are many.
 
     Args:
         run: of the stage.
-        selection: the pairs whose images are looked at.
+        selection: the pairs whose images are looked up.
         with_sizes: look for the sizes of the images too.
 
     Raises:
         OtherPartsLeft: in a share of a build, when others have not looked yet.
     """
-    parts, look = run.parts, partial(find_images, root=run.root, selection=selection, with_sizes=with_sizes)
-    if run.selected_pairs <= _PAIRS_SEEN_HERE:
-        return look(parts)
+    parts, survey = run.parts, partial(survey_parts, root=run.root, selection=selection, with_sizes=with_sizes)
+    if run.selected_pairs <= _MAX_LOCAL_PAIRS:
+        return survey(parts)
     groups = [parts[start::_GROUPS] for start in range(min(_GROUPS, len(parts)))]
     if run.engine.selection.share is None:
-        found = await run.engine.call_all(look, groups)
+        found = await run.engine.call_all(survey, groups)
     else:
         jobs = [
-            run.job(_look_in_share, group, selection, with_sizes, part=f"images-{number:02d}")
+            run.job(_survey_group, group, selection, with_sizes, part=f"images-{number:02d}")
             for number, group in enumerate(groups)
         ]
         receipts = await run.engine.run_group(run.name, jobs)
@@ -70,10 +70,10 @@ async def look_at_images(run: "StageRun", selection: PairSelection, *, with_size
     return [by_part[part] for part in parts]
 
 
-def find_images(
+def survey_parts(
     parts: Sequence[str], root: Path, selection: PairSelection, *, with_sizes: bool = False
 ) -> list[PartImages]:
-    """Return what is found of the images of some parts; arguments as of `look_at_images`."""
+    """Return state and sizes of the images of some parts; arguments as of `survey_images`."""
     listings, found = StoreListings(), []
     for part in parts:
         images = selected_images(root, part, selection)
@@ -92,8 +92,8 @@ def _state(images: pl.Series, listings: StoreListings) -> str:
     return json_hash(file_state([path for file in files if file and (path := listings.path(file)).is_file()]))
 
 
-def _look_in_share(root: Path, parts: Sequence[str], selection: PairSelection, with_sizes: bool) -> JobResult:  # noqa: FBT001 - a job's argument
-    found = find_images(parts, root, selection, with_sizes=with_sizes)
+def _survey_group(root: Path, parts: Sequence[str], selection: PairSelection, with_sizes: bool) -> JobResult:  # noqa: FBT001 - a job's argument
+    found = survey_parts(parts, root, selection, with_sizes=with_sizes)
     rows = [[images.part, images.state, images.sizes.tolist()] for images in found]
     return JobResult([], Counts("pair"), handoff={"images": rows})
 

@@ -16,7 +16,8 @@ import polars as pl
 from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.build_manifest import shard_paths
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.shards.webdataset import SIZES_FILE, ShardInfo, append_shards, read_sizes
+from pairwright.datasets.shards.layout import SIZES_FILE, ShardInfo, read_sizes
+from pairwright.datasets.shards.writing import append_shards
 from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.audit.hackability import run_audit
 from pairwright.filters.refinement.appended_rows import (
@@ -27,7 +28,7 @@ from pairwright.filters.refinement.appended_rows import (
 )
 from pairwright.filters.refinement.frozen_scorers import FrozenScorers
 from pairwright.filters.refinement.two_scorers import Refinement
-from pairwright.flows.stages.generating import generating_stages, refined_stages
+from pairwright.flows.stages.generator_stages import generating_stages, refined_stages
 from pairwright.flows.stages.refine import (
     ROWS,
     added_scorers,
@@ -39,10 +40,10 @@ from pairwright.flows.stages.refine import (
     scorers_state,
 )
 from pairwright.flows.stages.shards import sizes_result, written_shards
+from pairwright.flows.state.build_versions import AUDIT, finished_manifest, version_path
 from pairwright.flows.state.layout import annotations_path, candidates_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, json_hash
 from pairwright.flows.state.shard_store import forget_lost_outputs
-from pairwright.flows.state.versions import AUDIT, finished_manifest, version_path
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig

@@ -25,12 +25,12 @@ from pairwright.flows.stages.generate_with_model import (
     ModelTotals,
     build_model_access,
     ignore_message,
+    image_states_for_model,
     jobs_that_ask,
     run_part,
-    states_of_seen_images,
     write_answers,
 )
-from pairwright.flows.stages.generating import generating_stages, selection_of
+from pairwright.flows.stages.generator_stages import generating_stages, selection_of
 from pairwright.flows.state.layout import failed_path, kept_annotations, rationales_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.flows.state.selection import PairSelection, selected_pairs
@@ -69,7 +69,7 @@ async def rationales_part_jobs(run: "StageRun") -> "StageJobs":
 
 
 async def _images(run: "StageRun", questions: "_Questions") -> list[str]:
-    return await states_of_seen_images(run, questions.selection, seen=questions.settings.see_image)
+    return await image_states_for_model(run, questions.selection, seen=questions.settings.see_image)
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class RationaleStage:
                 counts.add(row, 0)
             outputs.extend(_write_judged(root, part, judged))
 
-        watch = partial(self.progress.far, STAGE)
+        watch = partial(self.progress.report_model, STAGE)
         with RowRun(self.access, outputs[0], self.progress.note, watch, self.stop) as run:
             items = (item for part in parts for item in self.questions.items(root, part, definition))
             rows = map(task.row, number_repeats(items))

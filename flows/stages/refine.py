@@ -42,7 +42,7 @@ from pairwright.flows.stages.annotation_frames import (
     type_name,
     with_scores,
 )
-from pairwright.flows.stages.generating import refined_stages
+from pairwright.flows.stages.generator_stages import refined_stages
 from pairwright.flows.stages.refine_folds import FOLDER, fold_jobs, step
 from pairwright.flows.state.layout import annotations_path, candidates_path, pairs_path, rejected_path
 from pairwright.flows.state.receipts import Counts, JobResult

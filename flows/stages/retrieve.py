@@ -18,7 +18,7 @@ from pairwright.datasets.errors import NothingKeptError
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.rejects import make_reject
 from pairwright.flows.state.inputs import named_state
-from pairwright.flows.state.layout import chosen_path, pairs_path, part_name, rejected_path, retrieved_keys_path
+from pairwright.flows.state.layout import pairs_path, part_name, rejected_path, retrieved_keys_path, retrieved_part_path
 from pairwright.flows.state.receipts import Counts, JobResult, Receipt, contents_of, total_counts
 from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
@@ -211,7 +211,7 @@ def _write_chosen(root: Path, part: str, keys: pl.Series, leaks: pl.DataFrame) -
     own = pl.read_parquet(pairs_path(root, part), columns=["key"])
     selected = keys.unique().to_frame("key").with_columns(pl.lit("").alias(name) for name in REJECTS.schema.names())
     marked = pl.concat([selected, leaks.select(_CHOSEN).join(selected, on="key", how="anti")])
-    path = chosen_path(root, part)
+    path = retrieved_part_path(root, part)
     with replace_atomically(path) as temporary:
         own.join(marked, on="key", how="inner", maintain_order="left").write_parquet(temporary)
     return path
@@ -219,7 +219,7 @@ def _write_chosen(root: Path, part: str, keys: pl.Series, leaks: pl.DataFrame) -
 
 def reject_unretrieved(root: Path, part: str) -> JobResult:
     """Write the rejected rows of a part: excluded pairs, and those that no query found; the unit is a pair."""
-    chosen = pl.read_parquet(chosen_path(root, part))
+    chosen = pl.read_parquet(retrieved_part_path(root, part))
     kept = set(chosen.filter(pl.col("reason") == "")["key"])
     excluded = chosen.filter(pl.col("reason") != "")
     leaks = dict(zip(excluded["key"], REJECTS.records(excluded.select(REJECTS.schema.names())), strict=True))

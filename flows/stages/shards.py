@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import UnusableImageError, is_stored_file, is_url
 from pairwright.datasets.images.recoding import Recoding
@@ -26,23 +27,20 @@ from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.datasets.shards.content_counts import ContentCounts, add_counts
 from pairwright.datasets.shards.index import index_path
-from pairwright.datasets.shards.sample_source import load_image
-from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.stored_folder import StoredFolder
-from pairwright.datasets.shards.webdataset import (
+from pairwright.datasets.shards.layout import (
     CHECKSUMS_FILE,
-    MAX_SHARD_BYTES,
     SIZES_FILE,
     ShardInfo,
     ShardSet,
-    finish_shards,
-    hash_file,
     shard_name,
     summarize_shards,
-    write_shard,
 )
-from pairwright.flows.stages.generating import generating_stages, selection_of
-from pairwright.flows.stages.image_states import image_bytes, look_at_images
+from pairwright.datasets.shards.sample_source import load_image
+from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.stored_folder import StoredFolder
+from pairwright.datasets.shards.writing import MAX_SHARD_BYTES, finish_shards, write_shard
+from pairwright.flows.stages.generator_stages import generating_stages, selection_of
+from pairwright.flows.stages.image_states import image_bytes, survey_images
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, Output, Receipt
 from pairwright.flows.state.selection import PairSelection, selected_frame, selected_images
@@ -90,7 +88,7 @@ async def _images_of_parts(run: "StageRun", packing: "Packing") -> tuple[dict[st
     if not packing.section.images:
         counts = {part: len(selected_images(run.root, part, packing.selection)) for part in run.parts}
         return dict.fromkeys(counts, ""), ((part, [TEXT_BYTES] * count) for part, count in counts.items())
-    found = await look_at_images(run, packing.selection, with_sizes=True)
+    found = await survey_images(run, packing.selection, with_sizes=True)
     sizes = ((part.part, (part.sizes.astype(np.uint64) + TEXT_BYTES).tolist()) for part in found)
     return {part.part: part.state for part in found}, sizes
 

@@ -17,8 +17,8 @@ from pairwright.datasets.errors import StorageError
 from pairwright.datasets.progress import track
 from pairwright.datasets.remote.hub import dataset_of, open_hub, translate_hub_errors
 from pairwright.datasets.version_switch import MANIFEST_FILE
+from pairwright.flows.state.build_versions import dump_manifest
 from pairwright.flows.state.publishing import PublishResult, files_to_publish
-from pairwright.flows.state.versions import dump_manifest
 
 _GROUP = 32  # files of an upload
 _UNOWNED = {".gitattributes"}  # which the Hub writes into a new dataset

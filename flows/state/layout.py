@@ -30,7 +30,7 @@ SHARED_MARK = ".shared"  # by which a worker on another node checks that it sees
 PARTS_SETUP = ".parts"  # settings and versions of the last part (`part_setup.py`)
 COPIES = "remote"
 DOWNLOADS = "downloads"
-SWEPT = (
+CLEANED_FOLDERS = (
     "captions",
     "scan",
     "pairs",
@@ -52,7 +52,7 @@ SWEPT = (
     "frozen",
 )
 """Folders in which a build removes files that none of its jobs wrote."""
-OWNED = (*SWEPT, "receipts", "failed", "manifests", "increments")
+OWNED_FOLDERS = (*CLEANED_FOLDERS, "receipts", "failed", "manifests", "increments")
 """Folders whose files a build removes or overwrites; none may be a symbolic link."""
 
 
@@ -128,12 +128,12 @@ def retrieved_keys_path(root: Path) -> Path:
     return root / "retrieval" / "keys.parquet"
 
 
-def chosen_path(root: Path, part: str) -> Path:
+def retrieved_part_path(root: Path, part: str) -> Path:
     """Return the file of the retrieved pairs of a part: their keys, and excluded pairs with a reason."""
     return root / "chosen" / f"{part}.parquet"
 
 
-def fetched_path(root: Path, part: str) -> Path:
+def fetched_part_path(root: Path, part: str) -> Path:
     """Return the file of the fetched images of a part; columns as `fetched_images_path`."""
     return root / "fetched" / f"{part}.parquet"
 

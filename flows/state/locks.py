@@ -15,7 +15,7 @@ from pairwright.datasets.directories import forbid_symlinked_folders
 from pairwright.datasets.errors import StorageError, describe_write_error
 from pairwright.datasets.file_locks import acquire_lock
 from pairwright.datasets.version_switch import LOCK_FILE, STAGING_FOLDER
-from pairwright.flows.state.layout import ANSWERS_ADDRESS, OWNED, PARTS_SETUP, SHARED_MARK
+from pairwright.flows.state.layout import ANSWERS_ADDRESS, OWNED_FOLDERS, PARTS_SETUP, SHARED_MARK
 
 ANSWERS_LOCK = ".answers.lock"  # of the process that sends the requests of a build (`flows/llm/answer_service.py`)
 _PART_LOCK, _SETUP_LOCK = ".part-", ".setup"
@@ -42,7 +42,7 @@ def claim_folder(root: Path) -> None:
         (root / BUILD_MARKER).touch()
     except OSError as error:
         raise _unwritable(root, error) from None
-    forbid_symlinked_folders(root, (*OWNED, STAGING_FOLDER))
+    forbid_symlinked_folders(root, (*OWNED_FOLDERS, STAGING_FOLDER))
 
 
 def _unwritable(root: Path, error: OSError) -> StorageError:

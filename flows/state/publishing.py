@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pairwright.datasets.build_manifest import BUILD_MARKER
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.progress import track
 from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, open_store
@@ -27,10 +28,9 @@ from pairwright.datasets.remote.published_versions import (
     read_pointer,
     read_remote_json,
 )
-from pairwright.datasets.shards.webdataset import hash_file
 from pairwright.datasets.version_switch import MANIFEST_FILE
+from pairwright.flows.state.build_versions import dump_manifest
 from pairwright.flows.state.receipts import json_hash
-from pairwright.flows.state.versions import dump_manifest
 
 _PAGES = ("README.md", "report.html", "audit.json")
 _THREADS = 8

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from pairwright.datasets.atomic_files import write_bytes
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.progress import attribute_steps_to
 from pairwright.datasets.records import compact_json
 
@@ -240,9 +241,7 @@ def run_job(root: Path, job: Job) -> Receipt:
 
 
 def _describe(root: Path, path: Path) -> Output:
-    with path.open("rb") as handle:
-        digest = hashlib.file_digest(handle, "sha256").hexdigest()
-    return Output(path=path.relative_to(root).as_posix(), bytes=path.stat().st_size, sha256=digest)
+    return Output(path=path.relative_to(root).as_posix(), bytes=path.stat().st_size, sha256=hash_file(path))
 
 
 def _size(path: Path) -> int:

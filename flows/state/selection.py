@@ -10,7 +10,7 @@ import polars as pl
 
 from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import Pair
-from pairwright.flows.state.layout import chosen_path, fetched_path, pairs_path
+from pairwright.flows.state.layout import fetched_part_path, pairs_path, retrieved_part_path
 
 PairSelection = Literal["all", "retrieved", "fetched"]
 
@@ -52,5 +52,5 @@ def _select(root: Path, part: str, selection: PairSelection, frame: pl.DataFrame
 
 def _selection_table(root: Path, part: str, selection: PairSelection) -> pl.DataFrame:
     if selection == "fetched":
-        return pl.read_parquet(fetched_path(root, part))
-    return pl.read_parquet(chosen_path(root, part)).filter(pl.col("reason") == "").select("key")
+        return pl.read_parquet(fetched_part_path(root, part))
+    return pl.read_parquet(retrieved_part_path(root, part)).filter(pl.col("reason") == "").select("key")

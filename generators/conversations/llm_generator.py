@@ -40,7 +40,7 @@ from pairwright.generators.prompts.book import Prompt, PromptBook
 
 NAME = "llm-conversations"
 VERSION = 3  # raise when the same answers would give other rows
-TYPES = ("conversation", "detail", "reasoning")
+MODEL_TYPES = ("conversation", "detail", "reasoning")
 
 Exchanges = tuple[Exchange, ...]
 _TurnStep = Generator[Sequence[Request], Any, tuple[Exchanges, Answer[Any]]]
@@ -64,7 +64,7 @@ class LLMConversationOptions:
     """Options of `LLMConversations`.
 
     Attributes:
-        types: requested types, of `TYPES`.
+        types: requested types, of `MODEL_TYPES`.
         ratios: type -> relative frequency; one type is drawn for each pair. Empty: all types for each pair.
         only: type -> keys of the pairs to ask about; all pairs for a type that is not a key.
         see_image: send the image as well, for vision models.
@@ -72,7 +72,7 @@ class LLMConversationOptions:
         seed: stored in the origin of each row.
     """
 
-    types: tuple[str, ...] = TYPES
+    types: tuple[str, ...] = MODEL_TYPES
     ratios: Mapping[str, float] = field(default_factory=dict)
     only: Mapping[str, frozenset[str]] = field(default_factory=dict)
     see_image: bool = False
@@ -85,7 +85,7 @@ class ConversationText:
     """What a model wrote for a type, or the reason why there is nothing to keep.
 
     Attributes:
-        kind: of `TYPES`.
+        kind: of `MODEL_TYPES`.
         exchanges: the turns.
         raw: the last text of the model.
         reason: empty if the turns are valid.
@@ -136,11 +136,11 @@ class LLMConversations:
         images: MessageImages | None = None,
     ) -> None:
         self.options = options or LLMConversationOptions()
-        unknown = sorted(set(self.options.types) - set(TYPES))
+        unknown = sorted(set(self.options.types) - set(MODEL_TYPES))
         if unknown or not self.options.types:
             raise UsageError(
                 f"no conversation type of model generators: {', '.join(unknown) or 'none given'}. "
-                f"{suggest_alternatives(unknown, TYPES)}. The types brief, short and choice are made by templates."
+                f"{suggest_alternatives(unknown, MODEL_TYPES)}. The types brief, short and choice are made by templates."
             )
         check_ratios(self.options.ratios, self.options.types)
         self._prompts = {

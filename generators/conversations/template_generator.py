@@ -38,7 +38,7 @@ from pairwright.generators.lexicon.label_sets import labels_of
 
 NAME = "template-conversations"
 VERSION = 6
-TYPES = ("conversation", "brief", "short", "choice")
+TEMPLATE_TYPES = ("conversation", "brief", "short", "choice")
 LETTERS = "ABCD"
 
 _Turns = tuple[Turn, ...]
@@ -50,7 +50,7 @@ class ConversationOptions:
     """Options of `TemplateConversations`.
 
     Attributes:
-        types: requested types, of `TYPES`.
+        types: requested types, of `TEMPLATE_TYPES`.
         vocabulary: labels (singular) that the source annotates in every image; ``coco`` means COCO's 80 categories.
         max_turns: maximum number of question-answer turns; 0 = unlimited.
         short_prompt: response-format prompt of type short; empty for none.
@@ -83,7 +83,7 @@ class TemplateConversations:
 
     def __init__(self, options: ConversationOptions | None = None) -> None:
         self.options = options or ConversationOptions()
-        require_known("no such type of conversation:", self.options.types, TYPES)
+        require_known("no such type of conversation:", self.options.types, TEMPLATE_TYPES)
         if self.options.max_turns < 0:
             raise UsageError(f"max_turns must be 0 (unlimited) or more, not {self.options.max_turns}.")
         for name, value, known in (

@@ -196,7 +196,7 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
 
     Args:
         materials: of the pool.
-        types: of `negatives.TYPES`.
+        types: of `edit_types.NEGATIVE_TYPES`.
         floor: least probability of a replacement in its context.
         both_sides: make each false addition with a true one.
         vocabulary: labels that the boxes of every image are complete for, for NEGATION.

@@ -29,6 +29,7 @@ from pairwright.generators.edits.additions.absence import names_of
 from pairwright.generators.edits.additions.places import context_of_insertion, end_of_caption
 from pairwright.generators.edits.additions.proposals import AdditionProposals, FloatArray, WordPair, typical_log_probs
 from pairwright.generators.edits.constraints.scope import ANY_DENIAL
+from pairwright.generators.edits.floors import NEGATION_FLOOR
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
@@ -37,7 +38,6 @@ from pairwright.generators.lexicon.nouns import flagged, loosely_same
 from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
-FLOOR: Final = 0.05  # of p(word) / p(typical word), of both words: most labels are nothing that the scene could have
 _END: Final = "end"
 _CLOSING: Final = frozenset({"", ".", "!"})
 
@@ -108,7 +108,7 @@ class Negations:
             return
         present = [at for at, label in enumerate(self.labels) if self._is_unspoken(caption, label)]
         fits = log_probs[:, self._columns] - typical_log_probs(log_probs)[:, None]
-        least = np.log(FLOOR)
+        least = np.log(NEGATION_FLOOR)
         for at, place in enumerate(places):
             false = [self.labels.index(place.denied)] if place.denied else self._of_number(caption, present, place)
             for new in false:

@@ -5,7 +5,7 @@ without one the pool's word counts, gives the *ratio* of the new word's probabil
 context. It tells stiff words ("gentleman") and wrong senses ("a smart telephone") from what captions say: below the floor
 nothing is written, and of several candidates one is drawn by its ratio.
 
-A word that captions say seldom is also written seldom: with a probability of at most `OFTENER` times the ratio. Otherwise
+A word that captions say seldom is also written seldom: with a probability of at most `ACCEPTANCE_FACTOR` times the ratio. Otherwise
 half of all positives would have a "guy", since half of all captions have a "man".
 """
 
@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.phrases import NOUNS, NounPhrase
+from pairwright.generators.edits.floors import REWORDING_FLOOR
 from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELATION, context_of, find_slots
 from pairwright.generators.language.cloze.context import SLOT_KINDS
@@ -34,8 +35,7 @@ from pairwright.generators.lexicon.synonyms import (
     rewordings,
 )
 
-FLOOR: Final = 0.03  # ratio below which a word is stiff or has another sense
-OFTENER: Final = 10.0  # times the ratio: probability with which a word may be written
+ACCEPTANCE_FACTOR: Final = 10.0  # times the ratio: probability with which a word may be written
 _TABLES: Final = ("rewordings", "entailed_rewordings")
 _LONGEST: Final = 5  # words of a relation
 _QUOTED: Final = 4  # words behind "says" that may be written in the picture
@@ -232,7 +232,7 @@ def draw_rewordings(caption: Caption, found: Iterable[ScoredPlace | str], rng: r
             yield each
             continue
         for form, ratio in zip(each.place.forms, each.ratios, strict=True):
-            if ratio < FLOOR or rng.random() >= OFTENER * ratio:
+            if ratio < REWORDING_FLOOR or rng.random() >= ACCEPTANCE_FACTOR * ratio:
                 yield "overused_word"
             else:
                 change = caption.change(each.place.start, each.place.end, form)

@@ -13,11 +13,12 @@ from pairwright.datasets.records import Annotation, Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.captions.phrases import noun_phrases
 from pairwright.generators.captions.realisation import Change, rewrite
+from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
-from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import RulePositives
 
 _JOINED = re.compile(r"\A.*?\b(?:an?|the|some|two|his|her|their|its|and|with|of)\s+", re.IGNORECASE)
@@ -91,7 +92,7 @@ class RuleEdits:
     def __init__(self, wordnet: WordNet, tagger: Tagger) -> None:
         english = GeneralEnglish(wordnet)
         self._tagger = tagger
-        self._negatives = RuleNegatives(wordnet, english, NegativeOptions(types=FOR_BENCHMARKS, per_type=PER_TYPE))
+        self._negatives = RuleNegatives(wordnet, english, NegativeOptions(types=BENCHMARK_TYPES, per_type=PER_TYPE))
         self._positives = RulePositives(wordnet, english)
         self.negatives = lru_cache(maxsize=10_000)(self._find_negatives)
         self.positives = lru_cache(maxsize=10_000)(self._find_positives)

@@ -13,13 +13,12 @@ import orjson
 
 from pairwright.datasets.records import Box
 from pairwright.datasets.rng import make_rng
+from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.listed_edits import POSITIVE_TYPES
 from pairwright.generators.llm.grouping import split_items
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.chat_request import ChatRequest, content_text
-from pairwright.generators.negatives import FOR_BENCHMARKS
 from pairwright.generators.plausible_model.captions import captions_of_image
 from pairwright.generators.plausible_model.conversations import ConversationWriter
 from pairwright.generators.plausible_model.edits import ModelEdit, RuleEdits, add_attributes
@@ -53,8 +52,8 @@ class PlausibleModel:
             "positives-at-once": self._positives,
             **dict.fromkeys(("swap-object", "swap-attribute"), self._swap),
             **{f"replace-{kind}-find": self._find for kind in ("object", "attribute", "relation")},
-            **{f"{kind}-propose": self._propose for kind in FOR_BENCHMARKS if not kind.startswith("swap")},
-            **{f"{kind}-compose": self._compose for kind in FOR_BENCHMARKS if not kind.startswith("swap")},
+            **{f"{kind}-propose": self._propose for kind in BENCHMARK_TYPES if not kind.startswith("swap")},
+            **{f"{kind}-compose": self._compose for kind in BENCHMARK_TYPES if not kind.startswith("swap")},
             "captions": _captions,
             "choose": _choose,
             "conversation": self._conversation,
@@ -91,8 +90,8 @@ class PlausibleModel:
 
     def _negatives(self, prompt: RecognizedPrompt) -> dict[str, Any]:
         found = self._edits.negatives(prompt.text("caption"), prompt.texts("known"))
-        wanted, count = prompt.texts("types") or FOR_BENCHMARKS, prompt.values.get("count") or 1
-        kinds = [kind for kind in FOR_BENCHMARKS if kind in wanted]
+        wanted, count = prompt.texts("types") or BENCHMARK_TYPES, prompt.values.get("count") or 1
+        kinds = [kind for kind in BENCHMARK_TYPES if kind in wanted]
         made: list[dict[str, Any]] = [
             {"type": kind, **_fields(edit)} for kind in kinds for edit in found.get(kind, [])[:count]
         ]

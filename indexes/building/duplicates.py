@@ -78,18 +78,16 @@ class DuplicateFinder:
         near: number of other duplicates so far.
     """
 
-    def __init__(self, dim: int, near: float, seed: int = 0) -> None:
+    def __init__(self, dim: int, near: float) -> None:
         """Start without vectors.
 
         Args:
             dim: length of a vector, up to 16,384.
             near: cosine from which a vector is a duplicate; 1 for equal vectors only.
-            seed: seed of the random planes.
         """
         self.equal = 0
         self.near = 0
         self._near = near
-        self._seed = seed
         self._digests = GrowableArray(np.uint64, 1)
         self._by_digest = HashChains(1)
         self._words = GrowableArray(np.uint32, WORDS)
@@ -265,7 +263,7 @@ class DuplicateFinder:
         if not full:
             return
         if self._hasher is None:
-            self._hasher = SimHasher(self._waiting.rows, self._seed)
+            self._hasher = SimHasher(self._waiting.rows)
             self._waiting = self._sketch_rows(self._waiting.rows)
         self._words.append(self._waiting.words)
         self._by_words.append(self._waiting.keys[:, :, 0])

@@ -3,15 +3,14 @@
 Parts never change, so files become hard links to those of the merged folders where the file system allows, else copies.
 """
 
-import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.atomic_files import link_or_copy
+from pairwright.datasets.errors import UsageError
 from pairwright.indexes.building.build import open_part_keys
 from pairwright.indexes.building.pair_keys import check_unique_keys
 from pairwright.indexes.hnsw.index_folder import lock_index, part_name, prepare_folder
@@ -36,7 +35,8 @@ def merge_indexes(folders: Sequence[Path], directory: Path) -> IndexInfo:
         UsageError: if the indexes differ in encoder, vector length, modalities, kept pairs, or kind (graphs and ivfpq);
             or if ``directory`` is one of them.
         InputError: if a key is in two of them.
-        StorageError: if one is incomplete, or the files cannot be written.
+        StorageError: if one is incomplete.
+        OSError: if the files cannot be written.
     """
     started = time.perf_counter()
     infos = [read_metadata(folder) for folder in folders]
@@ -59,7 +59,7 @@ def merge_indexes(folders: Sequence[Path], directory: Path) -> IndexInfo:
             head, _, rest = name.partition("/")
             target = names.get(name) or (f"{names[head]}/{rest}" if rest else name)
             if target not in files:
-                _link_or_copy(folder / name, directory / target)
+                link_or_copy(folder / name, directory / target)
                 files[target] = file
     merged = replace(
         infos[0],
@@ -107,15 +107,3 @@ def _check_compatible(folders: Sequence[Path], infos: Sequence[IndexInfo], direc
         raise UsageError(
             "HNSW graphs and ivfpq cannot be merged: their search efforts differ in meaning. Build with one storage."
         )
-
-
-def _link_or_copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or no support for hard links
-        try:
-            shutil.copyfile(source, target)
-        except OSError as error:
-            raise StorageError(f"{target}: not written ({error.strerror}). Is the disk full?") from None

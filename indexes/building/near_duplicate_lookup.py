@@ -142,11 +142,11 @@ class HashChains:
 class SimHasher:
     """Computes sketches of unit vectors around a centre."""
 
-    def __init__(self, around: Vectors, seed: int) -> None:
-        """Set the centre to the mean of ``around``, float32 (n, dim), and draw the planes from ``seed``."""
+    def __init__(self, around: Vectors) -> None:
+        """Set the centre to the mean of ``around``, float32 (n, dim), and draw the planes."""
         centre = _round_to_integers(around).astype(np.float64).mean(axis=0)  # sums of integers: exact
         self._centre = np.rint(centre).astype(np.float32)
-        planes = make_numpy_rng("sketches", seed, around.shape[1]).integers(0, 2, (around.shape[1], 32 * WORDS))
+        planes = make_numpy_rng("sketches", 0, around.shape[1]).integers(0, 2, (around.shape[1], 32 * WORDS))
         self._planes = (2 * planes - 1).astype(np.float32)
         self.spread = float(1 - min((centre / float(_SCALE)) @ (centre / float(_SCALE)), 0.99))
 

@@ -19,7 +19,6 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +28,7 @@ from pairwright.indexes.encoders import clip_checkpoint, openclip_checkpoint, si
 from pairwright.indexes.encoders.checkpoints import find_checkpoint_folder
 from pairwright.indexes.encoders.clip_checkpoint import ClipCheckpoint
 from pairwright.indexes.encoders.pretrained_models import (
-    SavedModelReference,
-    absolute_model_name,
+    PretrainedEncoder,
     choose_device,
     fingerprint_tokenizer,
     fingerprint_weights,
@@ -52,15 +50,11 @@ _DEFAULT_BATCH = 128
 _MAX_THREADS = 8  # for image preprocessing; about 250 images per second each
 
 
-class ClipEncoder:
-    """A loaded CLIP checkpoint with text and image tower.
+class ClipEncoder(PretrainedEncoder):
+    """A loaded CLIP checkpoint with text and image tower; ``model``: folder, hub name or ``ARCH::pretrained``."""
 
-    Attributes:
-        model: folder, hub name or ``ARCH::pretrained``.
-        half: weights rounded to 16 bits.
-        fingerprint: hash of the weights and all settings that affect a row, 32 hexadecimal digits.
-        truncated: number of texts so far that were truncated.
-    """
+    name = NAME
+    version = VERSION
 
     def __init__(
         self, model: str = "", *, device: str = "", half: bool = False, batch_size: int = _DEFAULT_BATCH
@@ -72,9 +66,7 @@ class ClipEncoder:
             InputError: if the checkpoint is damaged or not a supported CLIP.
             UsageError: if the device cannot be used.
         """
-        self.model = absolute_model_name(model or DEFAULT_MODEL)
-        self.half = half
-        self.truncated = 0
+        super().__init__(model or DEFAULT_MODEL, half=half)
         self._batch_size = batch_size
         if any(importlib.util.find_spec(package) is None for package in ("torch", "transformers")):
             raise MissingResourceError(
@@ -85,16 +77,6 @@ class ClipEncoder:
         self.fingerprint = self._fingerprint()
         self._network = self._parts.network
         move_to_device(self._network, self._device, half=half)
-
-    @property
-    def name(self) -> str:
-        """Always ``clip``."""
-        return NAME
-
-    @property
-    def version(self) -> int:
-        """Version of the method."""
-        return VERSION
 
     @property
     def dim(self) -> int:
@@ -134,28 +116,6 @@ class ClipEncoder:
                 pixels = dict(zip(distinct, threads.map(self._parts.pixels.of, distinct.values()), strict=True))
                 rows[start : start + len(batch)] = self._image_rows([pixels[id(image)] for image in batch])
         return rows
-
-    def save(self, path: Path) -> None:
-        """Write name and fingerprint of the checkpoint to ``path``, not its weights."""
-        SavedModelReference(NAME, VERSION, self.model, self.half, self.dim, self.fingerprint).write(path)
-
-    @classmethod
-    def load(cls, path: Path, *, device: str = "", model: str = "") -> "ClipEncoder":
-        """Load the encoder referenced by ``path``.
-
-        Args:
-            path: file written by `save`.
-            device: as in the constructor.
-            model: new location of the checkpoint, if it has been moved.
-
-        Raises:
-            StorageError: if the file is damaged, or the checkpoint has changed.
-            MissingResourceError: if a package or the checkpoint is missing.
-        """
-        saved = SavedModelReference.read(path, NAME, VERSION)
-        encoder = cls(model or saved.model, device=device, half=saved.half)
-        saved.check(encoder.fingerprint, path, encoder.model)
-        return encoder
 
     def _tokenize(self, texts: list[str]) -> list[list[int]]:
         """Return the tokens of each text, no more than the model reads."""

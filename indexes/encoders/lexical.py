@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,9 @@ class LexicalEncoder:
         seed: seed of the projection.
     """
 
+    name: ClassVar[str] = NAME
+    version: ClassVar[int] = VERSION
+
     document_frequency: NDArray[np.uint32]
     captions: int
     dim: int = DEFAULT_DIM
@@ -93,16 +97,6 @@ class LexicalEncoder:
         if not total:
             raise InputError("no captions", where="encoder", fix="Pass at least one pair with a caption.")
         return cls(frequency, total, dim, seed)
-
-    @property
-    def name(self) -> str:
-        """Always ``lexical``."""
-        return NAME
-
-    @property
-    def version(self) -> int:
-        """Version of the method."""
-        return VERSION
 
     @property
     def truncated(self) -> int:

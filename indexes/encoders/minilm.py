@@ -25,8 +25,7 @@ from pairwright.indexes.encoders.checkpoints import (
     translate_load_errors,
 )
 from pairwright.indexes.encoders.pretrained_models import (
-    SavedModelReference,
-    absolute_model_name,
+    PretrainedEncoder,
     choose_device,
     fingerprint_tokenizer,
     fingerprint_weights,
@@ -49,14 +48,11 @@ _DEFAULT_BATCH = 128
 _NETWORK_SETTINGS = ("model_type", "hidden_act", "num_attention_heads", "layer_norm_eps")
 
 
-class MiniLMEncoder:
-    """A loaded sentence-transformers model.
+class MiniLMEncoder(PretrainedEncoder):
+    """A loaded sentence-transformers model; ``model``: folder or hub name."""
 
-    Attributes:
-        model: folder or hub name; empty for the default.
-        half: weights rounded to 16 bits.
-        truncated: number of texts so far that were truncated.
-    """
+    name = NAME
+    version = VERSION
 
     def __init__(
         self, model: str = "", *, device: str = "", half: bool = False, batch_size: int = _DEFAULT_BATCH
@@ -68,23 +64,11 @@ class MiniLMEncoder:
             InputError: if the checkpoint is not a sentence-transformers model.
             UsageError: if the device cannot be used.
         """
-        self.model = absolute_model_name(model)
-        self.half = half
-        self.truncated = 0
+        super().__init__(model, half=half)
         self._batch_size = batch_size
         self._network = _load_network(self.model or _default_model())
         self.fingerprint = self._fingerprint()
         move_to_device(self._network, choose_device(device), half=half)
-
-    @property
-    def name(self) -> str:
-        """Always ``minilm``."""
-        return NAME
-
-    @property
-    def version(self) -> int:
-        """Version of the method."""
-        return VERSION
 
     @cached_property
     def dim(self) -> int:
@@ -101,28 +85,6 @@ class MiniLMEncoder:
             self.truncated += sum(len(ids) > limit for ids in self._ids(texts))
         rows = self._network.encode(texts, batch_size=self._batch_size, show_progress_bar=False)
         return normalise_rows(rows.astype(np.float32), self.model or NAME)
-
-    def save(self, path: Path) -> None:
-        """Write name and fingerprint of the model to ``path``, not its weights."""
-        SavedModelReference(NAME, VERSION, self.model, self.half, self.dim, self.fingerprint).write(path)
-
-    @classmethod
-    def load(cls, path: Path, *, device: str = "", model: str = "") -> "MiniLMEncoder":
-        """Load the encoder referenced by ``path``.
-
-        Args:
-            path: file written by `save`.
-            device: as in the constructor.
-            model: new location of the checkpoint, if it has been moved.
-
-        Raises:
-            StorageError: if the file is damaged, or the checkpoint has changed.
-            MissingResourceError: if sentence-transformers or the checkpoint is missing.
-        """
-        saved = SavedModelReference.read(path, NAME, VERSION)
-        encoder = cls(model or saved.model, device=device, half=saved.half)
-        saved.check(encoder.fingerprint, path, encoder.model)
-        return encoder
 
     def _fingerprint(self) -> str:
         network = self._network

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,55 @@ class SavedModelReference:
                 f"{path}: the index was built with another checkpoint than {model or 'the default one'} (other weights, "
                 "tokenizer or settings). Pass the folder of the right one with --model, or build the index again."
             )
+
+
+class PretrainedEncoder:
+    """Base class of encoders whose index refers to a checkpoint by name and fingerprint.
+
+    A subclass has ``name`` and ``version``, and a constructor with ``model``, ``device`` and ``half``.
+
+    Attributes:
+        model: folder or name of the checkpoint; empty for the default.
+        half: weights rounded to 16 bits.
+        fingerprint: hash of the weights and all settings that affect a row, 32 hexadecimal digits.
+        truncated: number of texts so far that were truncated.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+
+    def __init__(self, model: str, *, half: bool) -> None:
+        self.model = absolute_model_name(model)
+        self.half = half
+        self.fingerprint = ""
+        self.truncated = 0
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        raise NotImplementedError
+
+    def save(self, path: Path) -> None:
+        """Write name and fingerprint of the checkpoint to ``path``, not its weights."""
+        SavedModelReference(self.name, self.version, self.model, self.half, self.dim, self.fingerprint).write(path)
+
+    @classmethod
+    def load(cls, path: Path, *, device: str = "", model: str = "") -> Self:
+        """Load the encoder referenced by ``path``.
+
+        Args:
+            path: file written by `save`.
+            device: as in the constructor.
+            model: new location of the checkpoint, if it has been moved.
+
+        Raises:
+            StorageError: if the file is damaged, or the checkpoint has changed.
+            MissingResourceError: if a package or the checkpoint is missing.
+        """
+        saved = SavedModelReference.read(path, cls.name, cls.version)
+        encoder = cls(model or saved.model, device=device, half=saved.half)  # type: ignore[call-arg]  # of a subclass
+        saved.check(encoder.fingerprint, path, encoder.model)
+        return encoder
 
 
 def absolute_model_name(model: str) -> str:

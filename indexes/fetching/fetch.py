@@ -24,7 +24,7 @@ import polars as pl
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.pairs import ReadBatch
 from pairwright.datasets.record_tables import PAIRS, REJECTS
-from pairwright.datasets.rejects import Reject, RejectError
+from pairwright.datasets.rejects import Reject, RejectError, rank_reasons
 from pairwright.indexes.fetching.download_folder import DownloadFolder, open_download_folder
 from pairwright.indexes.fetching.img2dataset_runner import check_img2dataset, run_img2dataset
 from pairwright.indexes.fetching.options import FetchOptions, make_img2dataset_arguments, make_request_settings
@@ -118,7 +118,7 @@ def fetch_images(
     return FetchReport(
         pairs=fetched.height + reasons.total(),
         fetched=fetched.height,
-        rejected=dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
+        rejected=dict(rank_reasons(reasons)),
         broken_boxes=dict(Counter(one.reason for one in rejects if one.part == "boxes")),
         urls=len(requested.distinct),
         asked=new,

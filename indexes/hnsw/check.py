@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import UsageError
 from pairwright.indexes.encoders.protocols import Vectors
 from pairwright.indexes.hnsw.faiss_files import limit_faiss_threads
 from pairwright.indexes.hnsw.graph import SearchResult
 from pairwright.indexes.hnsw.ground_truth import TRUE_NEIGHBOURS, GroundTruth, merge_ground_truths, read_ground_truth
-from pairwright.indexes.hnsw.metadata import GROUND_TRUTH_FILE, Modality, hash_file
+from pairwright.indexes.hnsw.metadata import GROUND_TRUTH_FILE, Modality
 from pairwright.indexes.hnsw.search import Index, OpenPart, PartPool, open_index, score_recall
 
 _STORED_SAMPLE_SIZE = 500

@@ -20,7 +20,6 @@ The same pairs, options and versions give the same bytes on the same kind of pro
 sizes, which detects truncated copies; `pairwright index check` compares the checksums.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.indexes.hnsw.options import IndexOptions
 
@@ -246,9 +246,3 @@ def read_metadata(directory: Path) -> IndexInfo:
 def with_seconds(info: IndexInfo, seconds: float) -> IndexInfo:
     """Return ``info`` with the duration of its build in seconds, rounded to milliseconds."""
     return replace(info, seconds=round(seconds, 3))
-
-
-def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

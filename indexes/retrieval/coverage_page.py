@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.reports.figures import draw_stacked_bar
+from pairwright.datasets.reports.charts import draw_stacked_bar
 from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 from pairwright.indexes.retrieval.coverage_page_data import (
     CaptionLookup,

@@ -215,17 +215,13 @@ def _percent_encode(part: str) -> str:
     return quote(unquote_to_bytes(part), safe="/?&=+;:@,!$'()*~")
 
 
-def read_exclusion(
-    path: str, *, by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS, options: ReadOptions | None = None
-) -> Exclusion:
+def read_exclusion(path: str, *, by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS) -> Exclusion:
     """Read an evaluation set: a ``.txt`` of lines, a folder of images, or any input of pairs.
 
     Args:
         path: path of the input. A ``.txt`` is read by `exclusion_from_lines`. In a folder of images every image counts,
             with or without a caption.
         by: match fields.
-        options: reader options; ``input`` is set to ``path``. By default images are not checked, and rows without a
-            pair are skipped and counted.
 
     Raises:
         UsageError: if ``by`` has an unknown field.
@@ -236,9 +232,7 @@ def read_exclusion(
     if place.suffix.lower() == ".txt":
         found = exclusion_from_lines(_read_lines(place), by=chosen)
     else:
-        reading = replace(
-            options or ReadOptions(path, verify_images="off", on_error="skip", option_names=WITHOUT_OPTIONS), input=path
-        )
+        reading = ReadOptions(path, verify_images="off", on_error="skip", option_names=WITHOUT_OPTIONS)
         found = Exclusion()
         pictures = list(_list_images(place)) if place.is_dir() else []
         if pictures and "image" in chosen:

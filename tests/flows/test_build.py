@@ -49,10 +49,10 @@ class Heard:
     def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says
         (self.reused if reused else self.ran)[stage] += 1
 
-    def inside(self, report: ProgressReport) -> None:  # noqa: D102 - as the protocol says
+    def report_step(self, report: ProgressReport) -> None:  # noqa: D102 - as the protocol says
         self.steps.append(report)
 
-    def far(self, stage: str, now: Snapshot) -> None:  # noqa: D102 - as the protocol says
+    def report_model(self, stage: str, now: Snapshot) -> None:  # noqa: D102 - as the protocol says
         assert stage in self.ran
         assert now.rows >= 0
 

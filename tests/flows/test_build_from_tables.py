@@ -12,8 +12,8 @@ from pairwright.datasets.exports.formats import export
 from pairwright.datasets.exports.writing import ExportOptions
 from pairwright.datasets.images.loading import open_image
 from pairwright.datasets.reports.contact_sheet import draw_contact_sheet, read_first_samples
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.sample_source import open_sample_source
-from pairwright.datasets.shards.webdataset import read_shard
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.commands.plan import estimate_build

@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 from pairwright.cli.main import app
 from pairwright.datasets.errors import ConfigError, InputError, PairwrightError, StorageError
 from pairwright.datasets.remote.object_store import RemoteStore, open_store
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.stored_folder import OWNER_FILE
-from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build
 from pairwright.training.loading.samples import StoredSample

@@ -12,7 +12,8 @@ from PIL import Image
 from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.exports.formats import export
 from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES
-from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.flows.build import build
 from pairwright.flows.commands.plan_requests import plan_build_requests
 from pairwright.flows.config.build import BuildConfig, parse_config

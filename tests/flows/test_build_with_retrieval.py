@@ -14,7 +14,8 @@ import pytest
 from pairwright.datasets.colorshape.corpus import make_sample, sample_to_pair
 from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.record_tables import PAIRS
-from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.flows.build import build as build_with_prefect
 from tests.flows.conftest import checked
 from tests.image_variants import as_jpeg, draw, resize

@@ -20,14 +20,15 @@ from pairwright.datasets import version_switch
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.redaction import redact
-from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.incremental import prepare_increment, refuse_changed_settings
 from pairwright.flows.stage_selection import StageSelection
 from pairwright.flows.stages.words import STATISTICS
-from pairwright.flows.state.versions import IncrementBase
+from pairwright.flows.state.build_versions import IncrementBase
 from tests.flows.conftest import checked, settings
 from tests.flows.test_build import Heard
 

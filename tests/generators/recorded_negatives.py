@@ -23,7 +23,7 @@ from pairwright.generators.llm.runner import LLMRow
 from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.testing.answers import Answerer, ServerAnswer
 from pairwright.generators.llm.testing.chat_request import ChatRequest
-from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
+from pairwright.generators.llm_edits.negatives import LLMNegativeOptions, LLMNegatives
 from pairwright.generators.prompts.book import PromptBook
 from tests.generators.pair_steps import steps_of_pair
 

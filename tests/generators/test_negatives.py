@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.datasets.rng import make_rng
+from pairwright.generators.edit_types import BENCHMARK_TYPES, NEGATIVE_TYPES
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
-from pairwright.generators.negatives import FOR_BENCHMARKS, TYPES, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from tests.example_counts import examples
 from tests.generators.rule_fixtures import (
     SHAPED,
@@ -52,7 +53,7 @@ def box(label: str, at: float = 0.1) -> Box:
 def photographs(*types: str, **options: object) -> RuleNegatives:
     """Return a generator for captions of photographs: the carried model, and general English for lack of a pool."""
     wordnet = load_wordnet()
-    return RuleNegatives(wordnet, GeneralEnglish(wordnet), NegativeOptions(types or TYPES, **options))  # type: ignore[arg-type]
+    return RuleNegatives(wordnet, GeneralEnglish(wordnet), NegativeOptions(types or NEGATIVE_TYPES, **options))  # type: ignore[arg-type]
 
 
 def made(kind: str, pair: Pair, seeds: int = 12, **options: object) -> set[str]:
@@ -129,13 +130,13 @@ def test_what_is_joined_by_or_is_left_alone() -> None:
 
 
 def test_a_question_has_no_negatives() -> None:
-    rows = annotate(photographs(*FOR_BENCHMARKS), pair_of("Is the dog on the bed?"))
+    rows = annotate(photographs(*BENCHMARK_TYPES), pair_of("Is the dog on the bed?"))
     assert {row.reason for row in rows} <= {"question", "no_edit"}
 
 
 @pytest.mark.parametrize("caption", CAPTIONS)
 def test_a_negative_that_another_caption_says_in_another_format_is_not_written(caption: str) -> None:
-    for kind in FOR_BENCHMARKS:
+    for kind in BENCHMARK_TYPES:
         for text in sorted(made(kind, pair_of(caption), 3))[:1]:
             again = made(kind, pair_of(caption, f"{text.rstrip('!. ').capitalize()}."), 12)
             assert text not in again
@@ -197,7 +198,9 @@ def test_batches_divided_in_any_way_give_what_single_pairs_give(chosen: list[int
 @lru_cache(maxsize=1)
 def of_scenes() -> RuleNegatives:
     """Return a generator of all types for ColorShape."""
-    return RuleNegatives(load_wordnet(), scenes().pool, NegativeOptions(TYPES, both_sides=True), scenes().model)
+    return RuleNegatives(
+        load_wordnet(), scenes().pool, NegativeOptions(NEGATIVE_TYPES, both_sides=True), scenes().model
+    )
 
 
 def test_a_colour_that_is_tagged_as_a_noun_does_not_move_with_its_noun() -> None:
@@ -216,20 +219,20 @@ def test_the_order_of_pairs_changes_nothing() -> None:
 
 def test_a_type_gives_the_same_text_alone_and_among_others() -> None:
     pair = pair_of("a large black dog on a bed")
-    among = annotate(photographs(*FOR_BENCHMARKS), pair)
-    assert [row for kind in FOR_BENCHMARKS for row in annotate(photographs(kind), pair)] == among
+    among = annotate(photographs(*BENCHMARK_TYPES), pair)
+    assert [row for kind in BENCHMARK_TYPES for row in annotate(photographs(kind), pair)] == among
 
 
 def test_every_attempt_is_answered() -> None:
-    annotations = annotate(photographs(*FOR_BENCHMARKS, per_type=2), pair_of("hello"))
-    assert [f"{row.form}-{row.target}" for row in annotations] == [kind for kind in FOR_BENCHMARKS for _ in range(2)]
+    annotations = annotate(photographs(*BENCHMARK_TYPES, per_type=2), pair_of("hello"))
+    assert [f"{row.form}-{row.target}" for row in annotations] == [kind for kind in BENCHMARK_TYPES for _ in range(2)]
     assert {(row.status, row.reason, row.text) for row in annotations} == {("rejected", "no_edit", "")}
 
 
 def test_a_higher_floor_gives_fewer_negatives() -> None:
     kept = []
     for floor in (0.001, 0.1, 1.0):
-        generator = photographs(*FOR_BENCHMARKS, floor=floor, per_type=4)
+        generator = photographs(*BENCHMARK_TYPES, floor=floor, per_type=4)
         rows = [row for caption in CAPTIONS for row in annotate(generator, pair_of(caption))]
         kept.append(sum(row.status == "kept" for row in rows))
     assert kept[0] > kept[1] > kept[2] > 0

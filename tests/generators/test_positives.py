@@ -4,11 +4,12 @@ import pytest
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
+from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.pool_statistics import PoolStatistics
-from pairwright.generators.positives import TYPES, PositiveOptions, RulePositives
+from pairwright.generators.positives import PositiveOptions, RulePositives
 from tests.generators.rule_fixtures import (
     POOL,
     SmallThesaurus,
@@ -139,7 +140,7 @@ def test_a_rewording_that_is_a_caption_of_the_image_gives_way_to_another() -> No
 
 def test_every_attempt_is_answered() -> None:
     annotations = annotate(RulePositives(SmallThesaurus(), small_pool()), pair_of("hello"))
-    assert [f"{a.form}-{a.target}" for a in annotations] == list(TYPES)
+    assert [f"{a.form}-{a.target}" for a in annotations] == list(POSITIVE_TYPES)
     assert {(a.kind, a.status) for a in annotations} == {("hard_positive", "rejected")}
     assert all(a.reason for a in annotations)
 

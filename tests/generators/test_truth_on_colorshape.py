@@ -8,10 +8,11 @@ import pytest
 from pairwright.datasets.colorshape.corpus import list_box_labels, read_scene
 from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.datasets.colorshape.oracle.turns import judge_turn
-from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.records import TRAINING_ONLY_FORMS, Annotation, Pair
 from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
+from pairwright.generators.edit_types import NEGATIVE_TYPES
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
-from pairwright.generators.negatives import FOR_TRAINING, TYPES, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator, annotate_pairs
 from tests.generators.rule_fixtures import Scenes, scenes
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()
 MANY = 2000
 FEWER = 100  # of each there are many turns
 WRONG = 0.001  # share of kept texts
-NEGATIVES = tuple(kind for kind in TYPES if kind not in FOR_TRAINING)
+NEGATIVES = tuple(kind for kind in NEGATIVE_TYPES if kind not in TRAINING_ONLY_FORMS)
 RIGHT = {"hard_negative": OracleVerdict.FALSE, "hard_positive": OracleVerdict.TRUE}
 
 

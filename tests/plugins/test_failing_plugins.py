@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.errors import PairwrightError, PluginError, UsageError
-from pairwright.datasets.shards.webdataset import write_shards
+from pairwright.datasets.shards.writing import write_shards
 from pairwright.generators.registry import GENERATORS
 from tests.datasets.sample_builders import picture, sample
 

@@ -16,7 +16,7 @@ from pairwright.cli.main import app
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.exports.formats import EXPORTS
 from pairwright.datasets.readers.formats import READERS, guess_format
-from pairwright.datasets.shards.webdataset import write_shards
+from pairwright.datasets.shards.writing import write_shards
 from tests.datasets.sample_builders import pair, picture, sample
 
 PAGE = Path(__file__).parents[2] / "docs/extending.md"

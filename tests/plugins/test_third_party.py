@@ -14,8 +14,9 @@ from pairwright.cli.main import app
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build
 from pairwright.flows.config.build import parse_config
 from pairwright.generators.language.wordnet import load_wordnet

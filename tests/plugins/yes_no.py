@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pairwright.filters.candidates.benchmark_rows import mapping_of, text_of
+from pairwright.filters.candidates.benchmark_readers import mapping_of, text_of
 from pairwright.filters.candidates.layouts import ACCURACY, Layout, each_row
 from pairwright.filters.candidates.source_rows import LocatedRow, Source, SourceRow
 

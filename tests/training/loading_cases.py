@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.shards.webdataset import write_shards
+from pairwright.datasets.shards.writing import write_shards
 from pairwright.training.loading.collation import Collator
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader

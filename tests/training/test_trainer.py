@@ -19,8 +19,10 @@ from safetensors.torch import load_file  # noqa: E402 - behind the guard of torc
 
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
 from pairwright.datasets.records import Turn  # noqa: E402
+from pairwright.datasets.shards.layout import find_shards  # noqa: E402
+from pairwright.datasets.shards.reading import read_shard  # noqa: E402
 from pairwright.datasets.shards.samples import Sample  # noqa: E402
-from pairwright.datasets.shards.webdataset import find_shards, read_shard, write_shards  # noqa: E402
+from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.training.loading.samples import StoredSample  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.metrics_log import LogRow  # noqa: E402

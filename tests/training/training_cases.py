@@ -11,7 +11,7 @@ from pairwright.datasets.colorshape.corpus import make_sample, sample_to_pair
 from pairwright.datasets.colorshape.rendering import encode_jpeg
 from pairwright.datasets.records import Annotation, Example, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.webdataset import write_shards
+from pairwright.datasets.shards.writing import write_shards
 from pairwright.training.loading.tokenization import load_tokenizer
 from pairwright.training.models.random_clip import ClipSizes, new_clip
 from pairwright.training.recipes.reading import read_recipe

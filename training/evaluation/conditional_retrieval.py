@@ -16,7 +16,7 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.suggestions import require_known
-from pairwright.filters.evaluation.data import LabelledImages
+from pairwright.filters.evaluation.readers import LabelledImages
 from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.filters.metrics.retrieval_precision import average_precisions, random_precision
 from pairwright.training.evaluation.embedding import INSTRUCTED_KINDS, Embedder, EmbeddingRows
@@ -44,11 +44,11 @@ class Condition:
     colours: Numbers | None = None  # float64 (n, 3), 0-255, for ``rgb``; else None
 
 
-def select_conditions(given: LabelledImages, by: Sequence[str], asked: Mapping[str, str]) -> list[Condition]:
+def select_conditions(given: LabelledImages, by: Sequence[str], instructions: Mapping[str, str]) -> list[Condition]:
     """Return the named conditions, or all columns with a known instruction.
 
     ``by`` names columns, several joined by ``+``, or ``rgb`` for the columns ``r``, ``g``, ``b``; empty: those of
-    `INSTRUCTIONS`. ``asked`` overrides their instructions.
+    `INSTRUCTIONS`. ``instructions`` overrides their instructions.
 
     Raises:
         InputError: no such column, or a missing label.
@@ -59,12 +59,12 @@ def select_conditions(given: LabelledImages, by: Sequence[str], asked: Mapping[s
     names = list(dict.fromkeys(by)) or [name for name in INSTRUCTIONS if name in known]
     if not names:
         raise UsageError(f"{given.where}: pass --by with a label column; known: {', '.join(given.labels.columns)}.")
-    require_known("--instruction: no such condition:", asked, names)
-    return [_condition(given, name, asked) for name in names]
+    require_known("--instruction: no such condition:", instructions, names)
+    return [_condition(given, name, instructions) for name in names]
 
 
-def _condition(given: LabelledImages, name: str, asked: Mapping[str, str]) -> Condition:
-    instruction = asked.get(name) or INSTRUCTIONS.get(name, "")
+def _condition(given: LabelledImages, name: str, instructions: Mapping[str, str]) -> Condition:
+    instruction = instructions.get(name) or INSTRUCTIONS.get(name, "")
     if not instruction:
         raise UsageError(f"--by {name} requires an instruction: pass --instruction '{name}=What is the {name} ...?'")
     if name != RGB:

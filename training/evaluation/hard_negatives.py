@@ -6,8 +6,8 @@ Scores are cosines. The metrics are those of `filters.metrics.hard_negative_accu
 import numpy as np
 import polars as pl
 
-from pairwright.filters.evaluation.data import HardNegativeRows
 from pairwright.filters.evaluation.hard_negative_metrics import SCORE_SCHEMA, hard_negative_metrics
+from pairwright.filters.evaluation.readers import HardNegativeRows
 from pairwright.filters.evaluation.results import TaskResult
 from pairwright.filters.metrics.hard_negative_accuracy import evaluate_scores
 from pairwright.filters.metrics.question_scores import QUESTION_COLUMNS

@@ -6,12 +6,10 @@ item, so a constant model retrieves nothing.
 Memory: a block of queries times the number of searched items.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.filters.evaluation.data import CaptionedImages
+from pairwright.filters.evaluation.readers import CaptionedImages
 from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.training.evaluation.embedding import Embedder, EmbeddingRows
 
@@ -19,7 +17,7 @@ RECALL_AT = (1, 5, 10)
 _BLOCK = 512
 
 
-def retrieval_recall(embedder: Embedder, given: CaptionedImages, ks: Sequence[int] = RECALL_AT) -> TaskResult:
+def retrieval_recall(embedder: Embedder, given: CaptionedImages) -> TaskResult:
     """Return recall@k of texts for images and images for texts, for each k below the number of searched items."""
     images, texts = embedder.images(given.images), embedder.texts(given.captions)
     owners = np.asarray(given.owners)
@@ -31,7 +29,7 @@ def retrieval_recall(embedder: Embedder, given: CaptionedImages, ks: Sequence[in
     metrics = [
         Metric.rate(way, f"recall@{k}", rank <= k, chance_recall(wanted[way], searched, k))
         for way, (rank, searched) in found.items()
-        for k in ks
+        for k in RECALL_AT
         if k < searched
     ]
     return TaskResult(tuple(metrics), {}, {"images": len(images), "texts": len(texts)})

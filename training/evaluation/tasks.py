@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.evaluation.data import read_captioned_images, read_hard_negatives, read_labelled_images
+from pairwright.filters.evaluation.readers import read_captioned_images, read_hard_negatives, read_labelled_images
 from pairwright.filters.evaluation.results import ModelResult, TaskResult
 from pairwright.indexes.retrieval.queries import Query, read_queries
 from pairwright.training.evaluation.conditional_retrieval import conditional_precision, select_conditions
@@ -53,7 +53,7 @@ class EvaluationRequest:
     layout: str = ""  # of files of hard negatives; empty to detect it
     labels: Path | None = None  # of shards without labels in their JSON
     by: tuple[str, ...] = ()  # conditions, or the one label column with the class
-    asked: Mapping[str, str] = field(default_factory=dict)  # instruction by condition
+    instructions: Mapping[str, str] = field(default_factory=dict)  # instruction by condition
     classes: Path | None = None  # class list of ``zero-shot``; None: the labels themselves
     split: str = "validation"  # of rationales
     single: bool = False  # for students that write rationale and label as one text
@@ -129,7 +129,7 @@ def _class_list(path: Path) -> list[Query]:
 
 def _conditions(request: EvaluationRequest) -> TaskFunction:
     found = read_labelled_images(request.data, request.labels, request.images)
-    conditions = select_conditions(found, request.by, request.asked)
+    conditions = select_conditions(found, request.by, request.instructions)
     measure = partial(conditional_precision, images=found.images, conditions=conditions)
     return _embedding_task(request, found.images, measure)
 

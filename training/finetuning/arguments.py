@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, Seq2SeqTrainingArguments, Trainer, Tra
 from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.datasets.suggestions import did_you_mean, require_known
 from pairwright.training.accelerate_setup import default_workers
-from pairwright.training.finetuning.networks import layers_to_wrap, share_embedding
+from pairwright.training.finetuning.networks import sharded_layer_names, tie_embedding_modules
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 
 _LAYERS = "transformer_layer_cls_to_wrap"
@@ -221,8 +221,8 @@ def wrap_present_layers(arguments: TrainingArguments, model: PreTrainedModel) ->
     Raises:
         UsageError: the recipe names a layer or an optimizer that does not fit the model.
     """
-    layers = layers_to_wrap(model)
-    share_embedding(model)
+    layers = sharded_layer_names(model)
+    tie_embedding_modules(model)
     _check_model(arguments, model)
     if arguments.fsdp:
         arguments.fsdp_config.setdefault(_LAYERS, layers)

@@ -14,13 +14,13 @@ from torch.utils.data import Dataset, Sampler
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import Reject
-from pairwright.datasets.shards.shard_files import locate_shards
+from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.finetuning.settings import FinetuningRecipe
-from pairwright.training.loading.data_notes import check_usable
 from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, check_rows_file, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
 from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample
+from pairwright.training.loading.skipped_samples import check_usable
 
 _READ_TOGETHER = 256
 
@@ -64,7 +64,7 @@ def check_inputs(recipe: FinetuningRecipe, data: str, validation: str) -> None:
         if one.endswith(".jsonl"):
             check_rows_file(Path(one))
         else:
-            locate_shards(one)
+            find_indexed_shards(one)
 
 
 def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:

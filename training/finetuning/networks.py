@@ -1,4 +1,4 @@
-"""Networks of transformers for finetuning: opened, joined from parts, or built from configs alone; and what of them is trained."""
+"""Networks of transformers for finetuning: opened, assembled from parts, or built from configs alone; and what of them is trained."""
 
 import re
 import warnings
@@ -33,12 +33,12 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def open_network(recipe: FinetuningRecipe, model: str) -> GenerativeModel:
-    """Load ``model`` for a recipe, or join its vision tower and ``method.language`` to a LLaVA."""
+    """Load ``model`` for a recipe, or assemble a LLaVA of its vision tower and ``method.language``."""
     method, dtype = recipe.method, _DTYPES[recipe.method.weights]
     _require_kind(method, model)
     if isinstance(method, ConversationMethod):
         language = method.language
-        found = join_llava(model, language, dtype) if language else ImageTextModel.load(model, dtype=dtype)
+        found = assemble_llava(model, language, dtype) if language else ImageTextModel.load(model, dtype=dtype)
         read_template(found.processor, method.chat_template)
         return found
     return EncoderDecoder.load(model, dtype=dtype)
@@ -58,8 +58,8 @@ def _require_kind(method: FinetuningMethod, model: str) -> None:
         raise UsageError(f"{model} is of kind {kind}; this recipe requires {what}.")
 
 
-def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -> ImageTextModel:
-    """Join a vision tower and a causal language model to a ``LlavaForConditionalGeneration`` with a new projection.
+def assemble_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -> ImageTextModel:
+    """Assemble a vision tower and a causal language model to a ``LlavaForConditionalGeneration`` with a new projection.
 
     The projection has two layers (LLaVA-1.5) and is initialized from torch's global generator. ``<image>`` is added to
     the vocabulary, and the chat template is LLaVA-1.5's. ``vision`` (a CLIP or SigLIP) and ``language`` are folders or
@@ -69,19 +69,19 @@ def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -
         PairwrightError: a checkpoint cannot be read.
     """
     tower = cast("Any", load_pretrained(AutoModel, vision, dtype=dtype)).vision_model
-    speaker = cast("Any", load_pretrained(AutoModelForCausalLM, language, dtype=dtype))
+    language_model = cast("Any", load_pretrained(AutoModelForCausalLM, language, dtype=dtype))
     tokenizer = cast("Any", read_tokenizer(language))
     tokenizer.add_special_tokens({"additional_special_tokens": [IMAGE_TOKEN]})
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    if len(tokenizer) > speaker.get_input_embeddings().num_embeddings:
-        speaker.resize_token_embeddings(len(tokenizer))
-    config = _llava_config(tower.config, speaker.config, tokenizer.convert_tokens_to_ids(IMAGE_TOKEN))
+    if len(tokenizer) > language_model.get_input_embeddings().num_embeddings:
+        language_model.resize_token_embeddings(len(tokenizer))
+    config = _llava_config(tower.config, language_model.config, tokenizer.convert_tokens_to_ids(IMAGE_TOKEN))
     with torch.device("meta"):  # without weights: all but the projection are replaced
         model: Any = LlavaForConditionalGeneration(config)
-    model.model.vision_tower, model.model.language_model = tower, speaker.base_model
-    model.lm_head = speaker.get_output_embeddings()
+    model.model.vision_tower, model.model.language_model = tower, language_model.base_model
+    model.lm_head = language_model.get_output_embeddings()
     model.model.multi_modal_projector = type(model.model.multi_modal_projector)(config).to(dtype)
-    model.generation_config = speaker.generation_config
+    model.generation_config = language_model.generation_config
     with explain_unreadable(vision):
         images = AutoImageProcessor.from_pretrained(vision)
     processor = LlavaProcessor(
@@ -110,7 +110,7 @@ def _llava_config(vision: Any, language: Any, image_token: int) -> LlavaConfig:
     )
 
 
-def sketch_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:
+def build_meta_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:
     """Return the network of a recipe without weights (meta device), from configs alone.
 
     Raises:
@@ -129,7 +129,7 @@ def sketch_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:
         raise UsageError(f"{model}: {str(error).splitlines()[0]}") from None
 
 
-def choose_trained(model: PreTrainedModel, method: FinetuningMethod) -> PreTrainedModel:
+def freeze_untrained(model: PreTrainedModel, method: FinetuningMethod) -> PreTrainedModel:
     """Freeze what the recipe does not train, and return the model; with LoRA wrapped by peft.
 
     Raises:
@@ -173,7 +173,7 @@ def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> frozenset[int]:
     return frozenset(one for one in (*ids, tokenizer.eos_token_id) if one is not None)
 
 
-def share_embedding(model: PreTrainedModel) -> None:
+def tie_embedding_modules(model: PreTrainedModel) -> None:
     """Let layers that share the weights of the input embedding be that module, as FSDP shards a weight in one place.
 
     T5's encoder and decoder each have an embedding of their own with the same weights. A state dict then has them once, by
@@ -201,7 +201,7 @@ def share_embedding(model: PreTrainedModel) -> None:
         model.register_load_state_dict_pre_hook(add_others)
 
 
-def layers_to_wrap(model: nn.Module) -> list[str]:
+def sharded_layer_names(model: nn.Module) -> list[str]:
     """Return the names of the layer classes that FSDP shards one by one.
 
     transformers lists layers that stay in one piece for all models that share a part; accelerate refuses those that this

@@ -23,7 +23,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.arguments import check_planned_arguments, divide_batch, explain_refusals
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.finetuning.dataset import RowCollator, check_inputs, open_dataset, read_lengths
-from pairwright.training.finetuning.networks import choose_trained, layers_to_wrap, sketch_network
+from pairwright.training.finetuning.networks import build_meta_network, freeze_untrained, sharded_layer_names
 from pairwright.training.finetuning.settings import ConversationMethod, FinetuningRecipe, StepByStepMethod
 from pairwright.training.loading.rationales import RationaleCollator
 from pairwright.training.models.registry import model_folder
@@ -97,10 +97,10 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str =
         PairwrightError: no such config or data; settings that a run would refuse.
     """
     check_inputs(recipe, data, validation)
-    sketch = sketch_network(recipe, model_folder(model))
+    sketch = build_meta_network(recipe, model_folder(model))
     check_planned_arguments(recipe, sketch, validated=bool(validation))
     sharding = sharding_of(recipe)
-    network: Any = choose_trained(sketch, recipe.method)
+    network: Any = freeze_untrained(sketch, recipe.method)
     sizes, gpus = count_parameters(network), recipe.hardware.gpus
     batch = divide_batch(recipe, gpus)
     collator = _text_collator(recipe)
@@ -200,7 +200,7 @@ _SHARDED = {
 
 
 def _largest_layer(network: nn.Module) -> int:
-    layers = set(layers_to_wrap(network))
+    layers = set(sharded_layer_names(network))
     sizes = [
         sum(one.numel() for one in module.parameters())
         for module in network.modules()

@@ -33,7 +33,7 @@ from pairwright.training.finetuning.dataset import (
     open_dataset,
     read_lengths,
 )
-from pairwright.training.finetuning.networks import choose_trained, open_network, stop_tokens
+from pairwright.training.finetuning.networks import freeze_untrained, open_network, stop_tokens
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
 from pairwright.training.loading.rationales import RationaleCollator
@@ -65,7 +65,7 @@ def finetune(run: FinetuningRun) -> TrainingReport:
     with explain_out_of_memory(lambda: _memory_helps(recipe)), ExitStack() as stack:
         torch.manual_seed(recipe.seed)
         model = open_network(recipe, model_folder(run.model))
-        trained = choose_trained(model.network, recipe.method)
+        trained = freeze_untrained(model.network, recipe.method)
         sizes = count_parameters(trained)
         wrap_present_layers(arguments, model.network)
         trainer = _trainer(run, arguments, trained, make_collator(recipe, model))
@@ -122,7 +122,7 @@ def _all_lengths(dataset: ShardDataset, collator: RowCollator, arguments: Traini
 
 
 def _train_to_end(run: FinetuningRun, trainer: ShardTrainer) -> None:
-    checkpoint = newest_checkpoint(run.out) if run.resume else None
+    checkpoint = newest_trainer_checkpoint(run.out) if run.resume else None
     step = int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
     names = run.report_to if trainer.args.process_index == 0 else ()
     with open_step("training", None, "steps") as bar, open_reporters(names, run.out, run.settings(), step) as reports:
@@ -130,7 +130,7 @@ def _train_to_end(run: FinetuningRun, trainer: ShardTrainer) -> None:
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
 
-def newest_checkpoint(out: Path) -> Path | None:
+def newest_trainer_checkpoint(out: Path) -> Path | None:
     """Return the newest complete checkpoint; None without one. `Trainer` writes its state last."""
     found = [path.parent for path in out.glob("checkpoints/checkpoint-*/trainer_state.json")]
     return max(found, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)

@@ -30,11 +30,11 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import Reject
 from pairwright.training.loading.batches import B, unpack
 from pairwright.training.loading.collation import Collator
-from pairwright.training.loading.data_notes import check_usable, data_notes
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.sample_order import Ends, SampleOrder
 from pairwright.training.loading.samples import OnError, SampleSelection
 from pairwright.training.loading.shard_index import index_shards
+from pairwright.training.loading.skipped_samples import check_usable, data_notes
 from pairwright.training.loading.step_batches import StepBatches
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 

@@ -28,8 +28,8 @@ from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.rejects import REASONS, Reject, RejectError, make_reject
 from pairwright.datasets.remote.reading import Range, read_ranges
 from pairwright.datasets.shards.index import SampleContents, ShardIndex, split_member_name
+from pairwright.datasets.shards.indexed_shards import ShardFile, find_indexed_shards, load_indexes
 from pairwright.datasets.shards.sample_json import parse_sample_json
-from pairwright.datasets.shards.shard_files import ShardFile, load_indexes, locate_shards
 from pairwright.datasets.shards.ustar import END_MARKER, iter_members
 from pairwright.training.loading.samples import SampleSelection, StoredSample
 
@@ -119,13 +119,13 @@ def _split_members(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
 def index_shards(data: str | Path, selection: SampleSelection | None = None) -> ShardSamples:
     """Return the samples of a folder, a tar or a brace pattern, local or as a URL.
 
-    ``data`` as in `locate_shards`; without a selection all samples are used, one unit each.
+    ``data`` as in `find_indexed_shards`; without a selection all samples are used, one unit each.
 
     Raises:
         InputError: no such shard, or shards without a sample; a broken or incomplete sample with ``on_error`` ``stop``.
         StorageError: a shard is damaged or not a tar, or its store fails.
     """
-    shards = locate_shards(str(data))
+    shards = find_indexed_shards(str(data))
     sample_filter = _SampleFilter(selection or SampleSelection())
     found = [sample_filter.select(shard, index) for shard, index in zip(shards, load_indexes(shards), strict=True)]
     if not sum(len(spans) for spans, _ in found) and not sample_filter.left_out:

@@ -33,7 +33,7 @@ from pairwright.generators.edits.additions.places import (
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.stated import StatedObjects
-from pairwright.generators.edits.floors import MOST_LETTERS
+from pairwright.generators.edits.floors import ADDED_PAIR_FLOOR, ADDITION_FLOORS, MAX_LENGTH_DIFFERENCE, RELATION_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.lexicon.function_words import words_with
 
@@ -43,9 +43,6 @@ FloatArray = npt.NDArray[np.float32]
 Row = tuple[IntArray, FloatArray]  # columns of the vocabulary, and their log-ratios
 WordPair = tuple[int, int, int, float]  # place, column of the true word, of the false one, and its log-ratio
 
-FLOORS: Final = {OBJECT: 0.1, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); see benchmarks
-PAIR_FLOOR: Final = 0.05  # the same of objects, both of a pair
-RELATION_FLOOR: Final = 0.1  # of p(relation) / p(typical relation)
 _MAX_LOG_RATIO: Final = 0.0  # a word that is likelier than a typical one is not preferred
 KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
 
@@ -160,7 +157,7 @@ class Additions:
     """
 
     def __init__(self, materials: EditMaterials, *, floors: Mapping[str, float] | None = None) -> None:
-        self._model, self._floors = materials.model.cloze, FLOORS if floors is None else floors
+        self._model, self._floors = materials.model.cloze, ADDITION_FLOORS if floors is None else floors
         self._nouns = nouns = materials.knowledge.nouns
         known = self._model.index("noun")
         self.objects = AbsentObjects(materials.knowledge.thesaurus, materials.knowledge.pool, known)
@@ -321,7 +318,7 @@ class Additions:
             return
         shown = self._may_be_shown(caption)
         false, true = self.objects.absent(caption) & shown, [at for at in true if shown[at]]
-        nouns, least = self.objects.nouns, np.log(PAIR_FLOOR)
+        nouns, least = self.objects.nouns, np.log(ADDED_PAIR_FLOOR)
         for place in places:
             row = log_probs[place, self._columns] - scored.typical[place]
             for is_true in true:
@@ -371,4 +368,4 @@ def typical_log_probs(log_probs: FloatArray) -> FloatArray:
 
 def _alike(one: str, other: str) -> bool:
     """Whether two words are of about the same length."""
-    return abs(len(one) - len(other)) <= MOST_LETTERS and one.count(" ") == other.count(" ")
+    return abs(len(one) - len(other)) <= MAX_LENGTH_DIFFERENCE and one.count(" ") == other.count(" ")

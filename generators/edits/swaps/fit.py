@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
 from pairwright.generators.captions.caption import ParsedText
+from pairwright.generators.edits.floors import SWAP_FLOOR
 from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.edits.swaps.proposal import Span, SwapProposal
 from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.lexicon.protocols import Thesaurus
 
-FLOOR: Final = 0.003  # of the weight of a swap; see benchmarks/RESULTS.md for the trade-off
 _MAX_LOG_RATIO: Final = 3.0  # above it a swap is not preferred any more: an odd original must not decide alone
 
 
@@ -145,7 +145,7 @@ def _weighed(proposed: Iterable[SwapProposal | str], ratios: Iterator[float]) ->
             yield each
         else:
             weight = next(ratios)
-            yield replace(each, weight=weight) if weight >= FLOOR else "no_candidate"
+            yield replace(each, weight=weight) if weight >= SWAP_FLOOR else "no_candidate"
 
 
 def exchanged_order(length: int, first: Span, second: Span) -> list[int]:

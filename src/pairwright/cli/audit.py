@@ -8,9 +8,10 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 from pairwright.cli.options.attacks import AddAttacksOption, ExtraAttacks
-from pairwright.cli.options.groups import input_option, limit_option, output_option
+from pairwright.cli.options.declarations import input_option, limit_option, output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption, LayoutOption, OnErrorOption, SeedOption
-from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
+from pairwright.cli.options.model import ModelOptions, with_model_options
+from pairwright.cli.options.model_runs import bill_lines
 from pairwright.cli.options.standard_input import copy_standard_input
 from pairwright.cli.output.console import StyledLine, count_phrase, emit, note
 from pairwright.cli.output.files import check_extension, check_outputs
@@ -47,7 +48,7 @@ def audit(
     seed: SeedOption = 0,
     details: DetailsOption = False,
     as_json: JsonOption = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Attack captions and negatives without their images.
 
@@ -68,14 +69,14 @@ def audit(
 
     check_extension(report, ".html", ".md")
     nothing_written_on_interrupt()
-    added = ExtraAttacks.parse(add_attacks, asked)
+    added = ExtraAttacks.parse(add_attacks, model_options)
     policy = InvalidRowPolicy(on_error)
     frame, rejected = rows_to_audit(input_, policy, layout)
     if rejected:
         note(f"{count_phrase(rejected, 'rejected row')} of INPUT skipped.")
-    check_outputs(None if asked.sends_nothing else report)
+    check_outputs(None if model_options.sends_nothing else report)
     answers = report or Path(f"{input_.name}.audit.html")  # without a report, answers are kept in the working folder
-    scorers, bill = added.scorers(asked, frame, answers, seed, as_json=as_json)
+    scorers, bill = added.scorers(model_options, frame, answers, seed, as_json=as_json)
     request = AuditRequest(corpus, most, seed, report is not None, added.meaning)
     found, gaps = audit_rows(frame, request, scorers, note)
     if report is not None:

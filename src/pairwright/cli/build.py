@@ -1,6 +1,5 @@
 """``pairwright build``: build a dataset from a config."""
 
-from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -8,37 +7,27 @@ import typer
 
 from pairwright.cli.errors.exit_codes import PARTS_LEFT, exit_below_target
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
-from pairwright.cli.generate.summary import nothing_kept_in_build, quota_lines
-from pairwright.cli.options.groups import advanced_option, limit_option, output_option
+from pairwright.cli.options.declarations import advanced_option, limit_option, output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption
-from pairwright.cli.options.model import cancelled_lines
-from pairwright.cli.output.console import count_phrase, emit, note
-from pairwright.cli.output.progress import StageBars, with_progress
-from pairwright.cli.output.summary import (
-    all_reasons,
-    headline,
-    next_step,
-    share_of,
-    type_table,
-    warning,
-    wrapped_table,
+from pairwright.cli.options.model_runs import cancelled_lines
+from pairwright.cli.output.build_summary import (
+    build_lines,
+    build_result,
+    misses_target,
+    nothing_kept_in_build,
+    stage_counts,
 )
+from pairwright.cli.output.console import count_phrase, emit, note
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.stage_bars import StageBars
 from pairwright.cli.plan import BuildOutOption, ConfigArgument, plan
-from pairwright.datasets.build_manifest import shard_paths
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.rejects import BAD_BOX
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig
     from pairwright.flows.stage_selection import Share
 
 NoPrefectOption = Annotated[bool, advanced_option("--no-prefect", help="Run without Prefect, which starts faster.")]
-_TEXT_KINDS = {  # kind of text: its stage, and a noun
-    "hard_negatives": ("negatives", "hard negative"),
-    "hard_positives": ("positives", "hard positive"),
-    "conversations": ("conversations", "conversation"),
-    "rationales": ("rationales", "rationale"),
-}
 
 
 @with_progress
@@ -147,7 +136,7 @@ def build(
     elif only:
         place = manifest["place"]
         lines = ["", f"Finished {only} in {place}. Without --only the build resumes after it."]
-        emit({"out": place, "stages": _stages(manifest)}, lines, as_json=as_json)
+        emit({"out": place, "stages": stage_counts(manifest)}, lines, as_json=as_json)
     else:
         emit(build_result(folder, manifest), build_lines(folder, manifest, details=details), as_json=as_json)
     if (reasons := nothing_kept_in_build(manifest["stages"])) or (not only and misses_target(manifest)):
@@ -157,7 +146,7 @@ def build(
 def _end_part(share: "Share", done: dict[str, Any], *, as_json: bool) -> None:
     """Print what is left after a part; exit with `PARTS_LEFT` unless all parts are done."""
     left = done["left"]
-    result = {"out": done["place"], "part": str(share), "stages": _stages(done)}
+    result = {"out": done["place"], "part": str(share), "stages": stage_counts(done)}
     if left is None:
         lines = ["", "All parts are done. Next: the same command with --finish instead of --part."]
         emit({**result, "left": None}, lines, as_json=as_json)
@@ -169,12 +158,6 @@ def _end_part(share: "Share", done: dict[str, Any], *, as_json: bool) -> None:
     lines = ["", f"Part {share} is done so far: {left.stage} has {jobs} of other parts left. Next: {next_command}."]
     emit(result, lines, as_json=as_json)
     raise typer.Exit(PARTS_LEFT)
-
-
-def misses_target(manifest: dict[str, Any]) -> bool:
-    """Return whether the refinement of a finished build kept nothing or misses its target."""
-    facts = manifest["stages"].get("refine", {}).get("facts", {})
-    return bool(facts.get("in")) and (not facts["kept"] or not facts.get("holds", True))
 
 
 def _cancel_batches(config: "BuildConfig", folder: Path, *, as_json: bool) -> None:
@@ -202,129 +185,3 @@ def _with_limits(config: "BuildConfig", max_cost: float | None, max_requests: in
 def start_message(no_prefect: bool) -> str:  # noqa: FBT001 - the command's flag
     """Return the remark about Prefect in the first line of a build."""
     return "" if no_prefect else ". Starting Prefect takes 5 to 20 seconds"
-
-
-def build_result(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON result of a finished build."""
-    return {
-        "out": str(folder),
-        "stages": _stages(manifest),
-        "shards": [str(path) for path in shard_paths(folder, manifest["files"])],
-        "card": str(folder / "README.md"),
-        "report": str(folder / "report.html"),
-        "manifest": str(folder / "manifest.json"),
-        "samples": manifest["contents"]["samples"],
-        "samples_with": manifest["contents"].get("samples_with", {}),
-        "types": manifest["types"],
-    }
-
-
-def _stages(manifest: dict[str, Any]) -> dict[str, Any]:
-    names = ("unit", "candidates", "kept", "rejected", "seconds")
-    return {stage: {name: counts[name] for name in names} for stage, counts in manifest["stages"].items()}
-
-
-def _model_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
-    """Return the cost of texts by models and the failed rows; empty where no stage asks a model."""
-    bills = {name: stage["facts"]["llm"] for name, stage in manifest["stages"].items() if "llm" in stage["facts"]}
-    if not bills:
-        return []
-    from pairwright.flows.llm.failed_rows import count_failed_rows
-    from pairwright.flows.state.layout import failed_files
-    from pairwright.generators.llm.budget import format_usd
-
-    cost = manifest["cost"]
-    price = "price unknown" if cost["usd"] is None else format_usd(cost["usd"])
-    lines = [f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
-    for name, bill in bills.items():
-        files = failed_files(folder, name)
-        if bill["failed"] and files:
-            where = str(files[0]) if len(files) == 1 else f"{files[0].parent}/*.jsonl"
-            lines += [f"{name}: {line}" for line in count_failed_rows(*files).lines(where)]
-    return lines
-
-
-def _limit_lines(manifest: dict[str, Any]) -> list[str]:
-    """Return the quotas that were not met, and the types that a limit reduced."""
-    return [
-        line
-        for stage in manifest["stages"].values()
-        for line in quota_lines(stage["facts"].get("limits", {}), f"{stage['unit']}s: ")
-    ]
-
-
-def _input_lines(manifest: dict[str, Any]) -> list[str]:
-    """Return how many rows of the input were rejected, and why, and how many lost their boxes; empty if none."""
-    pairs = manifest["stages"].get("pairs", {"rejected": {}, "candidates": 0})
-    rejected = dict(pairs["rejected"])
-    boxes = rejected.pop(BAD_BOX, 0)
-    where = "in rejected/pairs-*.parquet"
-    lines = []
-    if rejected:
-        lost = f"{sum(rejected.values()):,} of {pairs['candidates'] - boxes:,} rows of the input rejected"
-        lines.append(f"{lost}: {all_reasons(rejected)}. They are {where}.")
-    if boxes:
-        what = f"{count_phrase(boxes, 'row')} of the input ({BAD_BOX} {boxes:,})"
-        lines.append(f"Read without boxes, since one of them is bad: {what}. Details are {where}.")
-    return lines
-
-
-def _refine_lines(manifest: dict[str, Any]) -> list[str]:
-    """Return why refinement kept few negatives or missed its target, and what keeps more."""
-    facts = manifest["stages"].get("refine", {}).get("facts", {})
-    if not facts.get("in"):
-        return []
-    kept = f"refine: {facts['kept']:,} of {facts['in']:,} negatives kept"
-    if facts.get("advice"):
-        return [f"{kept}. {facts['advice']}"]
-    if 2 * facts["kept"] >= facts["in"]:
-        return []
-    if "bound" in facts:
-        most = f"upper bound for any balanced subset: {facts['bound']:,}"
-        return [f"{kept}; {most}. A larger `target` under refine, or `both_sides` under negatives, keeps more."]
-    if "unbalanced_cell" in facts["rejected"]:
-        return [f"{kept}: the set is too small to balance. More captions or fewer `cells` under refine keep more."]
-    return []
-
-
-def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False) -> list[str]:
-    """Return the summary of a finished build: contents, types, shortfalls, cost, files."""
-    contents, shards = manifest["contents"], manifest["shards"]
-    samples, pages = contents["samples"], "report.html, README.md (dataset card), manifest.json"
-    tars = f"{shards.get('url') or 'shards'}/{shards['pattern']}"
-    return [
-        "",
-        headline(f"{count_phrase(samples, 'sample')}{'' if contents['with_image'] else ', text only'}"),
-        *_sample_share_lines(contents.get("samples_with", {}), manifest["stages"], samples),
-        *_type_lines(manifest, samples, details=details),
-        *map(warning, _input_lines(manifest)),
-        *map(warning, _limit_lines(manifest)),
-        *map(warning, _refine_lines(manifest)),
-        *_model_lines(folder, manifest),
-        "",
-        *([f"Shards: {tars}"] if shards.get("url") else []),
-        f"Written to {folder}: {pages if shards.get('url') else f'{tars}, {pages}'}",
-        *([] if nothing_kept_in_build(manifest["stages"]) else next_step(f"pairwright inspect {folder}")),
-    ]
-
-
-def _sample_share_lines(samples_with: dict[str, int], stages: Container[str], samples: int) -> list[str]:
-    """Return the number of samples with at least one text of each kind that the build makes."""
-    shares = [
-        f"{share_of(samples_with[kind], samples)} {name}"
-        for kind, (stage, name) in _TEXT_KINDS.items()
-        if samples_with.get(kind) or (kind in samples_with and stage in stages)
-    ]
-    return [f"with at least one: {', '.join(shares)}"] if shares else []
-
-
-def _type_lines(manifest: dict[str, Any], samples: int, *, details: bool) -> list[str]:
-    types = [(name, counts["kept"], counts["rejected"]) for name, counts in manifest["types"].items()]
-    if not types:
-        return []
-    if details:
-        rows: list[list[object]] = [["type", "tried", "kept"]]
-        rows += [[name, counts["made"], counts["kept"]] for name, counts in manifest["types"].items()]
-        reasons = [all_reasons(rejected) for _, _, rejected in types]
-        return ["", *wrapped_table(rows, ["rejected", *reasons])]
-    return ["", *type_table(types, samples, "samples")]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.options.groups import App, limit_option, output_option
+from pairwright.cli.options.declarations import App, limit_option, output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import columns, emit, note
 from pairwright.cli.output.files import check_outputs

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.build import NoPrefectOption, build_lines, build_result, start_message
+from pairwright.cli.build import NoPrefectOption, start_message
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
-from pairwright.cli.options.groups import advanced_option, output_option
+from pairwright.cli.options.declarations import advanced_option, output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption, SeedOption
+from pairwright.cli.output.build_summary import build_lines, build_result
 from pairwright.cli.output.console import emit
-from pairwright.cli.output.progress import StageBars, with_progress
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.stage_bars import StageBars
 from pairwright.cli.output.summary import table
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairwright.cli.options.groups import App, limit_option, output_option
+from pairwright.cli.options.declarations import App, limit_option, output_option
 from pairwright.cli.output.files import check_outputs
 from pairwright.datasets.errors import UsageError
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
-from pairwright.cli.options.groups import GroupedCommand, advanced_option, input_option, limit_option, output_option
+from pairwright.cli.options.declarations import (
+    GroupedCommand,
+    advanced_option,
+    input_option,
+    limit_option,
+    output_option,
+)
 from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.output.console import columns, emit, note
 from pairwright.cli.output.files import check_outputs
@@ -18,7 +24,7 @@ from pairwright.cli.review import note_uncounted
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
-    from pairwright.datasets.exports.writing import ExportFormat
+    from pairwright.datasets.exports.writing import ExportFormat, ExportOptions, ExportResult
     from pairwright.datasets.shards.sample_source import SampleSource
 
 UNCHANGED = "unchanged"
@@ -90,13 +96,10 @@ def export(
       pairwright export build/birds --to triplets --max-tokens 77 --tokenizer clip-vit-base-patch32 --out birds.jsonl
     """
     from pairwright.datasets.exports.formats import DEFAULT_OPTIONS, EXPORTS
-    from pairwright.datasets.exports.formats import export as write
     from pairwright.datasets.images.recoding import Recoding
-    from pairwright.datasets.record_tables import EXAMPLES
     from pairwright.datasets.remote.local_copies import fetch_local_copy
     from pairwright.datasets.remote.object_store import is_remote
     from pairwright.datasets.remote.output import upload_on_success
-    from pairwright.datasets.shards.sample_source import add_examples, open_sample_source
 
     input_ = Path(fetch_local_copy(str(input_)))
     _refuse_unused(
@@ -121,16 +124,9 @@ def export(
         source = _apply_decisions(input_, decisions)
     read = (input_, *(append or []), *filter(None, (decisions, rationales)))
     check_outputs(None if is_remote(out) else out, reads=tuple(map(str, read)))
-    unmatched = 0
     with upload_on_success(out) as output:
-        folder, options = output.path, replace(options, finish=output.finish or options.finish)
-        if rationales is None:
-            written = write(source, to, folder, options)
-        else:
-            examples, matched = EXAMPLES.read(rationales), set[str]()
-            opened = open_sample_source(source) if isinstance(source, Path) else source
-            written = write(add_examples(opened, examples, matched), to, folder, options)
-            unmatched = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
+        options = replace(options, finish=output.finish or options.finish)
+        written, unmatched = _write(source, to, output.path, options, rationales)
     files = output.sent or [str(path) for path in written.files]
     counts = {**({"for_training": written.training_only_rows} if written.training_only_rows else {}), **written.details}
     rows = [[name.replace("_", " "), count] for name, count in counts.items() if count]
@@ -145,6 +141,22 @@ def export(
     emit({"rows": written.rows, "files": files, **counts, "rationales_left": unmatched}, lines, as_json=as_json)
     if not written.rows:
         exit_below_target(f"No row was written: {input_} has no rows for --to {to}.")
+
+
+def _write(
+    source: "SampleSource | Path", to: str, out: Path, options: "ExportOptions", rationales: Path | None
+) -> "tuple[ExportResult, int]":
+    """Write the samples, with the rationales of a file; return the result, and how many rationales match no sample."""
+    from pairwright.datasets.exports.formats import export as write
+    from pairwright.datasets.record_tables import EXAMPLES
+    from pairwright.datasets.shards.sample_source import add_examples, open_sample_source
+
+    if rationales is None:
+        return write(source, to, out, options), 0
+    examples, matched = EXAMPLES.read(rationales), set[str]()
+    opened = open_sample_source(source) if isinstance(source, Path) else source
+    written = write(add_examples(opened, examples, matched), to, out, options)
+    return written, sum(1 for each in examples if each.status == "kept" and each.key not in matched)
 
 
 def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> None:
@@ -170,7 +182,7 @@ class RowOptions:
 
 
 def _open_source(
-    input_: Path, format_: "ExportFormat", append: Sequence[Path], asked: RowOptions, *, plain: bool
+    input_: Path, format_: "ExportFormat", append: Sequence[Path], rows: RowOptions, *, plain: bool
 ) -> "tuple[SampleSource | Path, Path | None]":
     """Return the samples of INPUT, and the folder of their images if a file names them.
 
@@ -178,7 +190,7 @@ def _open_source(
         input_: a build, shards, or a file of rows or conversations.
         format_: of the export.
         append: builds and shards that follow.
-        asked: how rows are read.
+        rows: how rows are read.
         plain: whether neither decisions nor rationales are added.
     """
     from pairwright.datasets.mixtures.conversation_files import CONVERSATION_SUFFIXES, open_conversation_files
@@ -186,13 +198,13 @@ def _open_source(
     from pairwright.datasets.shards.sample_source import join_sources, open_sample_source
     from pairwright.filters.candidates.samples import candidate_source, holds_candidates
 
-    if plain and not append and holds_candidates(input_, asked.layout):
-        return candidate_source(input_, asked.layout, asked.image_root)
+    if plain and not append and holds_candidates(input_, rows.layout):
+        return candidate_source(input_, rows.layout, rows.image_root)
     of_conversations = plain and input_.suffix.lower() in CONVERSATION_SUFFIXES and input_.is_file()
     from_file = of_conversations and format_.takes_conversations and not append
-    if asked.layout:
+    if rows.layout:
         raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
-    if asked.image_root and not from_file:
+    if rows.image_root and not from_file:
         raise UsageError("--image-root requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
     if of_conversations and not format_.takes_conversations and input_.suffix.lower() != ".parquet":
         from pairwright.datasets.exports.formats import EXPORTS
@@ -202,7 +214,7 @@ def _open_source(
     if append:
         return join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]), None
     if from_file:
-        return open_conversation_files(input_, asked.image_root)
+        return open_conversation_files(input_, rows.image_root)
     return input_, None
 
 

@@ -8,7 +8,7 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
-from pairwright.cli.options.groups import advanced_option, limit_option, output_option
+from pairwright.cli.options.declarations import advanced_option, limit_option, output_option
 from pairwright.cli.options.input import (
     DetailsOption,
     ExcludeImagesOption,
@@ -122,7 +122,7 @@ def fetch(
 
 
 def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
-    from pairwright.datasets.rejects import REASONS
+    from pairwright.datasets.rejects import REASONS, rank_reasons
 
     fetched, pairs = result["fetched"], result["pairs"]
     kept = f"{fetched:,} of {pairs:,} images fetched ({share(fetched, pairs)})"
@@ -130,7 +130,7 @@ def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
     if details:
         lines += columns([[name, result[name]] for name in ("urls", "asked", "reused", "bytes")], indent="")
     if result["rejected"]:
-        ordered = sorted(result["rejected"].items(), key=lambda item: (-item[1], item[0]))
+        ordered = rank_reasons(result["rejected"])
         rows = [[reason, count, REASONS[reason]] for reason, count in (ordered if details else ordered[:_MAIN])]
         lines += ["", f"Rejected ({sum(result['rejected'].values()):,}):", *columns(rows)]
         lines += [f"  {len(ordered) - len(rows)} more reasons: --details"] if len(rows) < len(ordered) else []

@@ -8,7 +8,7 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
-from pairwright.cli.options.groups import advanced_option, output_option
+from pairwright.cli.options.declarations import advanced_option, output_option
 from pairwright.cli.options.input import (
     ExcludeImagesOption,
     InputArgument,
@@ -20,9 +20,10 @@ from pairwright.cli.options.input import (
 from pairwright.cli.output.console import count_phrase, emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import all_reasons, headline, share
+from pairwright.cli.output.summary import headline, share
 from pairwright.datasets.progress import report_named_steps
 from pairwright.datasets.readers.skip_counts import SkipCounts
+from pairwright.datasets.rejects import list_reasons
 
 DISABLED = "off"
 
@@ -124,7 +125,7 @@ def _lines(result: dict[str, Any]) -> list[str]:
     kept = f"{result['kept']:,} of {result['in']:,} pairs kept ({share(result['kept'], result['in'])})"
     lines: list[str] = [headline(f"{kept}, {result['seconds']} s")]
     if result["rejected"]:
-        lines.append(f"rejected: {all_reasons(result['rejected'])}")
+        lines.append(f"rejected: {list_reasons(result['rejected'])}")
     if concepts := result.get("concepts"):
         phrases = f"{concepts['phrases']:,} noun phrases; {concepts['counted']:,} are frequent enough"
         lines += ["", f"{phrases}, each kept in some caption. {concepts['capped']:,} were capped."]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.errors.exit_codes import FAILED, exit_below_target
-from pairwright.cli.options.groups import App, advanced_option, input_option, limit_option, output_option
+from pairwright.cli.options.declarations import App, advanced_option, input_option, limit_option, output_option
 from pairwright.cli.options.input import (
     InputArgument,
     InputOptions,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.options.groups import input_option, output_option
+from pairwright.cli.options.declarations import input_option, output_option
 from pairwright.cli.options.input import JsonOption, parse_columns
 from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.summary import next_step

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairwright.cli.options.groups import output_option
+from pairwright.cli.options.declarations import output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.files import check_extension, check_outputs

@@ -40,10 +40,10 @@ from pairwright.cli import (
 from pairwright.cli.errors import interrupts, system_errors
 from pairwright.cli.evaluate import app as evaluate
 from pairwright.cli.generate import app as generate
-from pairwright.cli.options.groups import App
+from pairwright.cli.options.declarations import App
 from pairwright.cli.output.console import printable
 from pairwright.datasets.errors import PairwrightError
-from pairwright.datasets.garbage import collect_rarely
+from pairwright.datasets.garbage_collection import collect_rarely
 
 app = App(
     "Make, refine and pack image-text training data.\n\nStart with `pairwright demo --out demo`, then `pairwright init`.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
-from pairwright.cli.options.groups import limit_option, output_option
+from pairwright.cli.options.declarations import limit_option, output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import count_phrase, emit, list_counts
 from pairwright.cli.output.files import check_outputs

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pairwright.cli.options.groups import output_option
+from pairwright.cli.options.declarations import output_option
 from pairwright.cli.options.input import JsonOption
-from pairwright.cli.options.model import plan_lines
+from pairwright.cli.options.model_runs import plan_lines
 from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import all_reasons
+from pairwright.datasets.rejects import list_reasons
 
 if TYPE_CHECKING:
     from pairwright.flows.commands.plan import BuildPlan
@@ -56,7 +56,7 @@ def plan(config: ConfigArgument, *, out: BuildOutOption = None, as_json: JsonOpt
 
 def _work_lines(work: "BuildPlan", config: "BuildConfig") -> list[str]:
     at_most = "at most " if config.retrieve or config.fetch else ""
-    reasons = f", {sum(work.rejected.values()):,} rows rejected: {all_reasons(work.rejected)}"
+    reasons = f", {sum(work.rejected.values()):,} rows rejected: {list_reasons(work.rejected)}"
     rejected = reasons if work.rejected else ""
     images = ", without images" if config.fetch and config.shards.images else ""
     rows = [

@@ -10,7 +10,7 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.options.context import ContextOptions, add_context, with_context_options
-from pairwright.cli.options.groups import App, input_option, output_option
+from pairwright.cli.options.declarations import App, input_option, output_option
 from pairwright.cli.options.input import (
     InputArgument,
     InputOptions,
@@ -19,8 +19,8 @@ from pairwright.cli.options.input import (
     read_batches,
     with_input_options,
 )
-from pairwright.cli.options.model import ModelOptions, SeeImageOption, bill_lines, with_model_options
-from pairwright.cli.options.model_runs import cancel_plan_or_run
+from pairwright.cli.options.model import ModelOptions, SeeImageOption, with_model_options
+from pairwright.cli.options.model_runs import bill_lines, cancel_plan_or_run
 from pairwright.cli.output.console import columns, emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
@@ -152,7 +152,7 @@ def ask(
     reading: InputOptions,
     context: ContextOptions,
     as_json: JsonOption = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Run your own prompt on every pair; the answers are texts.
 
@@ -167,11 +167,11 @@ def ask(
     from pairwright.flows.commands.ask_prompt import PromptRequest, ask_prompt, plan_prompt
 
     request = PromptRequest(name, reading.read_options(input_), out, see_image)
-    access = add_context(asked.asking(out, seed), context, out)
-    if not asked.sends_nothing:
+    access = add_context(model_options.access(out, seed), context, out)
+    if not model_options.sends_nothing:
         check_outputs(out)
     result = cancel_plan_or_run(
-        asked,
+        model_options,
         access,
         "pairs",
         plan=lambda: plan_prompt(request, access),

@@ -9,7 +9,7 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 from pairwright.cli.options.attacks import AddAttacksOption, ExtraAttacks
-from pairwright.cli.options.groups import advanced_option, input_option, limit_option, output_option
+from pairwright.cli.options.declarations import advanced_option, input_option, limit_option, output_option
 from pairwright.cli.options.input import (
     DetailsOption,
     JsonOption,
@@ -19,7 +19,8 @@ from pairwright.cli.options.input import (
     SeedOption,
     split_list,
 )
-from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
+from pairwright.cli.options.model import ModelOptions, with_model_options
+from pairwright.cli.options.model_runs import bill_lines
 from pairwright.cli.output.console import count_phrase, emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
@@ -74,7 +75,7 @@ def refine(
     seed: SeedOption = 0,
     details: DetailsOption = False,
     as_json: JsonOption = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Remove negatives that a text-only model can detect.
 
@@ -88,11 +89,10 @@ def refine(
     """
     from pairwright.datasets.errors import UsageError
     from pairwright.filters.candidates.files import check_extension, write_candidates
-    from pairwright.filters.candidates.format_normalization import normalize_rows
     from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
-    from pairwright.filters.candidates.rows import FOR_TRAINING, refine_candidates
+    from pairwright.filters.candidates.rows import refine_candidates
     from pairwright.filters.refinement.all_attacks import AllAttacksOptions
-    from pairwright.filters.refinement.pair_selection import NOT_CHOSEN, add_original_captions
+    from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
     from pairwright.filters.refinement.two_scorers import RefineOptions
     from pairwright.flows.commands.annotation_files import require_candidate_rows
     from pairwright.flows.state.overwrite_checks import refuse_overwriting
@@ -101,25 +101,15 @@ def refine(
     path, choose = Path(input_), fix in {"choose", "both"}
     if reference and choose:
         raise UsageError("--reference and --fix choose are mutually exclusive. Omit one of them.")
-    added = ExtraAttacks.parse(add_attacks, asked)
+    added = ExtraAttacks.parse(add_attacks, model_options)
     refuse_overwriting(out, input_, corpus, *([str(decisions)] if decisions else []))
-    check_outputs(None if asked.sends_nothing else out)
+    check_outputs(None if model_options.sends_nothing else out)
     policy = InvalidRowPolicy(on_error)
     frame, like = _read_rows(path, decisions, policy, layout)
     check_extension(out, like)
     require_candidate_rows(path, frame.height)
-    if shuffled := frame.filter(reason=FOR_TRAINING).height:
-        note(f"{shuffled:,} shuffle rows are for training only: rejected as {FOR_TRAINING}.")
-    if mirror_negatives:
-        from pairwright.flows.commands.reuse_negatives import add_reused_negatives  # imports the editors
-
-        frame = add_reused_negatives(frame, corpus, note)
-    pool = _read_corpus(corpus, frame) if corpus else None
-    if fix in {"format", "both"}:
-        frame = normalize_rows(frame)
-    if choose:
-        frame = add_original_captions(frame)
-    scorers, bill = added.scorers(asked, frame, out, seed, as_json=as_json)
+    frame, pool = _prepare_rows(frame, corpus, fix, mirror_negatives=mirror_negatives)
+    scorers, bill = added.scorers(model_options, frame, out, seed, as_json=as_json)
     method: RefineOptions | AllAttacksOptions
     if reference:
         method = RefineOptions(cells=cells, by_type=False, seed=seed)
@@ -147,6 +137,26 @@ def refine(
     missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
     if not result["kept"] or not outcome.holds or missed:
         exit_below_target()
+
+
+def _prepare_rows(
+    frame: "pl.DataFrame", corpus: str, fix: str, *, mirror_negatives: bool
+) -> "tuple[pl.DataFrame, CaptionCorpus | None]":
+    """Return the rows with what --mirror-negatives and --fix add or change, and the captions of --corpus."""
+    from pairwright.filters.candidates.format_normalization import normalize_rows
+    from pairwright.filters.candidates.rows import FOR_TRAINING
+    from pairwright.filters.refinement.pair_selection import add_original_captions
+
+    if shuffled := frame.filter(reason=FOR_TRAINING).height:
+        note(f"{shuffled:,} shuffle rows are for training only: rejected as {FOR_TRAINING}.")
+    if mirror_negatives:
+        from pairwright.flows.commands.reuse_negatives import add_reused_negatives  # imports the editors
+
+        frame = add_reused_negatives(frame, corpus, note)
+    pool = _read_corpus(corpus, frame) if corpus else None
+    if fix in {"format", "both"}:
+        frame = normalize_rows(frame)
+    return (add_original_captions(frame) if fix in {"choose", "both"} else frame), pool
 
 
 def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
-from pairwright.cli.options.groups import advanced_option, input_option, limit_option, output_option
+from pairwright.cli.options.declarations import advanced_option, input_option, limit_option, output_option
 from pairwright.cli.options.input import (
     DetailsOption,
     ExcludeImagesOption,

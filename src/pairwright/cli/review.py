@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairwright.cli.options.groups import advanced_option, input_option, output_option
+from pairwright.cli.options.declarations import advanced_option, input_option, output_option
 from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.output.console import columns, emit, list_counts, note
 from pairwright.cli.output.files import check_outputs

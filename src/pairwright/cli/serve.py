@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
-from pairwright.cli.options.groups import advanced_option
+from pairwright.cli.options.declarations import advanced_option
 from pairwright.cli.output.console import note
 from pairwright.cli.plan import BuildOutOption, ConfigArgument
 from pairwright.datasets.errors import UsageError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
-from pairwright.cli.options.groups import input_option, output_option
+from pairwright.cli.options.declarations import input_option, output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import count_phrase, duration, emit, note, note_hub_models
 from pairwright.cli.output.progress import with_progress

@@ -9,7 +9,7 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
-from pairwright.cli.options.groups import advanced_option, input_option, output_option
+from pairwright.cli.options.declarations import advanced_option, input_option, output_option
 from pairwright.cli.options.input import (
     DetailsOption,
     JsonOption,
@@ -19,13 +19,12 @@ from pairwright.cli.options.input import (
     SeedOption,
     parse_columns,
 )
-from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
-from pairwright.cli.options.model_runs import cancel_plan_or_run
+from pairwright.cli.options.model import ModelOptions, with_model_options
+from pairwright.cli.options.model_runs import bill_lines, cancel_plan_or_run
 from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import (
-    all_reasons,
     headline,
     main_reasons,
     next_step,
@@ -35,6 +34,7 @@ from pairwright.cli.output.summary import (
 )
 from pairwright.cli.refine import OnlyKeptOption
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rejects import list_reasons
 
 
 @with_progress
@@ -65,7 +65,7 @@ def validate(
     seed: SeedOption = 0,
     details: DetailsOption = False,
     as_json: JsonOption = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Find false negatives: hard negatives that are true of their image.
 
@@ -86,7 +86,7 @@ def validate(
     validators = parse_validators(by)
     _refuse_unused(
         validators,
-        asked,
+        model_options,
         clip=bool(clip_model or device or margin is not None),
         undecided=keep_undecided,
         image_root=image_root is not None,
@@ -109,14 +109,14 @@ def validate(
         on_error,
         layout,
     )
-    access = asked.asking(out, seed) if "llm" in validators else None
-    if not asked.sends_nothing:
+    access = model_options.access(out, seed) if "llm" in validators else None
+    if not model_options.sends_nothing:
         check_outputs(out, reads=(input_, captions))
     if access is None:
         result = run(request, None, note, lambda _: None)
     else:
         judged = cancel_plan_or_run(
-            asked,
+            model_options,
             access,
             "rows",
             plan=lambda: plan_validation(request, access, note),
@@ -135,20 +135,20 @@ def exit_if_none_kept(result: Mapping[str, Any]) -> None:
     """Exit with 3 if no row was kept."""
     if result["in"] and not result["kept"]:
         rejected = sum((Counter(one["rejected"]) for one in result["by_type"].values()), Counter())
-        exit_below_target(f"No row was kept of {result['in']:,}: {all_reasons(rejected)}.")
+        exit_below_target(f"No row was kept of {result['in']:,}: {list_reasons(rejected)}.")
 
 
 def _refuse_unused(
-    validators: Sequence[str], asked: ModelOptions, *, clip: bool, undecided: bool, image_root: bool
+    validators: Sequence[str], model_options: ModelOptions, *, clip: bool, undecided: bool, image_root: bool
 ) -> None:
     """Refuse options of validators that ``--by`` does not name."""
     if "clip" not in validators and clip:
         raise UsageError("--clip-model, --device and --margin require --by clip.")
     if "llm" not in validators:
-        asked.refuse("without --by llm")
+        model_options.refuse("without --by llm")
         if undecided:
             raise UsageError("--keep-undecided requires --by llm.")
-    elif not asked.model:
+    elif not model_options.model:
         raise UsageError("--by llm requires --model.")
     if image_root and tuple(validators) == ("context",):
         raise UsageError("--image-root requires --by clip or llm: context reads no image.")
@@ -165,7 +165,7 @@ def validation_lines(
         details: print all reasons, and the counts of each validator.
         facts: further lines.
     """
-    reasons = all_reasons if details else main_reasons
+    reasons = list_reasons if details else main_reasons
     types: list[list[object]] = [["type", "rows", "kept", "rejected"]]
     types += [[name, one["in"], one["kept"], reasons(one["rejected"])] for name, one in result["by_type"].items()]
     validators: list[list[object]] = [["validator", "rows", "kept", "rejected"]]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pairwright.cli.errors.exit_codes import FAILED
-from pairwright.cli.options.groups import input_option
+from pairwright.cli.options.declarations import input_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.progress import with_progress

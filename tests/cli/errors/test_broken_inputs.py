@@ -11,7 +11,7 @@ import pytest
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.datasets.shards.sample_source import source_from_records
-from pairwright.datasets.shards.webdataset import write_shards
+from pairwright.datasets.shards.writing import write_shards
 from tests.cli.conftest import Run
 
 MIXED = [{"caption": "a dog on a bed"}, {"caption": {"en": "a cat"}}, {"caption": None}, {"key": "only"}]

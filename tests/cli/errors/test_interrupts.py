@@ -68,7 +68,7 @@ from pairwright.cli.options.model import ModelOptions
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 def pressed():
     nothing_written_on_interrupt()
-    ModelOptions(model="m").asking(Path("negatives.jsonl"))
+    ModelOptions(model="m").access(Path("negatives.jsonl"))
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     raise KeyboardInterrupt
 main.app = pressed

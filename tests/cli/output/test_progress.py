@@ -14,7 +14,8 @@ import typer
 
 from pairwright.cli.main import app
 from pairwright.cli.output import progress
-from pairwright.cli.output.progress import Display, StageBars, with_progress
+from pairwright.cli.output.progress import Display, with_progress
+from pairwright.cli.output.stage_bars import RunningStage, StageBars
 from pairwright.datasets.progress import ProgressReport, open_step
 from pairwright.generators.llm.runner import RequestTotals
 from pairwright.generators.llm.session import Snapshot
@@ -205,18 +206,18 @@ def test_a_command_draws_the_steps_of_the_library_code(terminal: Terminal) -> No
 
 
 def test_a_stage_of_several_parts_counts_the_fractions_of_those_that_run() -> None:
-    stage = progress._Stage(4)
+    stage = RunningStage(4)
     stage.done = 1
-    stage.hear(ProgressReport((7, 1), "tagging", 50, 100, "captions", ("tag", "00001")))
+    stage.record(ProgressReport((7, 1), "tagging", 50, 100, "captions", ("tag", "00001")))
     name, figures = stage.figures()
     assert (name, figures["done"], figures["total"], figures["unit"]) == ("", 1.5, 4, "parts")
-    stage.hear(ProgressReport((7, 1), "tagging", 100, 100, "captions", ("tag", "00001"), ended=True))
+    stage.record(ProgressReport((7, 1), "tagging", 100, 100, "captions", ("tag", "00001"), ended=True))
     assert stage.figures()[1]["done"] == 1
 
 
 def test_a_stage_of_one_part_shows_the_step_inside() -> None:
-    stage = progress._Stage(1)
-    stage.hear(ProgressReport((7, 1), "vectors", 50, 100, "pairs", ("index", "all")))
+    stage = RunningStage(1)
+    stage.record(ProgressReport((7, 1), "vectors", 50, 100, "pairs", ("index", "all")))
     name, figures = stage.figures()
     assert (name, figures["done"], figures["of"], figures["unit"]) == ("vectors", 50, 100, "pairs")
 

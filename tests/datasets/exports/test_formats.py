@@ -22,8 +22,9 @@ from pairwright.datasets.exports.writing import ExportOptions
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.sample_source import load_image, open_sample_source, source_from_records
-from pairwright.datasets.shards.webdataset import read_shard, write_shards
+from pairwright.datasets.shards.writing import write_shards
 from pairwright.datasets.verification.checks import verify
 from pairwright.datasets.verification.llava_json import check_llava
 from tests.datasets.sample_builders import conversation, image_files, negative, pair, picture

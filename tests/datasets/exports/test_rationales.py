@@ -11,8 +11,8 @@ from pairwright.datasets.exports.formats import export
 from pairwright.datasets.exports.rationales import StudentRows
 from pairwright.datasets.record_tables import EXAMPLES
 from pairwright.datasets.records import Annotation, Example, Origin, Pair, annotation_id, pair_key
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.sample_source import add_examples, open_sample_source, source_from_records
-from pairwright.datasets.shards.webdataset import read_shard
 from pairwright.datasets.verification.checks import verify
 
 MAKER = Origin("rationales", 1, 0, "m", "rationale-itm@0", "r")

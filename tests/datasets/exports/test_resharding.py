@@ -11,8 +11,10 @@ from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.exports.formats import export
 from pairwright.datasets.exports.writing import ExportOptions
 from pairwright.datasets.images.recoding import Recoding
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.sample_source import join_sources, open_sample_source
-from pairwright.datasets.shards.webdataset import find_shards, read_shard, write_shards
+from pairwright.datasets.shards.writing import write_shards
 from pairwright.datasets.verification.checks import check_shard_count, verify
 from tests.datasets.sample_builders import samples
 

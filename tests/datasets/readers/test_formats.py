@@ -21,7 +21,7 @@ from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import Box, Pair, pair_key
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.webdataset import write_shards
+from pairwright.datasets.shards.writing import write_shards
 
 
 def picture(width: int = 4, height: int = 3, kind: str = "JPEG") -> bytes:

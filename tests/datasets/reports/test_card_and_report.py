@@ -24,8 +24,10 @@ from pairwright.datasets.reports.build_report import (
 from pairwright.datasets.reports.dataset_card import escape_markdown, front_matter, render_card
 from pairwright.datasets.reports.sample_gallery import choose_samples, mark_edits
 from pairwright.datasets.shards.content_counts import count_contents
+from pairwright.datasets.shards.layout import summarize_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.webdataset import read_shard, summarize_shards, write_shards
+from pairwright.datasets.shards.writing import write_shards
 from tests.datasets.sample_builders import conversation, negative, pair, samples
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \"' & | `x` [a](http://evil.example/)"

@@ -17,7 +17,7 @@ from pairwright.datasets.reports.contact_sheet import (
     summarize_dataset,
     wrap_text,
 )
-from pairwright.datasets.shards.webdataset import write_shards
+from pairwright.datasets.shards.writing import write_shards
 from tests.datasets.sample_builders import sample, samples
 
 

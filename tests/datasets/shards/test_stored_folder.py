@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.remote.object_store import RemoteStore, open_store
 from pairwright.datasets.shards import stored_folder
+from pairwright.datasets.shards.layout import ShardSet
 from pairwright.datasets.shards.stored_folder import OWNER_FILE, StoredFolder
-from pairwright.datasets.shards.webdataset import ShardSet, finish_shards, hash_file, write_shards
+from pairwright.datasets.shards.writing import finish_shards, write_shards
 from tests.datasets.sample_builders import samples
 
 URL = "memory:///bucket/birds"

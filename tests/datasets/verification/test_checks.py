@@ -11,11 +11,13 @@ import pytest
 
 from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.build_manifest import read_manifest
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.record_tables import PAIRS
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.samples import encode_members
 from pairwright.datasets.shards.ustar import END_MARKER, encode_member
-from pairwright.datasets.shards.webdataset import finish_shards, hash_file, read_shard, write_shard, write_shards
+from pairwright.datasets.shards.writing import finish_shards, write_shard, write_shards
 from pairwright.datasets.verification.checks import verify
 from tests.datasets.sample_builders import picture, sample, samples
 

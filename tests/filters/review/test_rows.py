@@ -15,7 +15,7 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id, pair_key
 from pairwright.datasets.shards.samples import Sample
-from pairwright.datasets.shards.webdataset import write_shard
+from pairwright.datasets.shards.writing import write_shard
 from pairwright.filters.review.images import FolderImages, ShardImages, load_browser_image
 from pairwright.filters.review.rows import order_for_review, read_rows
 

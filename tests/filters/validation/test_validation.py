@@ -25,7 +25,7 @@ from pairwright.filters.validation.llm_judge import (
     pair_for_row,
     parse_pick,
 )
-from pairwright.filters.validation.records import REASONS, ValidationRow
+from pairwright.filters.validation.verdicts import REASONS, ValidationRow
 from pairwright.generators.llm.client.messages import Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import RequestOutcome, run_step

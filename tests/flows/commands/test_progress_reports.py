@@ -60,7 +60,7 @@ def test_the_end_of_a_build_is_reported(tmp_path: Path) -> None:
     heard: list[ProgressReport] = []
 
     class Watching(SilentProgress):
-        def inside(self, report: ProgressReport) -> None:
+        def report_step(self, report: ProgressReport) -> None:
             heard.append(report)
 
     build(parse_config(settings, where="test"), tmp_path / "out", Watching(), prefect=False)

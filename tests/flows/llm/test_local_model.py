@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pairwright.cli.options.context import ContextOptions, add_context
-from pairwright.cli.options.model import ModelOptions, bill_lines, plan_lines
+from pairwright.cli.options.model import ModelOptions
+from pairwright.cli.options.model_runs import bill_lines, plan_lines
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key

@@ -14,7 +14,8 @@ from PIL import Image
 from pairwright.datasets.errors import ConfigError, InputError, UsageError
 from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation, Origin, Turn
-from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.verification.checks import verify
 from pairwright.datasets.verification.llava_json import check_llava
 from pairwright.flows.mixtures import survey

@@ -15,7 +15,7 @@ import yaml
 
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, UsageError
 from pairwright.flows.build import build
-from pairwright.flows.config.slurm import SlurmSection
+from pairwright.flows.config.sections import SlurmSection
 from pairwright.flows.runners.slurm_pool import RETRIES, SlurmPool, task_script
 from pairwright.flows.stage_selection import StageSelection
 from pairwright.generators.llm.testing.app import ServerApp
@@ -85,7 +85,7 @@ def test_arrays_of_a_killed_build_are_cancelled_by_the_next_one_of_any_runner(sl
     (tmp_path / "in.jsonl").write_text(json.dumps({"caption": "a dog"}) + "\n")
     config = checked({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1})
     build(config, tmp_path / "build", prefect=False, selection=StageSelection(only="pairs"))
-    code = "import sys, time; from pathlib import Path; from pairwright.flows.config.slurm import SlurmSection\n"
+    code = "import sys, time; from pathlib import Path; from pairwright.flows.config.sections import SlurmSection\n"
     code += "from pairwright.flows.runners.slurm_pool import SlurmPool\n"
     code += "SlurmPool(Path(sys.argv[1]), SlurmSection(), 'x', print).submit(time.sleep, 600).result()"
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "build")]) as killed:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pairwright.cli.build import build_lines
 from pairwright.cli.main import app
+from pairwright.cli.output.build_summary import build_lines
 from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.flows.build import build
 from pairwright.flows.stage_selection import Share, StageSelection
 from pairwright.flows.stages import image_states
@@ -36,13 +37,13 @@ def settings(folder: Path, **sections: Any) -> dict[str, Any]:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """The parts whose images are looked at, each with whether that is in the thread that plans the build."""
     seen = list[tuple[str, bool]]()
-    find = image_states.find_images
+    find = image_states.survey_parts
 
     def noted(parts: list[str], *given: Any, **options: Any) -> Any:
         seen.extend((part, threading.current_thread() is threading.main_thread()) for part in parts)
         return find(parts, *given, **options)
 
-    monkeypatch.setattr(image_states, "find_images", noted)
+    monkeypatch.setattr(image_states, "survey_parts", noted)
     return seen
 
 
@@ -57,7 +58,7 @@ def test_of_many_pairs_the_workers_look_at_what_is_packed_and_shown_to_a_model(
         build(checked(config), tmp_path / "few", prefect=False)
         assert looks == [(part, True) for part in ("00000", "00001", "00002")] * 2
         looks.clear()
-        monkeypatch.setattr(image_states, "_PAIRS_SEEN_HERE", 0)
+        monkeypatch.setattr(image_states, "_MAX_LOCAL_PAIRS", 0)
         made = build(checked(config), tmp_path / "many", prefect=False)
         assert looks == [(part, False) for part in ("00000", "00001", "00002")] * 2
         asked = server.stats()["requests"]
@@ -70,7 +71,7 @@ def test_of_many_pairs_the_workers_look_at_what_is_packed_and_shown_to_a_model(
 def test_shares_look_at_their_share_of_the_images_and_a_finishing_run_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[tuple[str, bool]]
 ) -> None:
-    monkeypatch.setattr(image_states, "_PAIRS_SEEN_HERE", 0)
+    monkeypatch.setattr(image_states, "_MAX_LOCAL_PAIRS", 0)
     config, out = checked(settings(tmp_path)), tmp_path / "parts"
 
     def run(part: str) -> Any:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
-from pairwright.datasets.shards.webdataset import read_shard
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.flows.build import build
 from pairwright.flows.commands.plan import estimate_build
 from pairwright.flows.config.sections import ShardsSection

@@ -10,13 +10,13 @@ from PIL import Image
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.flows.build import build as build_with_prefect
-from pairwright.flows.state.layout import OWNED, pairs_path, rejected_path
+from pairwright.flows.state.layout import OWNED_FOLDERS, pairs_path, rejected_path
 from tests.flows.conftest import checked
 
 build = partial(build_with_prefect, prefect=False)
 
 
-@pytest.mark.parametrize("name", [*OWNED, ".next", "receipts/pairs", "index/text-00000"])
+@pytest.mark.parametrize("name", [*OWNED_FOLDERS, ".next", "receipts/pairs", "index/text-00000"])
 def test_a_build_refuses_a_linked_subfolder_and_leaves_its_files_alone(tmp_path: Path, name: str) -> None:
     corpus = tmp_path / "captions.jsonl"
     corpus.write_text('{"caption": "a dog in a park"}\n')

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.remote.hub import check_hub, dataset_of, is_hub
-from pairwright.datasets.shards.webdataset import hash_file
 from pairwright.flows.config.build import parse_config
 from pairwright.flows.state.hub_publishing import publish_to_hub
 from tests.servers.hub import TOKEN, Hub, hub_server

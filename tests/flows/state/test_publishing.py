@@ -10,10 +10,10 @@ import yaml
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
+from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.remote.local_copies import fetch_local_copy
 from pairwright.datasets.remote.object_store import RemoteStore, open_store
-from pairwright.datasets.shards.webdataset import hash_file
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build
 from pairwright.flows.state.publishing import publish

@@ -3,8 +3,9 @@
 import pytest
 
 from pairwright.generators.captions.questions import asks
+from pairwright.generators.edit_types import NEGATIVE_TYPES
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import RulePositives
 from tests.generators.rule_fixtures import annotate, pair_of, small_pool
 
@@ -32,8 +33,8 @@ def test_a_question_is_known_by_its_first_word_and_its_mark(caption: str, *, is_
 @pytest.mark.parametrize("both_sides", [False, True])
 def test_of_a_question_nothing_is_made(*, both_sides: bool) -> None:
     pair = pair_of("Is this a cat on a couch or a big dog next to a car?", "a cat and a dog")
-    options = NegativeOptions(types=TYPES, both_sides=both_sides)
+    options = NegativeOptions(types=NEGATIVE_TYPES, both_sides=both_sides)
     rows = annotate(RuleNegatives(load_wordnet(), small_pool(), options), pair)
     rows += annotate(RulePositives(load_wordnet(), small_pool()), pair)
-    assert len(rows) == len(TYPES) + 4
+    assert len(rows) == len(NEGATIVE_TYPES) + 4
     assert {(row.status, row.reason) for row in rows} == {("rejected", "question")}

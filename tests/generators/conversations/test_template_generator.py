@@ -18,7 +18,11 @@ from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Box, Pair, Turn
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations.question_templates import BRIEF
-from pairwright.generators.conversations.template_generator import TYPES, ConversationOptions, TemplateConversations
+from pairwright.generators.conversations.template_generator import (
+    TEMPLATE_TYPES,
+    ConversationOptions,
+    TemplateConversations,
+)
 from pairwright.generators.lexicon.label_sets import COCO
 from tests.example_counts import examples
 from tests.generators.rule_fixtures import POOL, annotate, assert_order_is_free, pair_of
@@ -473,7 +477,9 @@ def test_any_pair_gives_valid_turns(
     captions: list[str], drawn: list[tuple[str, float, float, float]], seed: int
 ) -> None:
     boxes = tuple(Box(label, x, y, x + side, y + side) for label, x, y, side in drawn)
-    made = TemplateConversations(ConversationOptions(types=TYPES, vocabulary=("coco", "{0}", "{x} of {"), seed=seed))
+    made = TemplateConversations(
+        ConversationOptions(types=TEMPLATE_TYPES, vocabulary=("coco", "{0}", "{x} of {"), seed=seed)
+    )
     for row in made.annotate(pair_of(*captions, boxes=boxes), (), make_rng(seed)):
         assert [turn.role for turn in row.turns] == ["human", "assistant"] * (len(row.turns) // 2)
         if row.kind != "brief":

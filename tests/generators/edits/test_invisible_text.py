@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
+from pairwright.generators.edit_types import NEGATIVE_TYPES
 from pairwright.generators.language.invisible_characters import has_invisible, remove_invisible
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
-from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
 from tests.example_counts import examples
@@ -26,7 +27,7 @@ UNSEEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u202a\u202c\u2063"
 
 @lru_cache(maxsize=1)
 def makers() -> tuple[RuleGenerator, RuleGenerator]:
-    negatives = RuleNegatives(load_wordnet(), small_pool(), NegativeOptions(TYPES, both_sides=True))
+    negatives = RuleNegatives(load_wordnet(), small_pool(), NegativeOptions(NEGATIVE_TYPES, both_sides=True))
     return negatives, RulePositives(SmallThesaurus(), small_pool())
 
 

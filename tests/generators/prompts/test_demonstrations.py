@@ -9,24 +9,17 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.records import Origin, Pair
+from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.listed_edits import (
-    BOTH_SIDES,
-    NEGATIVE_TYPES,
-    NEGATIVES,
-    POSITIVE_TYPES,
-    POSITIVES,
-    SEEN_NEGATIVES,
-    ListedEdits,
-)
 from pairwright.generators.llm.client.messages import Reply, Usage
 from pairwright.generators.llm.client.steps import run_step
 from pairwright.generators.llm.output.answers import request_answers
-from pairwright.generators.llm_edits import AnnotationBuilder
+from pairwright.generators.llm_edits.annotations import AnnotationBuilder
+from pairwright.generators.llm_edits.listed_answers import BOTH_SIDES, NEGATIVES, POSITIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.prompts.book import Prompt, PromptBook
 from pairwright.generators.prompts.prompt import pair_values
 
@@ -35,10 +28,6 @@ BOOK = PromptBook()
 JUDGING = {"judge", "judge-answers", "choose", "shows-caption", "captions"}
 EDITING = [p.name for p in BOOK.listing() if p.name.endswith("-compose") or p.name.startswith("swap-")]
 LISTING = ("negatives-at-once", "negatives-both-sides", "positives-at-once")
-TYPES = (
-    "replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute", "add-object",
-    "add-attribute",
-)  # fmt: skip
 _FIELD = re.compile(r"^(Caption|Replace|By|Add|Describe|As|Also true): (.+)$", re.MULTILINE)
 _WORD = re.compile(r"[\w'-]+|[^\w\s]")
 
@@ -168,13 +157,13 @@ def test_answers_with_several_types_show_each_type_in_its_order(name: str) -> No
     for given, answer in shown(BOOK.get(name)):
         [entries] = answer.values()
         types = [each["type"] for each in entries]
-        assert types == [each for each in TYPES if each in types]
+        assert types == [each for each in BENCHMARK_TYPES if each in types]
         captions = [each["caption"] for each in entries]
         assert len(set(captions)) == len(captions)
         for change in entries:
             counts[change["type"]] += 1
             check_edit(given["Caption"], change["type"].partition("-")[0], change)
-    known = POSITIVE_TYPES if name.startswith("positives") else TYPES
+    known = POSITIVE_TYPES if name.startswith("positives") else BENCHMARK_TYPES
     assert not set(known) - counts.keys() - ({"swap-attribute"} if "both" in name else set())
     assert any(len(entries) < len(known) for _, answer in shown(BOOK.get(name)) for entries in answer.values())
 
@@ -186,7 +175,7 @@ def test_demonstrations_pass_the_checks_of_answers(name: str, *, sees: bool) -> 
     prompt, kind = BOOK.get(name).with_image(sees=sees), f"hard_{name.partition('s-')[0]}"
     shape = POSITIVES if kind == "hard_positive" else BOTH_SIDES if "both" in name else NEGATIVES
     shape = SEEN_NEGATIVES if sees else shape
-    types = POSITIVE_TYPES if kind == "hard_positive" else NEGATIVE_TYPES
+    types = POSITIVE_TYPES if kind == "hard_positive" else BENCHMARK_TYPES
     builder = AnnotationBuilder(kind, types, 1, Origin("test", 1), "both" in name)
     batch = []
     for given, answer in shown(prompt):

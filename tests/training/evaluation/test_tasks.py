@@ -17,9 +17,9 @@ from PIL import Image  # noqa: E402 - behind the guard of torch
 from pairwright.datasets.colorshape.toy_set import generate_toy_set, write_toy_set  # noqa: E402
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
 from pairwright.datasets.images.loading import decode_image, open_image  # noqa: E402
-from pairwright.datasets.shards.webdataset import read_shard  # noqa: E402
+from pairwright.datasets.shards.reading import read_shard  # noqa: E402
 from pairwright.filters.evaluation.crops import open_cropped  # noqa: E402
-from pairwright.filters.evaluation.data import read_captioned_images, read_hard_negatives  # noqa: E402
+from pairwright.filters.evaluation.readers import read_captioned_images, read_hard_negatives  # noqa: E402
 from pairwright.filters.evaluation.results import Metric, ModelResult  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import OpenedModel, WiseFtSettings, identify_model, open_models  # noqa: E402
 from pairwright.training.evaluation.images import image_sizes  # noqa: E402
@@ -259,7 +259,9 @@ def toy_images(given: Given) -> list[bytes]:
 
 
 def test_conditions_embed_each_image_under_what_is_asked(given: Given) -> None:
-    found = measured("conditions", given.lens, given.toy, by=("shape", "rgb"), asked={"shape": "what shape is it ?"})
+    found = measured(
+        "conditions", given.lens, given.toy, by=("shape", "rgb"), instructions={"shape": "what shape is it ?"}
+    )
     lens = FocalLensClip.load(given.lens)
     asked = torch.tensor([load_tokenizer(given.lens)("what shape is it ?")["input_ids"]])
     with torch.no_grad():
@@ -276,11 +278,11 @@ def test_conditions_embed_each_image_under_what_is_asked(given: Given) -> None:
 
 
 def test_a_model_that_reads_no_instruction_is_the_same_under_all(given: Given) -> None:
-    one = measured("conditions", given.clip, given.toy, by=("shape",), asked={"shape": "what ?"})
+    one = measured("conditions", given.clip, given.toy, by=("shape",), instructions={"shape": "what ?"})
     two = measured("conditions", given.clip, given.toy, by=("shape",))
     assert one.found.metrics == two.found.metrics
     by = figures(measured("conditions", given.lens, given.toy))
-    other = figures(measured("conditions", given.lens, given.toy, asked={"shape": "red red red ?"}))
+    other = figures(measured("conditions", given.lens, given.toy, instructions={"shape": "red red red ?"}))
     assert by["shape", "mAP"] != other["shape", "mAP"]
     assert by["colour", "mAP"] == other["colour", "mAP"]
     assert by["mean", "mAP"].value == pytest.approx(
@@ -302,7 +304,7 @@ def test_a_focallens_mllm_is_asked_through_its_language_model(given: Given, tmp_
     llava, target = tiny_models.llava_checkpoint(), Clip.load(given.clip)
     FocalLensMllm(llava, target, processor=tiny_models.llava_processor()).save(tmp_path / "mllm")
     found = measured(
-        "conditions", str(tmp_path / "mllm"), given.toy, by=("colour",), asked={"colour": "what colour is it ?"}
+        "conditions", str(tmp_path / "mllm"), given.toy, by=("colour",), instructions={"colour": "what colour is it ?"}
     )
     model = FocalLensMllm.load(str(tmp_path / "mllm"))
     ids = torch.tensor([[tiny_models.WORDS.index(word) for word in ("what", "colour", "is", "it", "?")]])

@@ -13,7 +13,7 @@ from PIL import Image  # noqa: E402 - after the skips
 
 from pairwright.datasets.errors import UsageError  # noqa: E402
 from pairwright.datasets.shards.samples import Sample  # noqa: E402
-from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
+from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE, find_answers, to_messages  # noqa: E402
 from pairwright.training.finetuning.conversations import ConversationCollator  # noqa: E402
 from pairwright.training.finetuning.dataset import EpochOrder, open_dataset  # noqa: E402

@@ -18,11 +18,13 @@ from PIL import Image  # noqa: E402 - after the skips
 from safetensors.torch import load_file  # noqa: E402
 
 from pairwright.datasets.errors import InputError, UsageError  # noqa: E402
-from pairwright.datasets.shards.webdataset import find_shards, read_shard, write_shards  # noqa: E402
+from pairwright.datasets.shards.layout import find_shards  # noqa: E402
+from pairwright.datasets.shards.reading import read_shard  # noqa: E402
+from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.filters.metrics.answer_judging import ImageQuestion  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import identify_model, open_models  # noqa: E402
 from pairwright.training.evaluation.image_answers import generate_answers  # noqa: E402
-from pairwright.training.finetuning.networks import share_embedding  # noqa: E402
+from pairwright.training.finetuning.networks import tie_embedding_modules  # noqa: E402
 from pairwright.training.finetuning.run import FinetuningRun, finetune  # noqa: E402
 from pairwright.training.finetuning.settings import FinetuningRecipe  # noqa: E402
 from pairwright.training.models.generative import EncoderDecoder, ImageTextModel  # noqa: E402
@@ -278,7 +280,7 @@ def test_a_file_of_rationale_rows_trains_a_student(tmp_path: Path) -> None:
 def test_an_embedding_that_encoder_and_decoder_share_is_once_in_the_state() -> None:
     """A sharded model with several names for one weight could be saved, and not be resumed."""
     model = tiny_models.student()
-    share_embedding(model)
+    tie_embedding_modules(model)
     state = model.state_dict()
     assert [name for name in state if "shared" in name or "embed_tokens" in name] == ["shared.weight"]
     state["shared.weight"] = state["shared.weight"] + 1

@@ -17,8 +17,8 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 from safetensors.torch import load_file  # noqa: E402 - behind the guard of torch
 
 from pairwright.datasets.errors import InputError  # noqa: E402
-from pairwright.datasets.shards.webdataset import read_shard  # noqa: E402
-from pairwright.filters.evaluation.data import read_hard_negatives  # noqa: E402
+from pairwright.datasets.shards.reading import read_shard  # noqa: E402
+from pairwright.filters.evaluation.readers import read_hard_negatives  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
 from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
 from pairwright.training.metrics_log import LogRow  # noqa: E402
@@ -280,7 +280,7 @@ def test_a_text_only_sample_among_those_with_images_is_reported_before_a_run(tmp
 
 
 def test_an_empty_image_is_a_broken_one(tmp_path: Path, given: Given) -> None:
-    from pairwright.datasets.shards.webdataset import write_shards
+    from pairwright.datasets.shards.writing import write_shards
 
     rows = [replace(sample, image=b"") if number == 1 else sample for number, sample in enumerate(samples(4))]
     one = loader(write_shards(rows, tmp_path).pattern, PairCollator(), given.words)

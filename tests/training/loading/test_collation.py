@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="the trainer's tokenizers are those o
 
 from pairwright.datasets.errors import InputError, UsageError  # noqa: E402 - behind the guard of torch
 from pairwright.datasets.shards.samples import Sample  # noqa: E402
-from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
+from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.generators.language.wordnet import wordnet_status  # noqa: E402
 from pairwright.training.finetuning.dataset import open_dataset  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402

@@ -16,7 +16,7 @@ pytest.importorskip("transformers", reason="the trainer's tokenizers are those o
 import webdataset  # noqa: E402 - behind the guard of torch
 
 from pairwright.datasets.errors import InputError, MissingResourceError, StorageError, UsageError  # noqa: E402
-from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
+from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
 from pairwright.training.loading.samples import StoredSample  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402

@@ -166,10 +166,10 @@ def test_a_run_from_a_bucket_ends_with_the_weights_of_one_from_disk(s3: Any, tmp
 
 def test_a_shard_that_is_replaced_in_the_bucket_is_reported(s3: Any, tmp_path: Path, given: Given) -> None:
     path = Path(shards(tmp_path, 6, 100))
-    s3.put_file(str(path), f"{BUCKET}/other/00000.tar")
-    one = loader(f"s3://{BUCKET}/other", PairCollator(), given.words)
-    s3.pipe_file(f"{BUCKET}/other/00000.tar", path.read_bytes()[:5000])
-    with pytest.raises(StorageError, match=r"other/00000\.tar"):
+    s3.put_file(str(path), f"{BUCKET}/replaced/00000.tar")
+    one = loader(f"s3://{BUCKET}/replaced", PairCollator(), given.words)
+    s3.pipe_file(f"{BUCKET}/replaced/00000.tar", path.read_bytes()[:5000])
+    with pytest.raises(StorageError, match=r"replaced/00000\.tar"):
         list(one)
 
 

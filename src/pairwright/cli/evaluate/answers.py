@@ -9,7 +9,7 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.evaluate.models import DeviceOption, HtmlOption, ImagesOption
 from pairwright.cli.evaluate.report import print_evaluation, refuse_repeated_models, require_torch
-from pairwright.cli.options.groups import advanced_option, input_option
+from pairwright.cli.options.declarations import advanced_option, input_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.options.model_runs import cancel_plan_or_run
@@ -37,7 +37,7 @@ def answers(
     device: DeviceOption = "",
     batch_size: Annotated[int, advanced_option(min=1, help="Questions per batch.")] = 8,
     as_json: JsonOption = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Evaluate answers of a vision-language model by a judge, a language model.
 
@@ -50,16 +50,16 @@ def answers(
     from pairwright.flows.commands.evaluate_answers import JudgingRequest, judge_models, plan_judging
 
     started = time.perf_counter()
-    if not asked.model:
+    if not model_options.model:
         raise UsageError("evaluate answers requires --model: the language model that judges.")
     refuse_repeated_models(models)
-    if not all(name.endswith(".jsonl") for name in models) and not asked.dry_run:
+    if not all(name.endswith(".jsonl") for name in models) and not model_options.dry_run:
         require_torch(models)
     out = html or Path("answers.html")
     request = JudgingRequest(tuple(models), data, images, out, device, batch_size, see_image)
-    access = asked.asking(out)
+    access = model_options.access(out)
     judged = cancel_plan_or_run(
-        asked,
+        model_options,
         access,
         "answers",
         plan=lambda: plan_judging(request, access),

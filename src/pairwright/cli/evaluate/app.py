@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from pairwright.cli.evaluate import answers, choices, documents, models, precomputed
-from pairwright.cli.options.groups import App, DefaultCommandGroup
+from pairwright.cli.evaluate import answers, choices, models, multi_document, precomputed
+from pairwright.cli.options.declarations import App, DefaultCommandGroup
 
 _SCORES = (".jsonl", ".csv", ".tsv", ".parquet")
 
@@ -28,4 +28,4 @@ app.command("conditions")(models.conditions)
 app.command("rationales")(models.rationales)
 app.command("answers")(answers.answers)
 app.command("choices")(choices.choices)
-app.command("multi-document")(documents.multi_document)
+app.command("multi-document")(multi_document.multi_document)

@@ -8,7 +8,7 @@ import typer
 
 from pairwright.cli.evaluate.models import DataOption, HtmlOption, ImagesOption
 from pairwright.cli.evaluate.report import print_evaluation
-from pairwright.cli.options.groups import limit_option
+from pairwright.cli.options.declarations import limit_option
 from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.options.model_runs import cancel_plan_or_run
@@ -31,7 +31,7 @@ def choices(
     limit: Annotated[int, limit_option(min=0, help="Rows to evaluate, the first ones (0 = all).")] = 0,
     html: HtmlOption = None,
     as_json: JsonOption = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Evaluate a model that writes text on captions and hard negatives.
 
@@ -46,13 +46,13 @@ def choices(
     from pairwright.flows.commands.evaluate_choices import ChoiceRequest, evaluate_choices, plan_choices
 
     started = time.perf_counter()
-    if not asked.model:
+    if not model_options.model:
         raise UsageError("evaluate choices requires --model: the model under test.")
     out = html or Path("choices.html")
     request = ChoiceRequest(tuple(data), images, layout, method, out, limit)
-    access = asked.asking(out)
+    access = model_options.access(out)
     found = cancel_plan_or_run(
-        asked,
+        model_options,
         access,
         "rows",
         plan=lambda: plan_choices(request, access),

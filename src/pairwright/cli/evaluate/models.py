@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.evaluate.report import print_evaluation, require_torch
-from pairwright.cli.options.groups import advanced_option, input_option, output_option, refuse_url, with_options
+from pairwright.cli.options.declarations import advanced_option, input_option, output_option, refuse_url, with_options
 from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.output.console import note
 from pairwright.cli.output.files import check_extension, check_outputs
@@ -178,7 +178,7 @@ def conditions(
       pairwright evaluate conditions lens clip --data colorshape --by colour --by rgb --html lens.html
     """
     instructions = _parse_instructions(instruction or ())
-    common.run("conditions", models, [data], labels=labels, by=tuple(by or ()), asked=instructions)
+    common.run("conditions", models, [data], labels=labels, by=tuple(by or ()), instructions=instructions)
 
 
 @with_progress

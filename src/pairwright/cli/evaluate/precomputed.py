@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
-from pairwright.cli.options.groups import input_option
+from pairwright.cli.options.declarations import input_option
 from pairwright.cli.options.input import JsonOption, parse_columns
 from pairwright.cli.output.console import columns, count_phrase, emit, note
 

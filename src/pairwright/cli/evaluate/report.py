@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairwright.cli.options.model import bill_lines
+from pairwright.cli.options.model_runs import bill_lines
 from pairwright.cli.output.console import columns, emit, note, note_hub_models
 from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.datasets.suggestions import find_duplicates

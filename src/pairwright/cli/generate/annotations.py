@@ -8,7 +8,7 @@ import typer
 from pairwright.cli.generate.common import GenerateOptions, MethodOption, run_request
 from pairwright.cli.generate.type_lists import parse_counts, parse_list, parse_ratios, parse_types, parse_vocabulary
 from pairwright.cli.options.context import CONTEXT_PARAMETERS, ContextOptions, with_context_options
-from pairwright.cli.options.groups import advanced_option, limit_option, with_options
+from pairwright.cli.options.declarations import advanced_option, limit_option, with_options
 from pairwright.cli.options.input import InputArgument, InputOptions, with_input_options
 from pairwright.cli.options.model import ModelOptions, SeeImageOption, with_model_options
 from pairwright.cli.output.console import note
@@ -64,7 +64,7 @@ def negatives(
     captions_per_request: CaptionsPerRequest = CAPTIONS_PER_REQUEST,
     reading: InputOptions,
     common: GenerateOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Generate hard negatives: captions with one edit that makes them false.
 
@@ -80,11 +80,11 @@ def negatives(
       pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --candidates 4 --out negatives.jsonl
       pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --see-image --out negatives.jsonl
     """
+    from pairwright.datasets.records import TRAINING_ONLY_FORMS
     from pairwright.flows.commands.generate import GenerateRequest
-    from pairwright.generators.llm_negatives import TYPES as MODEL_TYPES
-    from pairwright.generators.negatives import FOR_BENCHMARKS, FOR_TRAINING, TYPES
+    from pairwright.generators.edit_types import BENCHMARK_TYPES, NEGATIVE_TYPES
 
-    named = parse_types("negative", types, MODEL_TYPES if method == "llm" else TYPES)
+    named = parse_types("negative", types, BENCHMARK_TYPES if method == "llm" else NEGATIVE_TYPES)
     options: dict[str, Any] = {"per_type": per_type, "both_sides": both_sides, **named}
     if method == "llm":
         by_rules = {"--floor": floor is not None, "--vocabulary": bool(vocabulary)}
@@ -103,7 +103,7 @@ def negatives(
         for name, given in by_model.items():
             if given:
                 raise UsageError(f"{name} requires --method llm.")
-        if both_sides and not set(named.get("types", FOR_BENCHMARKS)) - FOR_TRAINING:
+        if both_sides and not set(named.get("types", BENCHMARK_TYPES)) - TRAINING_ONLY_FORMS:
             raise UsageError("--both-sides makes no positives for shuffle. Omit it, or add other --types.")
         if ("negation" in named.get("types", ())) != bool(vocabulary):
             raise UsageError(
@@ -113,12 +113,12 @@ def negatives(
         options["floor"] = DEFAULT_FLOOR if floor is None else floor
         options |= parse_vocabulary(vocabulary)
     out, read = common.out, reading.read_options(input_)
-    limits = common.limits(TYPES, options.get("types", FOR_BENCHMARKS))
+    limits = common.limits(NEGATIVE_TYPES, options.get("types", BENCHMARK_TYPES))
     generator = f"{method}-negatives"
     request = GenerateRequest(generator, options, common.seed, read, common.pool, out, limits, common.workers)
     choose = " --fix choose" if per_type > 1 or candidates > 1 else ""
     refine = f"refine {out}{choose} --out {out.with_stem(f'{out.stem}-refined')}"
-    run_request(request, method, common, asked, next_command=refine)
+    run_request(request, method, common, model_options, next_command=refine)
 
 
 @with_progress
@@ -134,7 +134,7 @@ def positives(
     captions_per_request: CaptionsPerRequest = CAPTIONS_PER_REQUEST,
     reading: InputOptions,
     common: GenerateOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Generate hard positives: captions with one edit that keeps them true.
 
@@ -147,18 +147,18 @@ def positives(
       pairwright generate positives captions.jsonl --method llm --model gpt-4o-mini --out positives.jsonl
     """
     from pairwright.flows.commands.generate import GenerateRequest
-    from pairwright.generators.positives import TYPES
+    from pairwright.generators.edit_types import POSITIVE_TYPES
 
     read = reading.read_options(input_)
-    options = parse_types("positive", types, TYPES)
+    options = parse_types("positive", types, POSITIVE_TYPES)
     if method == "llm":
         options |= {"captions_per_request": captions_per_request, "see_image": see_image}
     elif captions_per_request != CAPTIONS_PER_REQUEST or see_image:
         raise UsageError("--captions-per-request and --see-image require --method llm.")
-    limits = common.limits(TYPES, options.get("types", TYPES))
+    limits = common.limits(POSITIVE_TYPES, options.get("types", POSITIVE_TYPES))
     generator = f"{method}-positives"
     request = GenerateRequest(generator, options, common.seed, read, common.pool, common.out, limits, common.workers)
-    run_request(request, method, common, asked)
+    run_request(request, method, common, model_options)
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def conversations(
     reading: InputOptions,
     context: ContextOptions,
     common: GenerateOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Generate questions and answers about images.
 
@@ -218,8 +218,8 @@ def conversations(
     """
     from pairwright.flows.commands.generate import GenerateRequest
     from pairwright.generators.balance import BalanceLimits
-    from pairwright.generators.conversations.llm_generator import TYPES as MODEL_TYPES
-    from pairwright.generators.conversations.template_generator import TYPES as TEMPLATE_TYPES
+    from pairwright.generators.conversations.llm_generator import MODEL_TYPES
+    from pairwright.generators.conversations.template_generator import TEMPLATE_TYPES
 
     all_types = MODEL_TYPES if method == "llm" else TEMPLATE_TYPES
     named = parse_types("conversation", types, all_types)
@@ -247,4 +247,4 @@ def conversations(
     limits = BalanceLimits({} if method == "llm" else wanted)
     read = reading.read_options(input_)
     request = GenerateRequest(generator, options, common.seed, read, "", common.out, limits, common.workers)
-    run_request(request, method, common, asked, context=context)
+    run_request(request, method, common, model_options, context=context)

@@ -7,10 +7,10 @@ from pairwright.cli.generate.captions import captions
 from pairwright.cli.generate.groups import groups
 from pairwright.cli.generate.mistakes import mistakes
 from pairwright.cli.generate.orders import orders
-from pairwright.cli.generate.plugin import run
 from pairwright.cli.generate.rationales import MultipleImports, rationales
+from pairwright.cli.generate.run import run
 from pairwright.cli.generate.triples import triples
-from pairwright.cli.options.groups import App, DefaultCommandGroup
+from pairwright.cli.options.declarations import App, DefaultCommandGroup
 
 
 class GeneratorGroup(DefaultCommandGroup):

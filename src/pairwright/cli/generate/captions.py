@@ -7,7 +7,7 @@ import typer
 
 from pairwright.cli.generate.common import GenerateOptions, run_request
 from pairwright.cli.generate.type_lists import parse_list
-from pairwright.cli.options.groups import limit_option, with_options
+from pairwright.cli.options.declarations import limit_option, with_options
 from pairwright.cli.options.input import InputArgument, InputOptions, with_input_options
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.output.progress import with_progress
@@ -31,7 +31,7 @@ def captions(
     ] = 1.0,
     reading: InputOptions,
     common: GenerateOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Generate captions by a model that sees the image.
 
@@ -55,4 +55,4 @@ def captions(
     read = replace(reading.read_options(input_, verify_images="header"), without_caption=True)
     request = GenerateRequest("llm-captions", options, common.seed, read, "", common.out)
     next_command = f"generate negatives {common.out} --out negatives.jsonl"
-    run_request(request, "llm", common, asked, next_command=next_command, unit="image")
+    run_request(request, "llm", common, model_options, next_command=next_command, unit="image")

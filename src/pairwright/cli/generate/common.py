@@ -11,10 +11,10 @@ from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 from pairwright.cli.generate.summary import nothing_kept, result_lines
 from pairwright.cli.options.context import ContextOptions, add_context
-from pairwright.cli.options.groups import advanced_option, limit_option, output_option
+from pairwright.cli.options.declarations import advanced_option, limit_option, output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption, SeedOption
-from pairwright.cli.options.model import ModelOptions, bill_lines
-from pairwright.cli.options.model_runs import cancel_plan_or_run
+from pairwright.cli.options.model import ModelOptions
+from pairwright.cli.options.model_runs import bill_lines, cancel_plan_or_run
 from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.files import check_outputs
 
@@ -73,7 +73,7 @@ def run_request(
     request: "GenerateRequest",
     method: str,
     common: GenerateOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
     *,
     context: ContextOptions | None = None,
     next_command: str = "",
@@ -85,14 +85,14 @@ def run_request(
         request: the generator, its options, input and output.
         method: ``llm``, or one that asks no model.
         common: the shared options.
-        asked: options of the model, which have to be unused without ``llm``.
+        model_options: options of the model, which have to be unused without ``llm``.
         context: captions of an index that the model reads.
         next_command: suggestion for the next step.
         unit: what the texts are made of.
     """
     reads = (request.read.input, request.pool)
     if method != "llm":
-        asked.refuse(f"with --method {method}")
+        model_options.refuse(f"with --method {method}")
         nothing_written_on_interrupt()
         from pairwright.flows.commands.generate import run_generator
 
@@ -100,15 +100,15 @@ def run_request(
         common.print_result(run_generator(request, note), method, next_command=next_command)
         return
     if request.options.get("see_image") is False:  # captions always send images, and have no such option
-        asked.refuse("without --see-image", "image_")
-    asked.warn_unused_prompts()
-    access = add_context(asked.asking(request.out, request.seed), context or ContextOptions(), request.out)
-    if not asked.sends_nothing:
+        model_options.refuse("without --see-image", "image_")
+    model_options.warn_unused_prompts()
+    access = add_context(model_options.access(request.out, request.seed), context or ContextOptions(), request.out)
+    if not model_options.sends_nothing:
         check_outputs(request.out, reads=reads)
     from pairwright.flows.commands.generate_with_model import plan_llm_generator, run_llm_generator
 
     result = cancel_plan_or_run(
-        asked,
+        model_options,
         access,
         f"{unit}s",
         plan=lambda: plan_llm_generator(request, access, note),

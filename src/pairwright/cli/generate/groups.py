@@ -8,7 +8,7 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
-from pairwright.cli.options.groups import limit_option, output_option
+from pairwright.cli.options.declarations import limit_option, output_option
 from pairwright.cli.options.input import (
     DetailsOption,
     InputArgument,
@@ -20,7 +20,8 @@ from pairwright.cli.options.input import (
 from pairwright.cli.output.console import emit, list_counts
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import all_reasons, headline, main_reasons, skipped_lines
+from pairwright.cli.output.summary import headline, main_reasons, skipped_lines
+from pairwright.datasets.rejects import list_reasons
 
 
 @with_progress
@@ -60,7 +61,7 @@ def groups(
 
 def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
     found = f"{result['groups']:,} groups of 2 images x 2 texts from {result['images']:,} images, {result['seconds']} s"
-    reasons = (all_reasons if details else main_reasons)(result["rejected"])
+    reasons = (list_reasons if details else main_reasons)(result["rejected"])
     return [
         headline(found),
         f"types: {list_counts(result['types']) or 'none'}",

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from pairwright.cli.generate.type_lists import parse_types
-from pairwright.cli.options.groups import advanced_option, output_option
+from pairwright.cli.options.declarations import advanced_option, output_option
 from pairwright.cli.options.input import DetailsOption, InputOptions, JsonOption, SeedOption, with_input_options
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.options.model_runs import cancel_plan_or_run
@@ -47,7 +47,7 @@ def mistakes(
     details: DetailsOption = False,
     as_json: JsonOption = False,
     reading: InputOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Find hard negatives that a vision-language model mistakes for the caption (ConMe).
 
@@ -64,12 +64,12 @@ def mistakes(
     from pairwright.flows.commands.find_mistakes import MistakeRequest, find_mistakes, plan_mistakes
     from pairwright.flows.commands.generate import GenerateRequest
     from pairwright.flows.commands.validate import ValidationRequest
-    from pairwright.generators.negatives import FOR_BENCHMARKS
+    from pairwright.generators.edit_types import BENCHMARK_TYPES
 
     if not judge_model and (judge_base_url or keep_undecided):
         raise UsageError("--judge-base-url and --keep-undecided require --judge-model.")
     read = reading.read_options(input_)
-    options = {"per_type": per_type, **parse_types("negative", types, FOR_BENCHMARKS)}
+    options = {"per_type": per_type, **parse_types("negative", types, BENCHMARK_TYPES)}
     candidates = out.with_name(f"{out.stem}.candidates.jsonl")
     rows = ValidationRequest(
         Path(input_), out, image_root=Path(reading.image_root) if reading.image_root else None,
@@ -77,20 +77,20 @@ def mistakes(
     )  # fmt: skip
     making = GenerateRequest("rules-negatives", options, seed, read, pool, candidates, workers=workers)
     request = MistakeRequest(making, rows)
-    access = asked.asking(out, seed)
+    access = model_options.access(out, seed)
     judge = None
     if judge_model:  # one bill, so that limits apply to both
-        judge = replace(_judge_options(asked, judge_model, judge_base_url).asking(out, seed), bill=access.bill)
+        judge = replace(_judge_options(model_options, judge_model, judge_base_url).access(out, seed), bill=access.bill)
 
     def plan() -> Any:
         with tempfile.TemporaryDirectory() as folder:
             trial = replace(request, candidates=replace(making, out=Path(folder) / candidates.name))
             return plan_mistakes(trial, access, judge, lambda _: None)
 
-    if not asked.sends_nothing:
+    if not model_options.sends_nothing:
         check_outputs(out, reads=(input_, pool))
     result = cancel_plan_or_run(
-        asked,
+        model_options,
         access,
         "rows",
         plan=plan,
@@ -105,11 +105,11 @@ def mistakes(
     exit_if_none_kept(result)
 
 
-def _judge_options(asked: ModelOptions, model: str, base_url: str) -> ModelOptions:
+def _judge_options(model_options: ModelOptions, model: str, base_url: str) -> ModelOptions:
     """Return the options of the judge: those of the model, except its server and price; none of a server if it is local."""
     from pairwright.flows.config.llm_options import SERVER_ONLY_KEYS
 
-    given = replace(asked, model=model, base_url=base_url or asked.base_url, price="")
+    given = replace(model_options, model=model, base_url=base_url or model_options.base_url, price="")
     if not model.startswith("local:"):
         return given
     unset = ModelOptions()

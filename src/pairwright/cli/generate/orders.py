@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
-from pairwright.cli.options.groups import output_option
+from pairwright.cli.options.declarations import output_option
 from pairwright.cli.options.input import InputArgument, InputOptions, JsonOption, SeedOption, with_input_options
 from pairwright.cli.output.console import emit
 from pairwright.cli.output.files import check_outputs

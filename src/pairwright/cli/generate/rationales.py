@@ -9,7 +9,7 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 from pairwright.cli.options.context import CONTEXT_PARAMETERS, ContextOptions, add_context, with_context_options
-from pairwright.cli.options.groups import GroupedCommand, advanced_option, input_option, output_option
+from pairwright.cli.options.declarations import GroupedCommand, advanced_option, input_option, output_option
 from pairwright.cli.options.input import (
     DetailsOption,
     InputOptions,
@@ -18,8 +18,8 @@ from pairwright.cli.options.input import (
     parse_columns,
     with_input_options,
 )
-from pairwright.cli.options.model import ModelOptions, SeeImageOption, bill_lines, with_model_options
-from pairwright.cli.options.model_runs import cancel_plan_or_run
+from pairwright.cli.options.model import ModelOptions, SeeImageOption, with_model_options
+from pairwright.cli.options.model_runs import bill_lines, cancel_plan_or_run
 from pairwright.cli.output.console import emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
@@ -79,7 +79,7 @@ def rationales(
     as_json: JsonOption = False,
     reading: InputOptions,
     context: ContextOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Generate rationales: why a row has its label (Distilling step-by-step).
 
@@ -104,7 +104,7 @@ def rationales(
         raise UsageError(f"{out}: .parquet holds examples without prefixes. Omit --rows and the prefixes.")
     request = RationaleRequest(task, read, out, settings, student)
     if outputs:
-        asked.refuse(f"with {_IMPORT}")
+        model_options.refuse(f"with {_IMPORT}")
         if label_given or samples > 1 or see_image or context.given:
             raise UsageError(
                 f"--label-given, --samples, --see-image, {CONTEXT_PARAMETERS} do nothing with {_IMPORT}. Omit them."
@@ -112,16 +112,18 @@ def rationales(
         check_outputs(out)
         nothing_written_on_interrupt()
         result = import_rationales(request, outputs)
-    elif not asked.model:
+    elif not model_options.model:
         raise UsageError(f"--model or {_IMPORT} is required: name a model, or give its outputs.")
     else:
         from pairwright.flows.rationales.generation import generate_rationales, plan_rationales
 
-        access = add_context(asked.asking(out), context, out)  # --seed only splits the rows; it changes no request
-        if not asked.sends_nothing:
+        access = add_context(
+            model_options.access(out), context, out
+        )  # --seed only splits the rows; it changes no request
+        if not model_options.sends_nothing:
             check_outputs(out)
         generated = cancel_plan_or_run(
-            asked,
+            model_options,
             access,
             "rows",
             plan=lambda: plan_rationales(request, access),

@@ -10,14 +10,15 @@ from typing import Any
 
 from pairwright.cli.output.console import columns, count_phrase
 from pairwright.cli.output.summary import (
-    all_reasons,
     headline,
     next_step,
+    quota_lines,
     skipped_lines,
     type_table,
     warning,
     wrapped_table,
 )
+from pairwright.datasets.rejects import list_reasons
 
 _ENOUGH = 20  # rows of a type
 
@@ -88,29 +89,11 @@ def nothing_kept(result: Mapping[str, Any]) -> str:
     start = f"No text was kept of {count_phrase(result['captions'], 'caption')}"
     failed = result.get("failed", {"rows": 0})
     if failed["rows"] and failed["rows"] >= result["captions"]:
-        return f"{start}. Reasons by row: {all_reasons(failed['reasons'])}."
+        return f"{start}. Reasons by row: {list_reasons(failed['reasons'])}."
     rejected: Counter[str] = Counter()
     for counts in types:
         rejected.update(counts["rejected"])
-    return f"{start}. Reasons by candidate: {all_reasons(rejected) or 'there was no candidate'}."
-
-
-def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:
-    """Return the reasons of stages that kept no text: any that asks a model, or all if none kept any.
-
-    Args:
-        stages: of the manifest.
-    """
-    making = {
-        name: each for name, each in stages.items() if each["candidates"] and each["facts"].keys() & {"by_type", "llm"}
-    }
-    empty = {name: each for name, each in making.items() if not each["kept"]}
-    if len(empty) < len(making):
-        empty = {name: each for name, each in empty.items() if "llm" in each["facts"]}
-    return [
-        f"{name}: no text was kept of {count_phrase(each['candidates'], each['unit'])} ({all_reasons(each['rejected'])})."
-        for name, each in empty.items()
-    ]
+    return f"{start}. Reasons by candidate: {list_reasons(rejected) or 'there was no candidate'}."
 
 
 def _type_rows(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str]:
@@ -120,28 +103,8 @@ def _type_rows(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator
     for kind, counts in types.items():
         with_text = account[kind]["made"] if kind in account else counts["made"]
         rows.append([kind, *([counts["made"]] if account else []), with_text, counts["kept"]])
-    reasons = ["rejected", *(all_reasons(counts["rejected"]) for counts in types.values())]
+    reasons = ["rejected", *(list_reasons(counts["rejected"]) for counts in types.values())]
     return wrapped_table(rows, reasons)
-
-
-def quota_lines(limits: Mapping[str, Any], of: str = "") -> list[str]:
-    """Return a line for each quota that was not met, and for each type that the share of a word reduced.
-
-    Args:
-        limits: of `generators.balance.BalanceResult.as_json`.
-        of: prefix of each line.
-    """
-    lines = [_quota_line(kind, facts) for kind, facts in limits.items()]
-    return [of + line for line in lines if line]
-
-
-def _quota_line(kind: str, facts: Mapping[str, Any]) -> str:
-    wanted, available, kept, most = (facts[name] for name in ("asked", "available", "given", "most"))
-    if kept == available if wanted is None else kept == wanted:
-        return ""
-    quota = "" if wanted is None else f"{wanted:,} requested, "
-    cap = "" if kept == available or most is None else f" (at most {most:,} per word)"
-    return f"{kind}: {quota}{available:,} available, {kept:,} kept{cap}"
 
 
 def _word_lines(account: Mapping[str, Any]) -> Iterator[str]:

@@ -9,15 +9,14 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 from pairwright.cli.generate.common import MethodOption
-from pairwright.cli.options.groups import output_option
+from pairwright.cli.options.declarations import output_option
 from pairwright.cli.options.input import DetailsOption, JsonOption, OnErrorOption, RowsArgument, SeedOption
-from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
-from pairwright.cli.options.model_runs import cancel_plan_or_run
+from pairwright.cli.options.model import ModelOptions, with_model_options
+from pairwright.cli.options.model_runs import bill_lines, cancel_plan_or_run
 from pairwright.cli.output.console import emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import (
-    all_reasons,
     headline,
     main_reasons,
     next_step,
@@ -25,6 +24,7 @@ from pairwright.cli.output.summary import (
     skipped_lines,
     table,
 )
+from pairwright.datasets.rejects import list_reasons
 
 
 @with_progress
@@ -46,7 +46,7 @@ def triples(
     seed: SeedOption = 0,
     details: DetailsOption = False,
     as_json: JsonOption = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Generate a hard positive for each hard negative (The Hard Positive Truth).
 
@@ -64,11 +64,11 @@ def triples(
     if method == "llm":
         from pairwright.flows.commands.triples_with_model import plan_with_model, run_with_model
 
-        access = asked.asking(out, seed)
-        if not asked.sends_nothing:
+        access = model_options.access(out, seed)
+        if not model_options.sends_nothing:
             check_outputs(out, reads=(input_, pool))
         result = cancel_plan_or_run(
-            asked,
+            model_options,
             access,
             "captions",
             plan=lambda: plan_with_model(request, access, note),
@@ -78,7 +78,7 @@ def triples(
         if result is None:
             return
     else:
-        asked.refuse("with --method rules")
+        model_options.refuse("with --method rules")
         nothing_written_on_interrupt()
         check_outputs(out, reads=(input_, pool))
         result = run_by_rules(request, note)
@@ -90,7 +90,7 @@ def triples(
 
 
 def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
-    reasons = all_reasons if details else main_reasons
+    reasons = list_reasons if details else main_reasons
     rows: list[list[object]] = [["type", "rows", "kept", "rejected"]]
     rows += [[name, one["rows"], one["kept"], reasons(one["rejected"])] for name, one in result["types"].items()]
     positives = list_counts(result["positives"]) or "none"

@@ -39,7 +39,7 @@ class ExtraAttacks:
     folders: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, text: str, asked: ModelOptions) -> "ExtraAttacks":
+    def parse(cls, text: str, model_options: ModelOptions) -> "ExtraAttacks":
         """Return the attacks of ``meaning,cola=DIR``.
 
         Raises:
@@ -55,8 +55,8 @@ class ExtraAttacks:
         if refusing := [name for name, folder in folders.items() if folder and not takes_folder(name)]:
             raise UsageError(f"--add-attacks {refusing[0]} takes no folder; cola and vera do.")
         if LLM not in folders:
-            asked.refuse("without --add-attacks llm")
-        elif not asked.model:
+            model_options.refuse("without --add-attacks llm")
+        elif not model_options.model:
             raise UsageError("--add-attacks llm requires --model.")
         return cls(folders)
 
@@ -66,12 +66,12 @@ class ExtraAttacks:
         return MEANING in self.folders
 
     def scorers(
-        self, asked: ModelOptions, frame: "pl.DataFrame", out: Path, seed: int, *, as_json: bool
+        self, model_options: ModelOptions, frame: "pl.DataFrame", out: Path, seed: int, *, as_json: bool
     ) -> "tuple[list[GapScorer], dict[str, Any]]":
         """Return the fixed scorers that are named, the language model's last, and the bill of the model.
 
         Args:
-            asked: options of the model.
+            model_options: options of the model.
             frame: candidate rows in the format in which they are attacked; rejected ones are not sent to a model.
             out: file next to which answers and failed rows are kept.
             seed: of the run.
@@ -90,9 +90,9 @@ class ExtraAttacks:
         if LLM in self.folders:
             from pairwright.flows.commands.llm_attack import distinct_texts, plan_scoring, score_with_model
 
-            rows, access = distinct_texts(frame), asked.asking(out, seed)
+            rows, access = distinct_texts(frame), model_options.access(out, seed)
             scored = cancel_plan_or_run(
-                asked,
+                model_options,
                 access,
                 "rows",
                 plan=lambda: plan_scoring(rows, access),

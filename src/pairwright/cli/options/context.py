@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pairwright.cli.options.groups import Command, with_options
+from pairwright.cli.options.declarations import Command, with_options
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:

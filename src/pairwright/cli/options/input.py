@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pairwright.cli.options.groups import Command, input_option, output_option, with_options
+from pairwright.cli.options.declarations import Command, input_option, output_option, with_options
 from pairwright.cli.options.standard_input import copy_standard_input
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION

@@ -2,8 +2,7 @@
 
 import functools
 import inspect
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
@@ -13,16 +12,13 @@ from annotated_types import Ge
 from typing_extensions import Doc
 
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
-from pairwright.cli.output.console import columns, duration, note
-from pairwright.cli.output.progress import display, model_run_figures
+from pairwright.cli.output.console import note
 from pairwright.datasets.errors import UsageError
 from pairwright.flows.config.llm_options import LLMOptions
 
 if TYPE_CHECKING:
     from pairwright.flows.config.llm_section import LLMSection
     from pairwright.flows.llm.model_access import ModelAccess
-    from pairwright.generators.llm.cost_estimate import EstimatedRange, StagePlan
-    from pairwright.generators.llm.session import Snapshot
 
 
 SeeImageOption = Annotated[
@@ -67,7 +63,7 @@ class ModelOptions(LLMOptions):
                 raise UsageError(f"{option}: {first['ctx']['error']}.") from None
             raise UsageError(f"{option} {first['input']!r}: {first['msg']}.") from None
 
-    def asking(self, out: Path, seed: int = 0) -> "ModelAccess":
+    def access(self, out: Path, seed: int = 0) -> "ModelAccess":
         """Return the access to the model of a run with this seed that writes ``out``; errors as in `section`."""
         from pairwright.flows.llm.model_access import ModelAccess, cache_path
 
@@ -125,36 +121,16 @@ def _parse_parameter(written: str) -> tuple[str, Any]:
         return name.strip(), value
 
 
-class ModelRunBar:
-    """Draws a bar for a run that asks a model: rows, rate, answers billed, tokens, cost, failures, time left.
-
-    Args:
-        what: name of the bar.
-        max_cost: USD that the run may cost; None: unlimited.
-    """
-
-    def __init__(self, what: str, max_cost: float | None) -> None:
-        self._display, self._what, self._most = display(), what, max_cost
-
-    def __call__(self, snapshot: "Snapshot") -> None:
-        """Draw a snapshot."""
-        self._display.show(self, self._what, **model_run_figures(snapshot, self._most))
-
-    def end(self) -> None:
-        """Remove the bar."""
-        self._display.end(self)
-
-
 def with_model_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `ModelOptions` to a command, which receives them as its keyword ``asked``."""
+    """Add `ModelOptions` to a command, which receives them as its keyword ``model_options``."""
 
     @functools.wraps(command)
     def with_options(*args: Any, **given: Any) -> None:
         values = {each.name: given.pop(each.name) for each in fields(ModelOptions)}
         values["parameters"] = dict(map(_parse_parameter, values["parameters"]))
-        command(*args, **given, asked=ModelOptions(**values))
+        command(*args, **given, model_options=ModelOptions(**values))
 
-    own = [each for name, each in inspect.signature(command).parameters.items() if name != "asked"]
+    own = [each for name, each in inspect.signature(command).parameters.items() if name != "model_options"]
     with_options.__signature__ = inspect.Signature([*own, *_parameters()])  # type: ignore[attr-defined]  # read by Typer
     return with_options
 
@@ -187,86 +163,3 @@ def _annotation(name: str, hint: Any) -> Any:
     if type_ is int:
         settings["min"] = next(each.ge for each in about if isinstance(each, Ge))
     return Annotated[type_, typer.Option(_option_name(name), **settings)]
-
-
-def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
-    """Return plans as a table, their sum below where there are several."""
-    from pairwright.generators.llm.budget import format_usd
-    from pairwright.generators.llm.cost_estimate import sum_plans
-
-    table: list[list[object]] = [
-        ["stage", "rows", "requests", "from cache", "tokens in", "tokens out", "per kept row", "cost", "time"]
-    ]
-    for plan in [*plans, *([sum_plans(plans)] if len(plans) > 1 else [])]:
-        cost = (
-            "unknown"
-            if plan.cost is None
-            else f"{format_usd(plan.cost.value)} ({format_usd(plan.cost.low)} to {format_usd(plan.cost.high)})"
-            if plan.cost.high or not plan.requests.value
-            else "none"
-        )
-        time = duration(plan.seconds.value) if plan.seconds.value or not plan.requests.value else "unknown"
-        numbers = [round(each.value) for each in (plan.cached, plan.tokens_in, plan.tokens_out)]
-        kept = "" if plan.tokens_per_kept_row is None else round(plan.tokens_per_kept_row)
-        table.append([plan.stage, plan.rows, _with_range(plan.requests), *numbers, kept, cost, time])
-    lines = columns(table, indent="")
-    models = sorted({model for plan in plans for model in plan.unpriced})
-    if models:
-        lines += ["", f"No price is known for {', '.join(models)}: give --price IN/OUT, or --prices FILE."]
-    lines += [
-        f"{plan.stage}: no row leads to a request. Check the images and the options."
-        for plan in plans
-        if plan.rows and not (plan.requests.value or plan.cached.value)
-    ]
-    sampled = " and ".join(f"{count:,}" for count in sorted({plan.sampled for plan in plans}))
-    lines += ["", f"Estimated from {sampled} sampled rows and expected answers; no requests were sent."]
-    if images := sum(plan.image_tokens.value for plan in plans):
-        lines.append(_image_line(images, [plan.image_cost for plan in plans]))
-    if any(plan.kept_rows for plan in plans):
-        lines.append("Tokens per kept row assume that 72% of the requested texts are kept, as of recorded answers.")
-    if any(plan.repairs.high for plan in plans):
-        lines.append(
-            "The upper bounds assume that no first answer is valid: each row of a shared request is then requested alone, "
-            "and each answer repaired once."
-        )
-    return lines
-
-
-def _image_line(tokens: float, costs: Sequence["EstimatedRange | None"]) -> str:
-    from pairwright.generators.llm.budget import format_usd
-
-    known = [cost.value for cost in costs if cost is not None]
-    cost = f", {format_usd(sum(known))}" if len(known) == len(costs) and any(known) else ""
-    return f"Images: {round(tokens):,} of the tokens in{cost}; --image-edge and --image-detail low send fewer."
-
-
-def _with_range(found: "EstimatedRange") -> str:
-    """Return a number of requests, with its bounds where they differ from it."""
-    value, low, high = round(found.value), math.floor(found.low), math.ceil(found.high)
-    return f"{value:,}" if low == value == high else f"{value:,} ({low:,} to {high:,})"
-
-
-def cancelled_lines(ids: Sequence[str]) -> list[str]:
-    """Return what was cancelled at the server."""
-    if not ids:
-        return ["No batch was running."]
-    return [f"{len(ids)} {'batch' if len(ids) == 1 else 'batches'} cancelled:", *ids]
-
-
-def bill_lines(result: Mapping[str, Any]) -> list[str]:
-    """Return the requests, tokens and cost of a run."""
-    from pairwright.generators.llm.budget import format_usd
-
-    bill = result["llm"]
-    tokens = f"{bill['prompt_tokens']:,} tokens in, {bill['completion_tokens']:,} out"
-    if bill["model"].startswith("local:"):
-        return [f"{bill['model']}: {bill['requests']:,} answers written, {tokens}"]
-    cost = "price unknown" if bill["cost"] is None else format_usd(bill["cost"])
-    lines = [f"{bill['model']}: {bill['requests']:,} answers billed, {tokens}, {cost}"]
-    if bill.get("estimated"):
-        lines.append(
-            f"The server did not count the tokens of {bill['estimated']:,} of these answers: they are estimated."
-        )
-    if shared := bill["in_all"].get("shared"):
-        lines.append(f"{shared:,} requests were those of another row (equal texts) and share its answer: billed once.")
-    return lines

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pairwright.cli.output.console import StyledLine, columns
+from pairwright.datasets.rejects import list_reasons
 
 TypeCounts = tuple[str, int, Mapping[str, int]]
 _MAIN = 2
@@ -57,22 +58,16 @@ def type_table(types: Sequence[TypeCounts], whole: int, unit: str) -> list[str]:
     return [StyledLine(first, "faint"), *lines]
 
 
-def main_reasons(rejected: Mapping[str, int], most: int = _MAIN) -> str:
-    """Return the most frequent reasons with their counts."""
-    ordered = sorted(((reason, n) for reason, n in rejected.items() if n), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{reason} {count:,}" for reason, count in ordered[:most])
+def main_reasons(rejected: Mapping[str, int]) -> str:
+    """Return the two most frequent reasons with their counts."""
+    return list_reasons(rejected, _MAIN)
 
 
 def rejected_line(rejected: Mapping[str, int], *, details: bool) -> list[str]:
     """Return the line of rejected rows by reason, none if there are none; "..." stands for reasons that are not shown."""
-    shown = all_reasons(rejected) if details else main_reasons(rejected)
-    more = ", ..." if shown != all_reasons(rejected) else ""
+    shown = list_reasons(rejected) if details else main_reasons(rejected)
+    more = ", ..." if shown != list_reasons(rejected) else ""
     return [f"rejected: {shown}{more}"] if shown else []
-
-
-def all_reasons(rejected: Mapping[str, int]) -> str:
-    """Return all reasons with their counts, the most frequent first."""
-    return main_reasons(rejected, len(rejected))
 
 
 def share(part: int, whole: int) -> str:
@@ -108,3 +103,23 @@ def skipped_lines(result: Mapping[str, Any]) -> list[str]:
 
     skips = describe_skip_counts(result)
     return [f"Skipped: {skips}"] if skips else []
+
+
+def quota_lines(limits: Mapping[str, Any], of: str = "") -> list[str]:
+    """Return a line for each quota that was not met, and for each type that the share of a word reduced.
+
+    Args:
+        limits: of `generators.balance.BalanceResult.as_json`.
+        of: prefix of each line.
+    """
+    lines = [_quota_line(kind, facts) for kind, facts in limits.items()]
+    return [of + line for line in lines if line]
+
+
+def _quota_line(kind: str, facts: Mapping[str, Any]) -> str:
+    wanted, available, kept, most = (facts[name] for name in ("asked", "available", "given", "most"))
+    if kept == available if wanted is None else kept == wanted:
+        return ""
+    quota = "" if wanted is None else f"{wanted:,} requested, "
+    cap = "" if kept == available or most is None else f" (at most {most:,} per word)"
+    return f"{kind}: {quota}{available:,} available, {kept:,} kept{cap}"

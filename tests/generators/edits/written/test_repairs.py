@@ -5,12 +5,12 @@ from functools import lru_cache
 import pytest
 
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.targets import Asked
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.llm_negatives import TYPES
 from tests.generators.rule_fixtures import pair_of, tokens_of
 
 
@@ -115,13 +115,16 @@ def test_what_is_no_clean_edit_is_rejected_for_what_is_wrong_with_it(
 def test_a_text_of_another_type_is_kept_as_one_of_that_type_if_it_was_asked_for(
     source: str, text: str, asked: str, kept_as: str
 ) -> None:
-    found = check(source, text, asked, other_types=TYPES)
+    found = check(source, text, asked, other_types=BENCHMARK_TYPES)
     assert (found.reason, f"{found.form}-{found.target}") == ("", kept_as)
     assert check(source, text, asked, other_types=(asked,)).reason in {"another_target", "another_form"}
 
 
 def test_a_text_that_is_true_as_another_type_says_so() -> None:
-    assert check("A man on a couch", "A man on a sofa", "replace-attribute", other_types=TYPES).reason == "same_meaning"
+    assert (
+        check("A man on a couch", "A man on a sofa", "replace-attribute", other_types=BENCHMARK_TYPES).reason
+        == "same_meaning"
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,4 +156,4 @@ def test_exchanged_numbers_are_false_unless_other_captions_have_both() -> None:
     ],
 )
 def test_nouns_for_the_same_thing_are_told_apart_by_adjectives_that_exclude_each_other(text: str, reason: str) -> None:
-    assert check("A young boy flies a kite", text, "replace-object", other_types=TYPES).reason == reason
+    assert check("A young boy flies a kite", text, "replace-object", other_types=BENCHMARK_TYPES).reason == reason

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from pairwright.generators.conversations.llm_generator import WrittenConversation, WrittenTurn
-from pairwright.generators.listed_edits import NEGATIVES, Negative
+from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
 from pairwright.generators.llm.client.steps import run_step
 from pairwright.generators.llm.output.accepted_forms import ACCEPTED_FORMS, SYNONYMS
 from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
 from pairwright.generators.llm.output.structured import TOLERATED_DEFECTS
-from pairwright.generators.llm_edits import Rewritten
-from pairwright.generators.llm_negatives import TYPES
-from pairwright.generators.sugarcrepe_workflow import Concepts
+from pairwright.generators.llm_edits.listed_answers import NEGATIVES, Negative
+from pairwright.generators.llm_edits.requests import Rewritten
+from pairwright.generators.llm_edits.sugarcrepe_workflow import Concepts
 from tests.example_counts import examples
 
 REQUEST = Request((Message("user", "a dog"),), "m")
@@ -113,7 +113,9 @@ CAPTIONS = st.lists(WORDS, min_size=2, max_size=8).map(lambda words: f"A cat {' 
 
 @pytest.mark.parametrize("form", FORMS_OF_A_LIST)
 @pytest.mark.parametrize("around", AROUND)
-@given(pairs=st.lists(st.tuples(st.sampled_from(TYPES), CAPTIONS), min_size=2, unique_by=lambda pair: pair[0]))
+@given(
+    pairs=st.lists(st.tuples(st.sampled_from(BENCHMARK_TYPES), CAPTIONS), min_size=2, unique_by=lambda pair: pair[0])
+)
 @settings(max_examples=examples(20, fewest=4), deadline=None)
 def test_a_list_in_any_form_and_wrapping_gives_the_same_texts(form: str, around: str, pairs: Pairs) -> None:
     answer = negatives(AROUND[around](FORMS_OF_A_LIST[form](pairs)))

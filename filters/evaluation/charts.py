@@ -1,6 +1,6 @@
-"""SVG plots of an evaluation report: values with intervals, lines over WiSE-FT shares, and lines over document positions.
+"""SVG charts of an evaluation report: values with intervals, lines over WiSE-FT shares, and lines over document positions.
 
-Colors are classes (``m0`` ... ``m5``) of ``page.css``. Each plot has its numbers as alternative text.
+Colors are classes (``m0`` ... ``m5``) of ``report.css``. Each plot has its numbers as alternative text.
 """
 
 import math

@@ -9,7 +9,7 @@ import typer
 
 from pairwright.cli.evaluate.models import DeviceOption, HtmlOption
 from pairwright.cli.evaluate.report import document_lines, print_evaluation, refuse_repeated_models, require_torch
-from pairwright.cli.options.groups import advanced_option, input_option, limit_option
+from pairwright.cli.options.declarations import advanced_option, input_option, limit_option
 from pairwright.cli.options.input import JsonOption, split_list
 from pairwright.cli.output.console import note
 from pairwright.cli.output.progress import with_progress

@@ -9,7 +9,7 @@ REPLACE, SWAP and ADD, of objects, attributes and relations (SugarCrepe, appendi
   first says whether it is possible. With one of each of the seven types that is 15 requests in three rounds.
 
 Every answer is validated (`edits.written`). Each text becomes one annotation, kept or rejected, and so does each requested
-type and ordinal without a text; see `llm_edits`.
+type and ordinal without a text; see `annotations.py`.
 """
 
 import random
@@ -20,23 +20,24 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Origin, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import require_known
+from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
-from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVE_TYPES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES
 from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.output.answers import request_answers
-from pairwright.generators.llm_edit_generator import LLMEditGenerator
-from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
+from pairwright.generators.llm_edits.annotations import AnnotationBuilder
+from pairwright.generators.llm_edits.generator import LLMEditGenerator
+from pairwright.generators.llm_edits.listed_answers import BOTH_SIDES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
+from pairwright.generators.llm_edits.requests import EditCandidate, PairRequests
+from pairwright.generators.llm_edits.sugarcrepe_workflow import SugarCrepeWorkflow
 from pairwright.generators.prompts.book import PromptBook
-from pairwright.generators.sugarcrepe_workflow import SugarCrepeWorkflow
 
 NAME = "llm-negatives"
 VERSION = 11  # raise when the same answers would give other rows
 ONE_CALL_PROMPT, PAIRS_PROMPT = "negatives-at-once", "negatives-both-sides"
 
-TYPES = NEGATIVE_TYPES
 VARIANTS = ("one-call", "workflow")
 
 
@@ -45,17 +46,17 @@ class LLMNegativeOptions:
     """What to make.
 
     Attributes:
-        types: of `TYPES`.
+        types: of `BENCHMARK_TYPES`.
         per_type: answers for each caption.
         candidates: negatives of each type in one answer, at most `MAX_CANDIDATES`.
-        both_sides: pair each negative with a hard positive, see `llm_edits.AnnotationBuilder`.
+        both_sides: pair each negative with a hard positive, see `annotations.AnnotationBuilder`.
         variant: of `VARIANTS`.
         captions_per_request: captions in one request, at most; one if the model sees the image.
         see_image: send the image; each negative states what the image shows in place of the edit.
         seed: recorded in the origin of each row; the random generator is an argument of the call.
     """
 
-    types: tuple[str, ...] = TYPES
+    types: tuple[str, ...] = BENCHMARK_TYPES
     per_type: int = 1
     candidates: int = 1
     both_sides: bool = False
@@ -97,7 +98,7 @@ class LLMNegatives(LLMEditGenerator):
         images: MessageImages | None = None,
     ) -> None:
         self.options = options or LLMNegativeOptions()
-        require_known("no such type of negative:", self.options.types, TYPES)
+        require_known("no such type of negative:", self.options.types, BENCHMARK_TYPES)
         require_known("no such variant:", [self.options.variant], VARIANTS)
         for name in ("per_type", "candidates"):
             if (count := getattr(self.options, name)) < 1:
@@ -141,7 +142,7 @@ class LLMNegatives(LLMEditGenerator):
     def _in_one_call(self, asking: PairRequests, edits: ListedEdits) -> LLMStep[list[EditCandidate]]:
         chosen, prompt = self.options, edits.prompt
         values: dict[str, object] = {
-            "types": [] if set(chosen.types) == set(TYPES) else list(chosen.types),
+            "types": [] if set(chosen.types) == set(BENCHMARK_TYPES) else list(chosen.types),
             "count": chosen.candidates if chosen.candidates > 1 else 0,
         }
         requests = [
@@ -168,4 +169,4 @@ def _listed_edits(book: PromptBook, options: LLMNegativeOptions) -> ListedEdits:
     """Return the reader of the one-call answers, with their prompt and shape."""
     name, shape = (PAIRS_PROMPT, BOTH_SIDES) if options.both_sides else (ONE_CALL_PROMPT, NEGATIVES)
     prompt = book.get(name).with_image(sees=options.see_image)
-    return ListedEdits(prompt, SEEN_NEGATIVES if options.see_image else shape, TYPES, options.types)
+    return ListedEdits(prompt, SEEN_NEGATIVES if options.see_image else shape, BENCHMARK_TYPES, options.types)

@@ -143,8 +143,8 @@ class GroupedCommand(TyperCommand):
 def _model_option_names() -> frozenset[str]:
     from pairwright.cli.options.model import with_model_options
 
-    def command(*, asked: object) -> None:
-        del asked
+    def command(*, model_options: object) -> None:
+        del model_options
 
     return frozenset(inspect.signature(with_model_options(command)).parameters)
 

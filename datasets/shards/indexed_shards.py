@@ -21,7 +21,7 @@ from pairwright.datasets.remote.listing import find_input_files
 from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, is_remote, open_store
 from pairwright.datasets.remote.reading import read_ranges
 from pairwright.datasets.shards.index import INDEX_SUFFIX, ShardIndex, decode_index, index_path, scan_samples
-from pairwright.datasets.shards.webdataset import CHECKSUMS_FILE, SIZES_FILE, find_shards
+from pairwright.datasets.shards.layout import CHECKSUMS_FILE, SIZES_FILE, find_shards
 
 _SCANNED_AT_A_TIME = 8
 
@@ -45,7 +45,7 @@ class ShardFile:
     newer: bool
 
 
-def locate_shards(data: str) -> tuple[ShardFile, ...]:
+def find_indexed_shards(data: str) -> tuple[ShardFile, ...]:
     """Return the shards of a folder, a tar or a brace pattern, local or as a URL, in order.
 
     Raises:

@@ -11,7 +11,8 @@ from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.llm.client.messages import Image
 from pairwright.generators.llm.images import MessageImages, missing_image_reason
-from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate
+from pairwright.generators.llm_edits.annotations import AnnotationBuilder
+from pairwright.generators.llm_edits.requests import EditCandidate
 
 
 class LLMEditOptions(Protocol):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.rejects import rank_reasons
 from pairwright.training.loading.sample_order import SampleOrder
 
 
@@ -41,11 +42,11 @@ def data_notes(left_out: Mapping[str, int], lacking: Mapping[str, int], order: S
     ``left_out`` counts skipped samples by reason, ``lacking`` samples used without texts of some kind.
     """
     lines = [
-        f"{count:,} samples have {_WORDS[reason].have} and are skipped." for reason, count in _most_common(left_out)
+        f"{count:,} samples have {_WORDS[reason].have} and are skipped." for reason, count in rank_reasons(left_out)
     ]
     lines += [
         f"{count:,} of {order.samples:,} samples have {_WORDS[reason].have} and are used without."
-        for reason, count in _most_common(lacking)
+        for reason, count in rank_reasons(lacking)
     ]
     largest = -(-order.samples // order.steps)
     if order.ends == "even" and largest < order.together:
@@ -68,14 +69,10 @@ def check_usable(used: int, left_out: Mapping[str, int], data: str, lacking: Map
     """
     if sum((lacking or {}).values()) < used:
         return
-    counts = _most_common({**left_out, **(lacking or {})})
+    counts = rank_reasons({**left_out, **(lacking or {})})
     found = ", ".join(f"{count:,} with {_WORDS[reason].have}" for reason, count in counts)
     raise InputError(
         f"none of the {sum(count for _, count in counts):,} samples has what the recipe needs ({found})",
         where=data,
         fix=f"It needs {_WORDS[counts[0][0]].needed}.",
     )
-
-
-def _most_common(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))

@@ -20,7 +20,7 @@ from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.client.messages import Request
 from pairwright.generators.llm.client.steps import LLMStep, gather
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON, Answer, request_answers
-from pairwright.generators.llm_edits import EditCandidate, PairRequests, Rewritten, candidate_from_answer
+from pairwright.generators.llm_edits.requests import EditCandidate, PairRequests, Rewritten, candidate_from_answer
 from pairwright.generators.prompts.book import Prompt, PromptBook
 
 _SURROUNDING_CHARS = " \t.,;:\"'`*“”"  # what models put around a concept

@@ -1,4 +1,4 @@
-"""Rows of published benchmarks as candidate rows; `benchmark_writers.py` is the way back.
+"""Readers of published benchmarks: their rows as candidate rows; `benchmark_writers.py` is the way back.
 
 A benchmark whose score is over several texts or images gives several candidate rows with a field ``question``:
 
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pairwright.datasets.images.parquet_cells import format_cell_name
 from pairwright.filters.candidates.invalid_rows import InvalidRow
-from pairwright.filters.candidates.row_formats import edit_type_of_file
+from pairwright.filters.candidates.own_layouts import edit_type_of_file
 from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source, SourceRow
 
 REASONS: Final[Mapping[str, str]] = {

@@ -1,4 +1,4 @@
-"""Layouts of candidate rows that `refine` and `generate` write: .jsonl, .parquet, SugarCrepe's .json, NegCLIP's .tsv.
+"""Own layouts of candidate rows, which `refine` and `generate` write: .jsonl, .parquet, SugarCrepe's .json, NegCLIP's .tsv.
 
 Readers yield (place, row) or (place, error of an invalid row); writers take a frame with the schema of `rows.py`.
 """

@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from pairwright.datasets.records import Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.image_words import words_of
+from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
-from pairwright.generators.listed_edits import POSITIVE_TYPES, POSITIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
 from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.output.answers import request_answers
-from pairwright.generators.llm_edit_generator import LLMEditGenerator
-from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
+from pairwright.generators.llm_edits.annotations import AnnotationBuilder
+from pairwright.generators.llm_edits.generator import LLMEditGenerator
+from pairwright.generators.llm_edits.listed_answers import POSITIVES, ListedEdits
+from pairwright.generators.llm_edits.requests import EditCandidate, PairRequests
 from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-positives"
@@ -31,7 +33,6 @@ VERSION = 11  # raise when the same answers would give other rows
 MAX_SWAP_WORDS = 15  # words: longer captions are not swapped
 
 PROMPT = "positives-at-once"
-TYPES = POSITIVE_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,13 @@ class LLMPositiveOptions:
     """What to make.
 
     Attributes:
-        types: of `TYPES`.
+        types: of `POSITIVE_TYPES`.
         captions_per_request: captions in one request, at most; one if the model sees the image.
         see_image: send the image.
         seed: written into the origin of each row.
     """
 
-    types: tuple[str, ...] = TYPES
+    types: tuple[str, ...] = POSITIVE_TYPES
     captions_per_request: int = CAPTIONS_PER_REQUEST
     see_image: bool = False
     seed: int = 0
@@ -83,7 +84,7 @@ class LLMPositives(LLMEditGenerator):
         images: MessageImages | None = None,
     ) -> None:
         self.options = options or LLMPositiveOptions()
-        require_known("no such type of positive:", self.options.types, TYPES)
+        require_known("no such type of positive:", self.options.types, POSITIVE_TYPES)
         origin = Origin(NAME, VERSION, self.options.seed, model)
         builder = AnnotationBuilder("hard_positive", self.options.types, 1, origin)
         super().__init__(self.options, (thesaurus, pool, tagger), builder, images)
@@ -115,8 +116,8 @@ class LLMPositives(LLMEditGenerator):
         images = self.find_images(pair)
         if images is None:
             return [*self.without_image(pair, wanted), *none]
-        edits = ListedEdits(self._prompt, POSITIVES, TYPES, wanted)
-        values: dict[str, object] = {"types": [] if set(wanted) == set(TYPES) else list(wanted)}
+        edits = ListedEdits(self._prompt, POSITIVES, POSITIVE_TYPES, wanted)
+        values: dict[str, object] = {"types": [] if set(wanted) == set(POSITIVE_TYPES) else list(wanted)}
         request = PairRequests(pair, self._model, attempt, images).request(self._prompt, values, POSITIVES.whole)
         [answer] = yield from request_answers([request], POSITIVES)
         return [*edits.candidates(pair.caption, answer), *none]

@@ -11,19 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.shards.layout import ShardSet, find_shards, summarize_shards
+from pairwright.datasets.shards.reading import read_members, read_shard, scan_shard
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, find_schema_mismatch
 from pairwright.datasets.shards.samples import Sample, encode_sample_json
-from pairwright.datasets.shards.webdataset import (
-    ShardSet,
-    find_shards,
-    finish_shards,
-    read_members,
-    read_shard,
-    scan_shard,
-    summarize_shards,
-    write_shard,
-    write_shards,
-)
+from pairwright.datasets.shards.writing import finish_shards, write_shard, write_shards
 from pairwright.datasets.verification.checks import verify
 from tests.datasets.sample_builders import (
     conversation,

@@ -33,7 +33,7 @@ from pairwright.datasets.version_switch import (
     discard_staged_version,
     switch_version,
 )
-from pairwright.flows.state.layout import DOWNLOADS, SWEPT, part_name
+from pairwright.flows.state.layout import CLEANED_FOLDERS, DOWNLOADS, part_name
 from pairwright.flows.state.receipts import Counts, Output, Receipt, json_hash, read_receipts, receipt_path
 
 MANIFESTS, INCREMENTS, AUDIT = "manifests", "increments", "audit.json"
@@ -208,7 +208,7 @@ def replace_full(root: Path, done: Mapping[str, Sequence[Receipt]], manifest: Ma
     failed = _failed_files(staged)
     new = {name for name in (*outputs, *receipts, *failed) if not name.startswith(f"{DOWNLOADS}/")}
     steps: list[SwitchStep] = [(name, name) for name in sorted(new) if not (staged / name).is_symlink()]
-    old = {*_files_below(root, [*SWEPT, "receipts", "failed"]), *_increment_files(root)}
+    old = {*_files_below(root, [*CLEANED_FOLDERS, "receipts", "failed"]), *_increment_files(root)}
     steps += [(REMOVE_STEP, name) for name in sorted(old - new)]
     switch_version(root, [*steps, *page_moves(manifest)])
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from pairwright.cli.generate.common import GenerateOptions, run_request
-from pairwright.cli.options.groups import with_options
+from pairwright.cli.options.declarations import with_options
 from pairwright.cli.options.input import InputArgument, InputOptions, with_input_options
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.output.progress import with_progress
@@ -26,7 +26,7 @@ def run(
     ] = None,
     reading: InputOptions,
     common: GenerateOptions,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Run a generator by its name, third-party ones included.
 
@@ -47,8 +47,8 @@ def run(
     options = _parse_options(option or ())
     request = GenerateRequest(generator, options, common.seed, read, common.pool, common.out, workers=common.workers)
     if not needs_model(generator):
-        asked.refuse(f"with --generator {generator}, which asks no model")
-    run_request(request, "llm" if needs_model(generator) else "rules", common, asked)
+        model_options.refuse(f"with --generator {generator}, which asks no model")
+    run_request(request, "llm" if needs_model(generator) else "rules", common, model_options)
 
 
 def _parse_options(assignments: "list[str] | tuple[()]") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Evaluation data: rows with hard negatives, images with captions, images with labels.
+"""Readers of evaluation data: rows with hard negatives, images with captions, images with labels.
 
 Shards are a folder of tars, a tar, or ``{00000..00009}.tar``. Other files:
 
@@ -24,7 +24,8 @@ from pairwright.datasets.images.loading import is_url, open_image, select_image_
 from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.option_names import WITHOUT_OPTIONS
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
-from pairwright.datasets.shards.webdataset import find_shards, read_members
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_members
 from pairwright.filters.candidates.files import layout_of, read_candidates
 from pairwright.filters.candidates.layouts import TRIPLES
 from pairwright.filters.candidates.rows import edit_type_name
@@ -42,7 +43,7 @@ class HardNegativeRow:
         negative: a false one.
         positive: another true text; empty without one.
         type: such as ``swap-attribute``.
-        question: ids of questions with several rows, see `filters.candidates.benchmark_rows`.
+        question: ids of questions with several rows, see `filters.candidates.benchmark_readers`.
     """
 
     image: str

@@ -1,6 +1,6 @@
-"""Figures of the report as SVG or HTML text: bars, a stacked bar, a histogram of two states.
+"""Charts of the report as SVG or HTML text: bars, a stacked bar, a histogram of two states.
 
-Colours are classes of the style sheet (``kept``, ``rejected``, ``before``, ``after``), so figures follow light and dark
+Colours are classes of the style sheet (``kept``, ``rejected``, ``before``, ``after``), so charts follow light and dark
 mode. Widths are percentages, so they follow the window. Every figure also has its numbers as text.
 """
 
@@ -29,13 +29,13 @@ def draw_stacked_bar(parts: Sequence[tuple[str, int]], whole: int) -> str:
     return f'<svg class="bar" role="img" aria-label="{escape(said)}"><rect class="ground" width="100%" height="100%"/>{"".join(rects)}</svg>'
 
 
-def draw_bars(rows: Sequence[tuple[str, float, str]], css_class: str = "kept") -> str:
+def draw_bars(rows: Sequence[tuple[str, float, str]]) -> str:
     """Return a list of named bars; each row is (name, value, value as text)."""
     largest = max((value for _, value, _ in rows), default=0.0)
     lines = []
     for name, value, written in rows:
         width = 100 * value / largest if largest else 0.0
-        bar = f'<svg class="bar thin" aria-hidden="true"><rect class="{css_class}" width="{width:.3f}%" height="100%"/></svg>'
+        bar = f'<svg class="bar thin" aria-hidden="true"><rect class="kept" width="{width:.3f}%" height="100%"/></svg>'
         lines.append(
             f'<div class="row"><span class="name">{escape(name)}</span>{bar}<span class="value">{escape(written)}</span></div>'
         )

@@ -7,29 +7,18 @@ candidate, each missing type another one, so that nothing is dropped silently.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, Field, field_validator
 
 from pairwright.generators.captions.image_words import words_of
+from pairwright.generators.edit_types import BenchmarkType, PositiveType
 from pairwright.generators.edits.written.other_side import with_other_words
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
-from pairwright.generators.llm_edits import EditCandidate, Words
+from pairwright.generators.llm_edits.requests import EditCandidate, Words
 from pairwright.generators.prompts.book import Prompt
 
-NegativeType = Literal[
-    "replace-object",
-    "replace-attribute",
-    "replace-relation",
-    "swap-object",
-    "swap-attribute",
-    "add-object",
-    "add-attribute",
-]
-PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
-NEGATIVE_TYPES: tuple[str, ...] = NegativeType.__args__  # type: ignore[attr-defined]
-POSITIVE_TYPES: tuple[str, ...] = PositiveType.__args__  # type: ignore[attr-defined]
 _ARTICLE = re.compile(r"^\W*(?:an?|the)\s", re.IGNORECASE)
 _BROKEN = frozenset({"malformed", "truncated"})
 
@@ -52,7 +41,7 @@ class _ListedEdit(BaseModel):
 class Negative(_ListedEdit):
     """One of the negatives of an answer."""
 
-    type: NegativeType
+    type: BenchmarkType
     old: Words = Field("", alias="from")
     new: Words = Field("", alias="to")
     caption: str
@@ -67,7 +56,7 @@ class NegativeOfPair(Negative):
 class SeenNegative(_ListedEdit):
     """A negative by a model that sees the image: what is in the place of the edit, and whether the edit is visible."""
 
-    type: NegativeType
+    type: BenchmarkType
     old: Words = Field("", alias="from")
     new: Words = Field("", alias="to")
     image_shows: str = Field(min_length=1)

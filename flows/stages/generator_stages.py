@@ -1,4 +1,4 @@
-"""Generating stages of a build: which generator each runs, on which pairs, and where its rows go."""
+"""Stages of a build that run a generator: which one, on which pairs, and where its rows go."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
