@@ -193,13 +193,20 @@ def collect_evidence(
     if transfer is not None and trained:
         split = [gaps[start : start + len(trained)] for start in range(0, len(gaps), len(trained))]
         by_half = {name: SplitCorpusGaps(*each) for name, each in zip(whole, zip(*split, strict=True), strict=True)}
-        found[TRANSFER] = _build_transfer_evidence(by_half, texts.types, transfer.target_share)
+        found[TRANSFER] = build_transfer_evidence(by_half, texts.types, transfer.target_share)
     return found
 
 
-def _build_transfer_evidence(
+def build_transfer_evidence(
     trained: Mapping[str, SplitCorpusGaps], types: Sequence[str], expected_rate: float
 ) -> Evidence:
+    """Return the estimate of what held-out scorers prefer (`transfer_prior.py`) as evidence.
+
+    Args:
+        trained: gaps of each kind of scorer.
+        types: type of each row.
+        expected_rate: share of the rows in which held-out scorers are to prefer the positive, 0-1.
+    """
     from scipy.sparse import csr_matrix
 
     _, kind = encode_names(types)

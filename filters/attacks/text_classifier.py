@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.scorers.text_scorers import assign_folds
-from pairwright.generators.language.vocabulary import FloatArray
+from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from pairwright.filters.attacks.text_features import Differences
@@ -48,7 +48,12 @@ def compute_held_out_gaps(
 
 
 def compute_repeated_gaps(
-    features: "Differences", groups: Sequence[str], seeds: Sequence[int | str], *, cost: float = 1.0, folds: int = FOLDS
+    features: "Differences",
+    groups: Sequence[str] | IntArray,
+    seeds: Sequence[int | str],
+    *,
+    cost: float = 1.0,
+    folds: int = FOLDS,
 ) -> list[FloatArray]:
     """Return `compute_held_out_gaps` under each of several sets of folds, in one fit.
 
