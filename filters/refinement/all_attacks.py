@@ -43,7 +43,7 @@ from pairwright.filters.refinement.rounds import (
     compute_transfer_goal,
 )
 from pairwright.filters.refinement.steps import Facts, Plan, Step, take_steps
-from pairwright.filters.refinement.two_scorers import Refinement, check_rows
+from pairwright.filters.refinement.two_scorers import Refinement, check_rows, describe_refinement, describe_search
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
@@ -116,7 +116,7 @@ def refine_against_all_attacks(
         gaps = refined.read_gaps(folder, places)
     if refined.ordered["slots"]:
         reasons = _keep_one_row_per_slot(reasons, rows["slot"].to_list(), rows["id"].to_list())
-    summary = refined.summarize(Counter(zip(rows["type"], reasons, strict=True)))
+    summary = refined.summarize(Counter(zip(rows["type"], reasons, strict=True)), options)
     return Refinement(
         kept=np.array([not reason for reason in reasons], np.bool_),
         reasons=tuple(reasons),
@@ -145,7 +145,7 @@ def plan_refinement(
     rows = PlannedRows(ordered["number"], ordered["strata"], ordered["kinds"], ordered["slots"])
     requirements = options.requirements(ordered["max_kept"])
     judged = yield from SubsetSearch(rows, collected, requirements, options.seed).judge()
-    return JudgedRows(parts, options, ordered, tuple(collected), judged)
+    return JudgedRows(parts, ordered, tuple(collected), judged)
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,12 @@ class JudgedRows:
 
     Attributes:
         parts: names of all parts.
-        options: of the refinement.
         ordered: facts of `attacked_rows.order_rows`.
         evidence: of each attack.
         judged: the selected subset, and what attacks find in it.
     """
 
     parts: tuple[str, ...]
-    options: AllAttacksOptions
     ordered: Facts
     evidence: tuple[PlannedEvidence, ...]
     judged: JudgedSubset
@@ -181,10 +179,10 @@ class JudgedRows:
                 found[each.name] = np.append(gaps, np.nan)[places]
         return found
 
-    def summarize(self, counts: Mapping[tuple[str, str], int]) -> "RefinementSummary":
+    def summarize(self, counts: Mapping[tuple[str, str], int], options: AllAttacksOptions) -> "RefinementSummary":
         """Return the numbers of the refinement, given the number of rows of each type and reason."""
         max_kept = self.ordered["max_kept"]
-        return RefinementSummary.of(counts, self.judged, self.ordered["kinds"], max_kept, self.options)
+        return RefinementSummary.of(counts, self.judged, self.ordered["kinds"], max_kept, options)
 
 
 @dataclass(frozen=True)
@@ -240,6 +238,14 @@ class RefinementSummary:
             history=selected.rounds,
             advice=advice,
         )
+
+    def as_json(self, counts: Mapping[tuple[str, str], int]) -> dict[str, object]:
+        """Return `Refinement.as_json` of the rows with these counts."""
+        rejected: Counter[str] = Counter()
+        for (_, reason), number in counts.items():
+            rejected[reason] += number if reason else 0
+        found = describe_refinement(self.total, self.by_type, +rejected, self.ledger, self.rounds)
+        return found | describe_search(self.bound, self.holds, self.history, self.advice)
 
 
 def _keep_one_row_per_slot(reasons: Sequence[str], slots: Sequence[str], ids: Sequence[str]) -> list[str]:

@@ -184,6 +184,11 @@ def read_reasons(
     return places, reasons
 
 
+def read_ids(folder: Path, part: str) -> pl.DataFrame:
+    """Return ``id`` and ``type`` of the rows of a part."""
+    return _read(folder, f"rows-{part}").select("id", "type")
+
+
 def _find_small_types(rows: pl.DataFrame, slot: str) -> set[str]:
     # Types with too few rows to train and test an attack; none if they hold most rows, since the others would stand for
     # little of the set (of 50 captions, additions alone would be left, which length detects).
