@@ -111,18 +111,16 @@ def compute_attack_gaps(
         groups: group of each row.
         seeds: of sets of folds; the result has one mapping for each.
     """
-    from scipy.sparse import hstack
-
-    evidence = {name: each for name, each in evidence.items() if not each.balance_only}
+    attacks = [each for each in evidence.values() if not each.balance_only]
     found: dict[str, list[FloatArray]] = {}
-    for name, each in track(evidence.items(), "attacking", unit="attacks"):
-        found[name] = (
-            compute_repeated_gaps(each.features, groups, seeds, cost=each.cost)
+    for each in track(attacks, "attacking", unit="attacks"):
+        found[each.name] = (
+            compute_repeated_gaps(each.trained_on(slice(None)), groups, seeds, cost=each.cost)
             if each.gaps is None
             else [each.gaps] * len(seeds)
         )
-    if len(evidence) > 1:
-        together = hstack([each.features for each in evidence.values()], format="csr")
+    if len(attacks) > 1:
+        together = [each.trained_on(slice(None)) for each in attacks]
         found[COMBINED] = compute_repeated_gaps(together, groups, seeds, cost=COMBINED_COST)
     return [{name: gaps[number] for name, gaps in found.items()} for number in range(len(seeds))]
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pairwright.filters.attacks.evidence import Evidence
+from pairwright.filters.attacks.text_features import FactoredDifferences
 from pairwright.filters.refinement.part_arrays import map_arrays, map_columns, save_mapped
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
@@ -81,8 +82,9 @@ def save_evidence(folder: Path, evidence: Evidence) -> Path:
     """Write the evidence of one attack."""
     gaps = np.zeros(0) if evidence.gaps is None else evidence.gaps
     flags = np.array([evidence.gaps is not None, evidence.balance_only, evidence.within_goals], np.int8)
+    factors = {} if evidence.factors is None else _store_factors(evidence.factors)
     extra = {"gaps": gaps, "flags": flags, "cost": np.array([evidence.cost])}
-    return save_mapped(_path(folder, evidence.name), store_matrix(evidence.features) | extra)
+    return save_mapped(_path(folder, evidence.name), store_matrix(evidence.features) | factors | extra)
 
 
 def load_evidence(folder: Path, name: str) -> Evidence:
@@ -96,7 +98,24 @@ def load_evidence(folder: Path, name: str) -> Evidence:
         float(array["cost"][0]),
         balance_only=balance_only,
         within_goals=within_goals,
+        factors=_restore_factors(array) if "left-data" in array else None,
     )
+
+
+def _store_factors(factors: FactoredDifferences) -> dict[str, npt.NDArray[Any]]:
+    return {
+        f"{side}-{name}": array
+        for side in ("left", "right")
+        for name, array in store_matrix(getattr(factors, side)).items()
+    }
+
+
+def _restore_factors(arrays: dict[str, npt.NDArray[Any]]) -> FactoredDifferences:
+    left, right = (
+        restore_matrix({name: arrays[f"{side}-{name}"] for name in ("data", "indices", "indptr", "shape")})
+        for side in ("left", "right")
+    )
+    return FactoredDifferences(left, right)
 
 
 def load_gaps(folder: Path, name: str) -> FloatArray:

@@ -23,7 +23,6 @@ from pairwright.filters.attacks.evidence import (
     build_classifier_evidence,
     build_scorer_evidence,
     build_transfer_evidence,
-    scale_to_unit_length,
 )
 from pairwright.filters.attacks.registry import (
     CLASSIFIERS,
@@ -213,7 +212,7 @@ def read_features(folder: Path, parts: Sequence[str], source: CaptionSource, nam
         else load_captions(folder, parts, pool=source == "pool").captions
     )
     read = compute_cluster_differences(texts.positives, texts.negatives, captions)
-    return [save_evidence(folder, Evidence(name, scale_to_unit_length(read)))], {}
+    return [save_evidence(folder, Evidence.of_features(name, read))], {}
 
 
 def gather_scorers(  # noqa: PLR0913, PLR0917 - a step's arguments

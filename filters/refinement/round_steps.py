@@ -182,12 +182,10 @@ def measure_classifier(
         seeds: of sets of folds.
         stored: file to store the held-out gaps in, float64 (sets of folds, rows); empty: they are not stored.
     """
-    from scipy.sparse import hstack
-
     numbers, kept = RowNumbers.load(folder), load_subset(folder, subset).kept
-    evidence = [load_evidence(folder, name).of(kept) for name in names]
+    evidence = [load_evidence(folder, name) for name in names]
     combined = len(evidence) > 1
-    features = hstack([each.features for each in evidence], format="csr") if combined else evidence[0].features
+    features = [each.trained_on(kept) for each in evidence]
     # The folds move the accuracy on a small set by one or two points, so there the mean of three sets of folds is used.
     times = _count_sets(kept, ("",))
     sets = [f"{seed} {number}" for seed in seeds for number in range(times)]
