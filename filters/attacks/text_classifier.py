@@ -144,7 +144,7 @@ class Gram:
             found = features @ (transposed @ vectors)
         for left, left_transposed, right, right_transposed in self.factored:
             more = left @ (right @ (right_transposed @ (left_transposed @ vectors)))
-            found = more if found is None else found + more
+            found = more if found is None else np.add(found, more, out=more)
         assert found is not None
         return found
 
@@ -181,20 +181,25 @@ def _fit_columns(gram: Gram, training: npt.NDArray[np.bool_], cost: float) -> tu
     limits = GRADIENT_TOLERANCE * cost * np.sqrt(np.maximum(training.sum(axis=0), 1))
     found = np.zeros((2, *training.shape))
     columns, mask = np.arange(training.shape[1]), training.astype(np.float64)
-    # Each array holds the shares and the margins, (2, n, columns): all steps are the same for both.
-    now, ahead, pace = found.copy(), found.copy(), np.ones(len(columns))
+    # Each array holds the shares and the margins, (2, n, columns): all steps are the same for both. They are allocated
+    # once, as an array of some MB takes longer to allocate than to compute.
+    now, ahead, gradient, lower, moved, spare = (np.zeros_like(found) for _ in range(6))
+    pace = np.ones(len(columns))
     for _ in range(STEPS):
-        residual = mask / (1.0 + np.exp(np.clip(ahead[1], -30.0, 30.0)))
-        slope = ahead[0] - cost * residual
-        gradient = np.stack([slope, gram @ slope])
-        lower = ahead - step * gradient
-        moved = lower - now
+        residual = _divide_by_odds(mask, ahead[1], spare[0])
+        residual *= cost
+        np.subtract(ahead[0], residual, out=gradient[0])
+        gradient[1] = gram @ gradient[0]
+        np.subtract(ahead, np.multiply(step, gradient, out=spare), out=lower)
+        np.subtract(lower, now, out=moved)
         faster = (1.0 + np.sqrt(1.0 + 4.0 * pace * pace)) / 2.0
         momentum = (pace - 1.0) / faster
-        restart = np.sum(gradient[1] * moved[0], axis=0) > 0
+        restart = np.sum(np.multiply(gradient[1], moved[0], out=spare[0]), axis=0) > 0
         faster[restart], momentum[restart] = 1.0, 0.0
-        now, ahead, pace = lower, lower + momentum * moved, faster
-        ended = np.sqrt(np.maximum(np.sum(gradient[0] * gradient[1], axis=0), 0.0)) < limits
+        now, lower, pace = lower, now, faster
+        np.add(now, np.multiply(momentum, moved, out=spare), out=ahead)
+        size = np.sum(np.multiply(gradient[0], gradient[1], out=spare[0]), axis=0)
+        ended = np.sqrt(np.maximum(size, 0.0)) < limits
         if ended.any():
             found[:, :, columns[ended]] = now[:, :, ended]
             left = ~ended
@@ -203,8 +208,17 @@ def _fit_columns(gram: Gram, training: npt.NDArray[np.bool_], cost: float) -> tu
             now, ahead = now[:, :, left].copy(), ahead[:, :, left].copy()
             if not len(columns):
                 break
+            gradient, lower, moved, spare = (np.zeros_like(now) for _ in range(4))
     found[:, :, columns] = now
     return found[0], found[1]
+
+
+def _divide_by_odds(mask: FloatArray, margins: FloatArray, out: FloatArray) -> FloatArray:
+    # Return mask divided by one plus the odds, in ``out``.
+    np.clip(margins, -30.0, 30.0, out=out)
+    np.exp(out, out=out)
+    out += 1.0
+    return np.divide(mask, out, out=out)
 
 
 def _estimate_largest_eigenvalues(gram: Gram, training: npt.NDArray[np.bool_]) -> FloatArray:
