@@ -186,7 +186,7 @@ def _fit_columns(gram: Gram, training: npt.NDArray[np.bool_], cost: float) -> tu
     now, ahead, gradient, lower, moved, spare = (np.zeros_like(found) for _ in range(6))
     pace = np.ones(len(columns))
     for _ in range(STEPS):
-        residual = _divide_by_odds(mask, ahead[1], spare[0])
+        residual: FloatArray = _divide_by_odds(mask, ahead[1], spare[0])
         residual *= cost
         np.subtract(ahead[0], residual, out=gradient[0])
         gradient[1] = gram @ gradient[0]
@@ -218,7 +218,8 @@ def _divide_by_odds(mask: FloatArray, margins: FloatArray, out: FloatArray) -> F
     np.clip(margins, -30.0, 30.0, out=out)
     np.exp(out, out=out)
     out += 1.0
-    return np.divide(mask, out, out=out)
+    np.divide(mask, out, out=out)
+    return out
 
 
 def _estimate_largest_eigenvalues(gram: Gram, training: npt.NDArray[np.bool_]) -> FloatArray:

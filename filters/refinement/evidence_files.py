@@ -66,8 +66,8 @@ class RowNumbers:
     def load(cls, folder: Path) -> Self:
         """Return what `save` wrote; the arrays stay on disk."""
         column = map_columns(folder / _ROWS)
-        arrays = (column[name].to_numpy() for name in ("stratum", "kind", "group", "slot"))
-        return cls(*arrays, column["strata"].to_pylist(), column["kinds"].to_pylist())
+        stratum, kind, group, slot = (column[name].to_numpy() for name in ("stratum", "kind", "group", "slot"))
+        return cls(stratum, kind, group, slot, column["strata"].to_pylist(), column["kinds"].to_pylist())
 
 
 def _distinct(names: pl.Series) -> list[str]:
@@ -82,8 +82,8 @@ def save_evidence(folder: Path, evidence: Evidence) -> Path:
     """Write the evidence of one attack."""
     gaps = np.zeros(0) if evidence.gaps is None else evidence.gaps
     flags = np.array([evidence.gaps is not None, evidence.balance_only, evidence.within_goals], np.int8)
-    factors = {} if evidence.factors is None else _store_factors(evidence.factors)
-    extra = {"gaps": gaps, "flags": flags, "cost": np.array([evidence.cost])}
+    factors: dict[str, npt.NDArray[Any]] = {} if evidence.factors is None else _store_factors(evidence.factors)
+    extra: dict[str, npt.NDArray[Any]] = {"gaps": gaps, "flags": flags, "cost": np.array([evidence.cost])}
     return save_mapped(_path(folder, evidence.name), store_matrix(evidence.features) | factors | extra)
 
 

@@ -235,7 +235,11 @@ def trim_rows(
 def _save_chosen(
     folder: Path, name: str, rows: IntArray, kept: KeptMask, detected_by: IntArray, shares: FloatArray | None = None
 ) -> Path:
-    arrays = {"rows": rows, "kept": kept.astype(np.int8), "detected_by": detected_by}
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "rows": rows,
+        "kept": kept.astype(np.int8),
+        "detected_by": detected_by,
+    }
     return save_mapped(folder / f"{name}.arrow", arrays | ({} if shares is None else {"shares": shares}))
 
 

@@ -27,9 +27,8 @@ until it is well within its limit. Then all attacks are trained on the remaining
 holds is measured on folds that trimmed nothing.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -52,7 +51,7 @@ from pairwright.filters.refinement.round_steps import (
     stack_features,
     trim_rows,
 )
-from pairwright.filters.refinement.steps import Facts, Plan, Step
+from pairwright.filters.refinement.steps import Plan, Step
 
 # Initial penalties of classifiers, of fixed scorers and of the transfer estimate.
 _CLASSIFIER_PENALTY, _SCORER_PENALTY, _TRANSFER_PENALTY = 0.3, 0.2, 0.1
@@ -152,8 +151,16 @@ class JudgedSubset:
 
 
 @dataclass(frozen=True)
-class _Measured:
-    """Preferences of the attacks on a subset, its numbers of rows and groups, and the files with the gaps of each attack."""
+class Measured:
+    """What the attacks find in a subset.
+
+    Attributes:
+        subset: of the rows.
+        rates: preferences of the attacks.
+        rows: number of rows.
+        groups: number of their groups.
+        gaps: name of each attack, and the file with its gaps; empty if they were not stored.
+    """
 
     subset: Subset
     rates: PreferenceRates
@@ -169,9 +176,6 @@ class _Measured:
 
 def _is_large_enough(rows: int, groups: int) -> bool:
     return rows >= MIN_ROWS and groups >= MIN_GROUPS
-
-
-_Plan: TypeAlias = Generator[Sequence[Step], Sequence[Facts], "_Measured"]
 
 
 @dataclass(frozen=True)
@@ -219,7 +223,7 @@ class SubsetSearch:
         yield [Step(f"stacked-{each}", stack_features, (each, names, self.seed)) for each in strata]
         penalties = [_Penalties.of(self.evidence) for _ in strata]
         rounds: list[RoundResult] = []
-        found: list[_Measured] = []
+        found: list[Measured] = []
         for number in range(self.requirements.rounds):
             subset = tuple(name_chosen(number, each) for each in strata)
             yield [
@@ -242,7 +246,9 @@ class SubsetSearch:
             ]
         return (yield from self._choose_best_round(rounds, found))
 
-    def measure(self, name: str, subset: Subset, *seeds: str, by: str = "strata", keep_gaps: bool = False) -> _Plan:
+    def measure(
+        self, name: str, subset: Subset, *seeds: str, by: str = "strata", keep_gaps: bool = False
+    ) -> Plan[Measured]:
         """Plan the measurement of the attacks on a subset, on new folds.
 
         Args:
@@ -253,7 +259,7 @@ class SubsetSearch:
             keep_gaps: whether the gaps of classifiers are stored.
         """
         attacks = [each for each in self.evidence if not each.balance_only]
-        trained = [(each.name, (each.name,)) for each in attacks if not each.scorer]
+        trained: list[tuple[str, tuple[str, ...]]] = [(each.name, (each.name,)) for each in attacks if not each.scorer]
         if len(attacks) > 1:
             trained.append((COMBINED, tuple(each.name for each in attacks)))
         scorers = tuple(each.name for each in attacks if each.scorer)
@@ -269,7 +275,7 @@ class SubsetSearch:
         rates = {attack: parts for each in facts for attack, parts in each["rates"].items()}
         order = [*(each.name for each in attacks), *([COMBINED] if len(attacks) > 1 else [])]
         size = facts[-1]
-        return _Measured(
+        return Measured(
             subset,
             {attack: [(share, rows) for share, rows in rates[attack]] for attack in order},
             size["rows"],
@@ -288,7 +294,7 @@ class SubsetSearch:
         check = check_limits(found.rates, self.rows.strata, self.requirements.target)
         return SelectedSubset(subset, (*rounds, check), found.rates, holds=check.holds, conclusive=True)
 
-    def _choose_best_round(self, rounds: list[RoundResult], found: list[_Measured]) -> Plan[SelectedSubset]:
+    def _choose_best_round(self, rounds: list[RoundResult], found: list[Measured]) -> Plan[SelectedSubset]:
         min_rows = self.requirements.min_rows
         order = sorted(range(len(rounds)), key=lambda number: -rounds[number].kept)
         for number in order:
@@ -308,7 +314,7 @@ class SubsetSearch:
         end = last if holds else one  # a subset that does not hold is not trimmed
         return SelectedSubset(end.subset, (*rounds, *trims), end.rates, holds=holds, conclusive=True)
 
-    def trim(self, start: _Measured) -> Plan[tuple[_Measured, tuple[RoundResult, ...]]]:
+    def trim(self, start: Measured) -> Plan[tuple[Measured, tuple[RoundResult, ...]]]:
         """Plan to trim a subset until every attack is within its limit, as long as it stays large enough.
 
         Args:
