@@ -157,7 +157,7 @@ def load_captions(folder: Path, parts: Sequence[str], *, pool: bool) -> CaptionC
     return CaptionCorpus(StoredTexts(captions["caption"], first), StoredTexts(captions["group"], first), pool)
 
 
-def read_reasons(
+def read_reasons(  # noqa: PLR0913, PLR0917 - the part, and what decides
     folder: Path, part: str, start: int, few: Sequence[str], subset: SubsetRows, names: Sequence[str]
 ) -> tuple[IntArray, list[str]]:
     """Return the place of each row of a part among those under attack, -1 for others; and its reason, empty if it is kept.

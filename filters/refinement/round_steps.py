@@ -66,7 +66,7 @@ class SubsetRows:
     def save(self, folder: Path, name: str) -> Path:
         """Write the subset, in one file."""
         rows = np.arange(len(self.kept))
-        return _save_chosen(folder, name, rows, self.kept, self.detected_by)
+        return _save_chosen(folder, name, rows, self)
 
 
 def load_subset(folder: Path, subset: Subset) -> SubsetRows:
@@ -149,7 +149,7 @@ def choose_rows(folder: Path, stratum: int, number: int, penalties: tuple[float,
     by_name = [features @ np.where(owner == place, pull, 0.0) for place in range(len(penalties))]
     detected_by = np.argmax(np.round(np.stack(by_name, axis=1), 9), axis=1).astype(np.int64)
     name = name_chosen(number, stratum)
-    return [_save_chosen(folder, name, array["rows"], balancer.whole(shares), detected_by, shares)], {}
+    return [_save_chosen(folder, name, array["rows"], SubsetRows(balancer.whole(shares), detected_by), shares)], {}
 
 
 def name_chosen(number: int, stratum: int) -> str:
@@ -169,7 +169,7 @@ def measure_scorers(folder: Path, subset: Subset, names: Sequence[str], by: str,
     return [], {"rates": rates, **size}
 
 
-def measure_classifier(
+def measure_classifier(  # noqa: PLR0913, PLR0917 - a step's arguments
     folder: Path, subset: Subset, names: tuple[str, ...], by: str, seeds: tuple[str, ...], stored: str = ""
 ) -> StepResult:
     """Train a classifier on a subset; return its preferences on held-out rows of it.
@@ -196,7 +196,7 @@ def measure_classifier(
     return files, {"rates": {name: _rates(gaps, _parts(numbers, kept, by))}}
 
 
-def trim_rows(
+def trim_rows(  # noqa: PLR0913, PLR0917 - a step's arguments
     folder: Path,
     subset: Subset,
     name: str,
@@ -232,13 +232,11 @@ def trim_rows(
     return [trimmed.save(folder, name)], size
 
 
-def _save_chosen(
-    folder: Path, name: str, rows: IntArray, kept: KeptMask, detected_by: IntArray, shares: FloatArray | None = None
-) -> Path:
+def _save_chosen(folder: Path, name: str, rows: IntArray, subset: SubsetRows, shares: FloatArray | None = None) -> Path:
     arrays: dict[str, npt.NDArray[Any]] = {
         "rows": rows,
-        "kept": kept.astype(np.int8),
-        "detected_by": detected_by,
+        "kept": subset.kept.astype(np.int8),
+        "detected_by": subset.detected_by,
     }
     return save_mapped(folder / f"{name}.arrow", arrays | ({} if shares is None else {"shares": shares}))
 
