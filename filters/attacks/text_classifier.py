@@ -233,7 +233,7 @@ def _estimate_largest_eigenvalues(gram: Gram, training: npt.NDArray[np.bool_]) -
 
 def _iterate_power(product: Callable[[FloatArray], FloatArray], rows: int) -> FloatArray:
     # The product with about the first eigenvector of unit length.
-    vector: FloatArray = 1.0 + 0.01 * (np.arange(rows) % 7)
+    vector: FloatArray = np.asarray(1.0 + 0.01 * (np.arange(rows) % 7), np.float64)
     for _ in range(POWER_STEPS):
         size = float(np.sqrt(np.sum(vector * vector)))
         if not size:

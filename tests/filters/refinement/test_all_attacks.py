@@ -258,7 +258,7 @@ def test_rows_whose_texts_change_places_in_another_row_leak_nothing_to_classifie
 def test_rows_in_several_parts_are_refined_as_one_set(tmp_path: Path) -> None:
     rows, options = telling_rows(120), AllAttacksOptions(target=0.6, rounds=1)
     rows = rows.with_columns(type=pl.when(pl.int_range(pl.len()) < 9).then(pl.lit("rare")).otherwise("type"))
-    rows = pl.concat([rows, rows.head(3).with_columns(id=pl.lit("same") + pl.col("id"), negative="positive")])
+    rows = pl.concat([rows, rows.tail(3).with_columns(id=pl.lit("same") + pl.col("id"), negative="positive")])
     pool = rows.select("group", caption="positive").unique(maintain_order=True)
     corpus = CaptionCorpus(pool["caption"].to_list(), pool["group"].to_list(), pool=True)
     whole = refine_against_all_attacks(rows, corpus, options)
