@@ -71,12 +71,13 @@ def compute_repeated_gaps(
         folds: likewise.
     """
     blocks = features if isinstance(features, list) else [features]
-    rows = _count_rows(blocks[0])
+    has_features = np.any([_has_features(block) for block in blocks], axis=0)
+    rows = len(has_features)
     assigned = [assign_folds(groups, folds, seed) for seed in seeds]
     tested = [fold == number for fold in assigned for number in np.unique(fold)]
     if not tested:
         return [np.zeros(rows) for _ in seeds]
-    margins = _fit_columns(Gram.of(blocks), ~np.stack(tested, axis=1), cost)[1]
+    margins = _fit_margins(blocks, has_features, ~np.stack(tested, axis=1), cost)
     found, column = list[FloatArray](), 0
     for fold in assigned:
         gaps = np.zeros(rows)
@@ -87,8 +88,25 @@ def compute_repeated_gaps(
     return found
 
 
-def _count_rows(features: Features) -> int:
-    return int((features.left if isinstance(features, FactoredDifferences) else features).shape[0])
+def _has_features(features: Features) -> npt.NDArray[np.bool_]:
+    # Whether a row has any feature.
+    return np.diff((features.left if isinstance(features, FactoredDifferences) else features).indptr) > 0
+
+
+def _fit_margins(
+    blocks: Sequence[Features], has_features: npt.NDArray[np.bool_], training: npt.NDArray[np.bool_], cost: float
+) -> FloatArray:
+    # Margins of all rows, (n, columns). Rows without features have none, and teach nothing: where most are so, as of
+    # the format, the others are fitted alone.
+    if 2 * np.count_nonzero(has_features) > len(has_features):
+        return _fit_columns(Gram.of(blocks), training, cost)[1]
+    margins = np.zeros(training.shape)
+    own = [
+        block.of(has_features) if isinstance(block, FactoredDifferences) else block[has_features] for block in blocks
+    ]
+    sizes, places = training.sum(axis=0), np.flatnonzero(has_features)
+    margins[has_features] = _fit_columns(Gram.of(own), training[has_features], cost, sizes, places)[1]
+    return margins
 
 
 def factor_equal_rows(features: "Differences") -> FactoredDifferences:
@@ -175,10 +193,19 @@ def fit_weights(features: "Differences", cost: float) -> FloatArray:
     return weights
 
 
-def _fit_columns(gram: Gram, training: npt.NDArray[np.bool_], cost: float) -> tuple[FloatArray, FloatArray]:
-    # Shares a of the training rows in the weights F'a, and margins F F'a of all rows, each (n, columns).
-    step = 1.0 / (1.0 + cost * _estimate_largest_eigenvalues(gram, training) / 4.0)
-    limits = GRADIENT_TOLERANCE * cost * np.sqrt(np.maximum(training.sum(axis=0), 1))
+def _fit_columns(
+    gram: Gram,
+    training: npt.NDArray[np.bool_],
+    cost: float,
+    sizes: IntArray | None = None,
+    places: IntArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    # Shares a of the training rows in the weights F'a, and margins F F'a of all rows, each (n, columns). If rows without
+    # features are left out, ``sizes`` counts all training rows, and ``places`` are those of the others among all.
+    places = np.arange(gram.rows) if places is None else places
+    step = 1.0 / (1.0 + cost * _estimate_largest_eigenvalues(gram, training, places) / 4.0)
+    sizes = training.sum(axis=0) if sizes is None else sizes
+    limits = GRADIENT_TOLERANCE * cost * np.sqrt(np.maximum(sizes, 1))
     found = np.zeros((2, *training.shape))
     columns, mask = np.arange(training.shape[1]), training.astype(np.float64)
     # Each array holds the shares and the margins, (2, n, columns): all steps are the same for both. They are allocated
@@ -222,18 +249,18 @@ def _divide_by_odds(mask: FloatArray, margins: FloatArray, out: FloatArray) -> F
     return out
 
 
-def _estimate_largest_eigenvalues(gram: Gram, training: npt.NDArray[np.bool_]) -> FloatArray:
+def _estimate_largest_eigenvalues(gram: Gram, training: npt.NDArray[np.bool_], places: IntArray) -> FloatArray:
     # `estimate_largest_eigenvalue` of the training rows of each column, float64 (columns,).
-    vectors = training * _iterate_power(gram.__matmul__, gram.rows)[:, np.newaxis]
+    vectors = training * _iterate_power(gram.__matmul__, places)[:, np.newaxis]
     for _ in range(COLUMN_POWER_STEPS):
         vectors /= np.maximum(_column_norms(vectors), 1e-300)
         vectors = training * (gram @ vectors)
     return 1.1 * _column_norms(vectors)
 
 
-def _iterate_power(product: Callable[[FloatArray], FloatArray], rows: int) -> FloatArray:
+def _iterate_power(product: Callable[[FloatArray], FloatArray], places: IntArray) -> FloatArray:
     # The product with about the first eigenvector of unit length.
-    vector: FloatArray = np.asarray(1.0 + 0.01 * (np.arange(rows) % 7), np.float64)
+    vector: FloatArray = np.asarray(1.0 + 0.01 * (places % 7), np.float64)
     for _ in range(POWER_STEPS):
         size = float(np.sqrt(np.sum(vector * vector)))
         if not size:
@@ -257,5 +284,5 @@ def estimate_largest_eigenvalue(
         transposed: F'.
         weights: float64 (d,), at least 0.
     """
-    vector = _iterate_power(lambda vector: features @ (weights * (transposed @ vector)), features.shape[0])
+    vector = _iterate_power(lambda vector: features @ (weights * (transposed @ vector)), np.arange(features.shape[0]))
     return 1.1 * float(np.sqrt(np.sum(vector * vector)))

@@ -41,3 +41,16 @@ def test_equal_rows_are_kept_once() -> None:
     found = factor_equal_rows(repeated)
     assert found.right.shape[0] == 7
     assert (found.product() != repeated).nnz == 0
+
+
+def test_rows_without_features_do_not_change_what_is_found_in_others() -> None:
+    rare = PLAIN.copy()
+    rare.data[rare.indptr[ROWS // 3] :] = 0.0
+    rare.eliminate_zeros()
+    assert 2 * np.count_nonzero(np.diff(rare.indptr)) < ROWS
+    (found,) = compute_repeated_gaps(rare, GROUPS, ["a"])
+    # A feature that is nearly 0 in all rows keeps them together.
+    marked = hstack([rare, csr_matrix(np.full((ROWS, 1), 1e-9))], format="csr")
+    assert found == pytest.approx(compute_repeated_gaps(marked, GROUPS, ["a"])[0], abs=1e-6)
+    assert not found[ROWS // 3 :].any()
+    assert found.any()
