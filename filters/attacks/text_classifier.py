@@ -90,7 +90,8 @@ def compute_repeated_gaps(
 
 def _has_features(features: Features) -> npt.NDArray[np.bool_]:
     # Whether a row has any feature.
-    return np.diff((features.left if isinstance(features, FactoredDifferences) else features).indptr) > 0
+    matrix = features.left if isinstance(features, FactoredDifferences) else features
+    return np.asarray(np.diff(matrix.indptr) > 0, np.bool_)
 
 
 def _fit_margins(
