@@ -40,7 +40,7 @@ import polars as pl
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.filters.attacks.accuracy import compute_attack_accuracy
-from pairwright.filters.attacks.evidence import Evidence, build_classifier_evidence, scale_to_unit_length
+from pairwright.filters.attacks.evidence import Evidence, build_classifier_evidence
 from pairwright.filters.attacks.registry import (
     CLASSIFIERS,
     MEANING,
@@ -377,7 +377,7 @@ def read_by(name: str, positives: list[str], negatives: list[str], captions: Seq
     """Return what a classifier reads in the rows; kinds of words are those of the captions."""
     if name != WORD_CLUSTERS:
         return build_classifier_evidence(name, positives, negatives)
-    return Evidence(WORD_CLUSTERS, scale_to_unit_length(compute_cluster_differences(positives, negatives, captions)))
+    return Evidence.of_features(WORD_CLUSTERS, compute_cluster_differences(positives, negatives, captions))
 
 
 def time_general(frame: pl.DataFrame, number: int) -> None:

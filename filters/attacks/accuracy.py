@@ -4,8 +4,6 @@ An *attack* picks one text of each row without seeing the image: the text that a
 a classifier picks which was trained on the rows of other images (`text_classifier.py`); *combined* is one classifier
 of all features. The accuracy is *folded*, max(a, 1 - a): a rule that is wrong in 70% of the rows is right in 70% when
 inverted, so it counts as 0.7. A tie, or a row without a score, counts half.
-
-`SubsetEvaluator` measures the attacks on subsets of the rows, in all rows and within each edit type.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +21,7 @@ from pairwright.filters.attacks.registry import CLASSIFIERS, COMBINED, build_fix
 from pairwright.filters.attacks.text_classifier import compute_repeated_gaps
 from pairwright.filters.metrics.confidence_intervals import Z95, wilson_interval
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
+from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
 COMBINED_COST = 3.0
 
@@ -113,18 +111,16 @@ def compute_attack_gaps(
         groups: group of each row.
         seeds: of sets of folds; the result has one mapping for each.
     """
-    from scipy.sparse import hstack
-
-    evidence = {name: each for name, each in evidence.items() if not each.balance_only}
+    attacks = [each for each in evidence.values() if not each.balance_only]
     found: dict[str, list[FloatArray]] = {}
-    for name, each in track(evidence.items(), "attacking", unit="attacks"):
-        found[name] = (
-            compute_repeated_gaps(each.features, groups, seeds, cost=each.cost)
+    for each in track(attacks, "attacking", unit="attacks"):
+        found[each.name] = (
+            compute_repeated_gaps(each.trained_on(slice(None)), groups, seeds, cost=each.cost)
             if each.gaps is None
             else [each.gaps] * len(seeds)
         )
-    if len(evidence) > 1:
-        together = hstack([each.features for each in evidence.values()], format="csr")
+    if len(attacks) > 1:
+        together = [each.trained_on(slice(None)) for each in attacks]
         found[COMBINED] = compute_repeated_gaps(together, groups, seeds, cost=COMBINED_COST)
     return [{name: gaps[number] for name, gaps in found.items()} for number in range(len(seeds))]
 
@@ -181,7 +177,6 @@ def _measure(gaps: FloatArray, by_type: Mapping[str, MeasuredAttack]) -> Measure
     return MeasuredAttack(len(gaps), compute_attack_accuracy(gaps), low, high, by_type)
 
 
-_SMALL_SET = 5_000
 _LIMIT_MARGIN = 0.002
 MIN_GROUPS, MIN_ROWS = 10, 50
 
@@ -206,73 +201,6 @@ class RoundResult:
     accuracy: float
     over: float
     holds: bool
-
-
-@dataclass(frozen=True, eq=False)
-class EvaluatedSubset:
-    """A subset of the rows and the preferences of the attacks on it.
-
-    Attributes:
-        kept: bool (n,).
-        detected_by: int64 (n,), for each row the number of the evidence that most favours its positive.
-        rates: preferences of the attacks, as of `SubsetEvaluator.rates`.
-    """
-
-    kept: KeptMask
-    detected_by: IntArray
-    rates: PreferenceRates
-
-
-@dataclass(frozen=True, eq=False)
-class SubsetEvaluator:
-    """Runs the attacks on subsets of the rows.
-
-    Attributes:
-        evidence: evidence on all rows, by attack.
-        groups: group of each row.
-        kind: int64 (n,), number of each row's type.
-        names: names of the types.
-    """
-
-    evidence: Mapping[str, Evidence]
-    groups: Sequence[str]
-    kind: IntArray
-    names: Sequence[str]
-
-    def gaps(self, kept: KeptMask, *seeds: str) -> list[dict[str, FloatArray]]:
-        """Return how much each attack prefers the positive of each kept row, one mapping per set of folds."""
-        rows = np.flatnonzero(kept)
-        within = {name: each.of(kept) for name, each in self.evidence.items() if not each.balance_only}
-        groups = [self.groups[row] for row in rows.tolist()]
-        # The folds move the accuracy on a small set by one or two points, so there the mean of three sets of folds is
-        # used.
-        times = 3 if len(rows) < _SMALL_SET else 1
-        return compute_attack_gaps(within, groups, *(f"{seed} {number}" for seed in seeds for number in range(times)))
-
-    def parts(self, kept: KeptMask) -> list[KeptMask]:
-        """Return masks over the kept rows: all of them, then those of each type."""
-        kinds = self.kind[kept]
-        return [np.ones(len(kinds), np.bool_), *(kinds == number for number in range(len(self.names)))]
-
-    def rates(self, kept: KeptMask, tried: Sequence[Mapping[str, FloatArray]]) -> PreferenceRates:
-        """Return (preference rate, rows) in all kept rows and in each type, by attack.
-
-        Args:
-            kept: bool (n,).
-            tried: `gaps` of these rows.
-        """
-        return {
-            name: [
-                (float(np.mean([compute_preference_rate(gaps[name][part]) for gaps in tried])), int(part.sum()))
-                for part in self.parts(kept)
-            ]
-            for name in tried[0]
-        }
-
-    def is_large_enough(self, kept: KeptMask) -> bool:
-        """Return whether classifiers can be trained and tested on the kept rows."""
-        rows = np.flatnonzero(kept).tolist()
-        return len(rows) >= MIN_ROWS and len({self.groups[row] for row in rows}) >= MIN_GROUPS
 
 
 def check_limits(rates: PreferenceRates, names: Sequence[str], target: float) -> RoundResult:

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from pairwright.datasets.progress import track
 from pairwright.filters.attacks.registry import CLASSIFIERS, TRANSFER, WORD_CLUSTERS, compute_classifier_features
+from pairwright.filters.attacks.text_classifier import factor_equal_rows
+from pairwright.filters.attacks.text_features import FactoredDifferences
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
 from pairwright.filters.attacks.word_clusters import compute_cluster_differences
 from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer, collect_unique_captions, cross_fit
@@ -38,6 +40,7 @@ class Evidence:
         within_goals: whether all rows of each type already meet the goals of `build_auxiliary_evidence` or
             `transfer_prior.py`;
             True for evidence without goals.
+        factors: two matrices whose product is ``features``, if they have fewer numbers.
     """
 
     name: str
@@ -46,16 +49,35 @@ class Evidence:
     cost: float = 3.0
     balance_only: bool = False
     within_goals: bool = True
+    factors: FactoredDifferences | None = None
+
+    @classmethod
+    def of_features(cls, name: str, features: "Differences | FactoredDifferences") -> "Evidence":
+        """Return the evidence of a classifier with these features, which are scaled."""
+        if not isinstance(features, FactoredDifferences):
+            return cls(name, scale_to_unit_length(features))
+        product = features.product()
+        scaled = FactoredDifferences(features.left / _root_mean_square(product), features.right)
+        return cls(name, scale_to_unit_length(product), factors=scaled)
 
     def of(self, rows: npt.NDArray[np.bool_]) -> "Evidence":
         """Return the evidence on a subset of the rows."""
         gaps = None if self.gaps is None else self.gaps[rows]
-        return Evidence(self.name, self.features[rows], gaps, self.cost, balance_only=self.balance_only)
+        factors = None if self.factors is None else self.factors.of(rows)
+        return Evidence(
+            self.name, self.features[rows], gaps, self.cost, balance_only=self.balance_only, factors=factors
+        )
+
+    def trained_on(self, rows: npt.NDArray[np.bool_] | slice) -> "Differences | FactoredDifferences":
+        """Return the features of some rows as a classifier reads them, with as few numbers as possible."""
+        if self.factors is not None:
+            return self.factors.of(rows)
+        return self.features[rows] if self.gaps is None else factor_equal_rows(self.features[rows])
 
 
 def build_classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence[str]) -> Evidence:
     """Return the features of the classifier ``name`` on the rows as evidence."""
-    return Evidence(name, scale_to_unit_length(compute_classifier_features(name, positives, negatives)))
+    return Evidence.of_features(name, compute_classifier_features(name, positives, negatives))
 
 
 def build_scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
@@ -103,8 +125,12 @@ def _clip_share(share: FloatArray, expected_rate: float) -> FloatArray:
 
 def scale_to_unit_length(features: "Differences") -> "Differences":
     """Return the features, scaled to a mean squared row length of 1."""
+    return features / _root_mean_square(features)
+
+
+def _root_mean_square(features: "Differences") -> float:
     mean = float(np.sum(features.data**2)) / max(features.shape[0], 1)
-    return features / np.sqrt(mean) if mean else features
+    return float(np.sqrt(mean)) if mean else 1.0
 
 
 def _compute_band_features(gaps: FloatArray, expected_rate: FloatArray) -> "Differences":
@@ -189,17 +215,24 @@ def collect_evidence(
         found[name] = build_classifier_evidence(name, texts.positives, texts.negatives)
     if transfer is not None and transfer.captions:
         read = compute_cluster_differences(texts.positives, texts.negatives, transfer.captions)
-        found[WORD_CLUSTERS] = Evidence(WORD_CLUSTERS, scale_to_unit_length(read))
+        found[WORD_CLUSTERS] = Evidence.of_features(WORD_CLUSTERS, read)
     if transfer is not None and trained:
         split = [gaps[start : start + len(trained)] for start in range(0, len(gaps), len(trained))]
         by_half = {name: SplitCorpusGaps(*each) for name, each in zip(whole, zip(*split, strict=True), strict=True)}
-        found[TRANSFER] = _build_transfer_evidence(by_half, texts.types, transfer.target_share)
+        found[TRANSFER] = build_transfer_evidence(by_half, texts.types, transfer.target_share)
     return found
 
 
-def _build_transfer_evidence(
+def build_transfer_evidence(
     trained: Mapping[str, SplitCorpusGaps], types: Sequence[str], expected_rate: float
 ) -> Evidence:
+    """Return the estimate of what held-out scorers prefer (`transfer_prior.py`) as evidence.
+
+    Args:
+        trained: gaps of each kind of scorer.
+        types: type of each row.
+        expected_rate: share of the rows in which held-out scorers are to prefer the positive, 0-1.
+    """
     from scipy.sparse import csr_matrix
 
     _, kind = encode_names(types)

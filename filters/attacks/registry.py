@@ -52,7 +52,7 @@ from pairwright.filters.scorers.text_scorers import (
 from pairwright.generators.language.vocabulary import FloatArray
 
 if TYPE_CHECKING:
-    from pairwright.filters.attacks.text_features import Differences
+    from pairwright.filters.attacks.text_features import Differences, FactoredDifferences
     from pairwright.filters.scorers.text_scorers import TextScorer
 
 MEANING, LLM, COMBINED, WORD_CLUSTERS, TRANSFER = "meaning", "llm", "combined", "word_clusters", "transfer"
@@ -144,7 +144,9 @@ def _cross_fit(kind: Kind, corpus: CaptionCorpus | None, folds: int) -> tuple[Cr
     return tuple(CrossFittedScorer(name, train, corpus, folds) for name, train in entries if train is not None)
 
 
-def compute_classifier_features(name: str, positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+def compute_classifier_features(
+    name: str, positives: Sequence[str], negatives: Sequence[str]
+) -> "Differences | FactoredDifferences":
     """Return the features of a classifier of the table, float64 (n, d).
 
     Raises:
@@ -152,7 +154,7 @@ def compute_classifier_features(name: str, positives: Sequence[str], negatives: 
     """
     factories = {each: attack.factory for each, attack in BUILT_IN.items() if attack.kind == "classifier"}
     require_known("no classifier", [name], factories)
-    features = cast("Callable[[Sequence[str], Sequence[str]], Differences]", factories[name])
+    features = cast("Callable[[Sequence[str], Sequence[str]], Differences | FactoredDifferences]", factories[name])
     return features(positives, negatives)
 
 

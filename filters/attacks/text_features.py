@@ -15,9 +15,10 @@ learned it from other rows. Only the sign depends on which text is the positive.
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from pairwright.filters.scorers.cooccurrence import add_boundaries
 from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, tokenize
@@ -32,6 +33,29 @@ CHARACTER_NGRAMS = (2, 3, 4)
 MIN_ROWS = 2
 CHUNK_SIZE = 10_000  # rows that are read at a time
 VIEWS = ("format", "words", "letters")
+
+
+class FactoredDifferences(NamedTuple):
+    """Features that are the product of two matrices with fewer numbers.
+
+    Attributes:
+        left: (n, m), such as the words in which two texts differ.
+        right: (m, features), such as the n-grams of each word.
+    """
+
+    left: "Differences"
+    right: "Differences"
+
+    def product(self) -> "Differences":
+        """Return the features."""
+        found = (self.left @ self.right).tocsr()
+        found.eliminate_zeros()
+        found.sort_indices()
+        return found
+
+    def of(self, rows: npt.NDArray[np.bool_] | slice) -> Self:
+        """Return the features of some rows."""
+        return type(self)(self.left[rows], self.right)
 
 
 def compute_word_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
@@ -88,33 +112,28 @@ def _pack_ngrams(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]
     return feature[feature >= 0], text[feature >= 0]
 
 
-def compute_letter_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
-    """Return the differing n-grams of characters inside words, float64 (n, features)."""
-    return _drop_rare(_count_letter_ngrams(positives, negatives)[0])
+def compute_letter_differences(positives: Sequence[str], negatives: Sequence[str]) -> "FactoredDifferences":
+    """Return the differing n-grams of characters inside words, (n, features), as words times their n-grams."""
+    found, _ = _count_letter_ngrams(positives, negatives)
+    return FactoredDifferences(found.left, found.right[:, _find_frequent(found.product())])
 
 
-def _count_letter_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
-    # All differing n-grams, and the characters of each column.
+def _count_letter_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["FactoredDifferences", list[str]]:
+    # All n-grams of the words, and the characters of each column.
     from scipy.sparse import csr_matrix, vstack
 
     vocabulary, chunks = _encode_in_chunks(positives, negatives)
+    words, special = len(vocabulary.words), len(vocabulary) - len(vocabulary.words)
+    found = [csr_matrix((0, words))]
+    for flat, lengths in chunks:
+        text = np.repeat(np.arange(len(lengths)), lengths)
+        found.append(_subtract(flat - special, text, len(lengths) // 2, words))
     runs = [_split_into_ngrams(word) for word in vocabulary.words]
     numbers: dict[str, int] = {}
     spelled = np.array([numbers.setdefault(run, len(numbers)) for each in runs for run in each], np.int64)
-    size = np.array([len(each) for each in runs], np.int64)
-    start = np.cumsum(size) - size
-    found = [csr_matrix((0, len(numbers)))]
-    for flat, lengths in chunks:
-        rows = len(lengths) // 2
-        word = flat - (len(vocabulary) - len(vocabulary.words))
-        # Words of both texts cancel out before their n-grams are expanded.
-        apart = _subtract(word, np.repeat(np.arange(len(lengths)), lengths), rows)
-        times = size[apart.indices]
-        owner = np.repeat(np.repeat(np.arange(rows), np.diff(apart.indptr)), times)
-        step = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        feature = spelled[np.repeat(start[apart.indices], times) + step]
-        found.append(_sum_features(feature, owner, np.repeat(apart.data, times), rows, len(numbers)))
-    return vstack(found, format="csr"), list(numbers)
+    owner = np.repeat(np.arange(words), np.array([len(each) for each in runs], np.int64))
+    ngrams = _sum_features(spelled, owner, np.ones(len(spelled)), words, len(numbers))
+    return FactoredDifferences(vstack(found, format="csr"), ngrams), list(numbers)
 
 
 def compute_named_differences(
@@ -124,8 +143,8 @@ def compute_named_differences(
     if view == "format":
         return compute_format_differences(positives, negatives), [str(number) for number in range(len(_FORMAT))]
     if view == "letters":
-        matrix, runs = _count_letter_ngrams(positives, negatives)
-        return matrix, runs
+        factored, runs = _count_letter_ngrams(positives, negatives)
+        return factored.product(), runs
     matrix, codes, vocabulary = _count_word_ngrams(positives, negatives)
     spelled = ["<unknown>", "<s>", "</s>", *vocabulary.words]
     return matrix, [_describe_feature(int(code), spelled) for code in codes]
@@ -161,16 +180,17 @@ _FORMAT = tuple(
 
 def compute_format_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
     """Return how much more often each format pattern matches the positive than the negative, float64 (n, 13)."""
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import csr_matrix, vstack
 
-    def counted(text: str) -> list[int]:
-        return [len(pattern.findall(text)) for pattern in _FORMAT]
+    def counted(texts: Sequence[str]) -> FloatArray:
+        found = [[len(pattern.findall(text)) for pattern in _FORMAT] for text in texts]
+        return np.array(found, np.float64).reshape(len(found), len(_FORMAT))
 
-    rows = [
-        np.subtract(counted(positive), counted(negative))
-        for positive, negative in zip(positives, negatives, strict=True)
-    ]
-    return csr_matrix(np.array(rows, np.float64).reshape(len(rows), len(_FORMAT)))
+    rows = [csr_matrix((0, len(_FORMAT)))]
+    for start in range(0, len(positives), CHUNK_SIZE):
+        some = slice(start, start + CHUNK_SIZE)
+        rows.append(csr_matrix(counted(positives[some]) - counted(negatives[some])))
+    return vstack(rows, format="csr")
 
 
 def compute_meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
@@ -195,9 +215,9 @@ def _split_into_ngrams(word: str) -> list[str]:
     return [framed[at : at + size] for size in CHARACTER_NGRAMS for at in range(len(framed) - size + 1)]
 
 
-def _subtract(feature: IntArray, text: IntArray, rows: int) -> "Differences":
+def _subtract(feature: IntArray, text: IntArray, rows: int, features: int | None = None) -> "Differences":
     # Texts are numbered positives first, then negatives.
-    return _sum_features(feature, text % max(rows, 1), np.where(text < rows, 1.0, -1.0), rows)
+    return _sum_features(feature, text % max(rows, 1), np.where(text < rows, 1.0, -1.0), rows, features)
 
 
 def _sum_features(
@@ -213,4 +233,8 @@ def _sum_features(
 
 
 def _drop_rare(matrix: "Differences") -> "Differences":
-    return matrix[:, np.bincount(matrix.indices, minlength=matrix.shape[1]) >= MIN_ROWS]
+    return matrix[:, _find_frequent(matrix)]
+
+
+def _find_frequent(matrix: "Differences") -> npt.NDArray[np.bool_]:
+    return np.asarray(np.bincount(matrix.indices, minlength=matrix.shape[1]) >= MIN_ROWS)

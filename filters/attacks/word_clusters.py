@@ -6,18 +6,15 @@ in a similar way, so it detects less in a set that is balanced in word clusters.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pairwright.datasets.blas_threads import limit_blas_to_one_thread
 from pairwright.datasets.rng import make_numpy_rng
+from pairwright.filters.attacks.text_features import CHUNK_SIZE, FactoredDifferences
 from pairwright.filters.scorers.auxiliary import SimilarityScorer
 from pairwright.filters.scorers.cooccurrence import extract_content_words
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from pairwright.filters.attacks.text_features import Differences
 
 CLUSTER_COUNTS = (8, 32, 128, 512)
 MAX_CAPTIONS = 100_000
@@ -27,32 +24,42 @@ _DECIMALS = 9
 
 def compute_cluster_differences(
     positives: Sequence[str], negatives: Sequence[str], captions: Sequence[str]
-) -> "Differences":
-    """Return how much more often each word cluster is in the positive than in the negative, float64 (n, clusters).
+) -> FactoredDifferences:
+    """Return how much more often each word cluster is in the positive than in the negative, (n, clusters).
 
     Args:
         positives: n texts.
         negatives: n texts.
         captions: to learn the word vectors from; only the first 100,000 are used.
+
+    Returns:
+        The known words in which the texts differ, times the clusters of each word.
     """
-    from scipy.sparse import csr_matrix, hstack
+    from scipy.sparse import csr_matrix, hstack, vstack
 
     model = SimilarityScorer.train(captions[:MAX_CAPTIONS])
     known = np.flatnonzero((model.vectors**2).sum(axis=1))
     place = np.full(len(model.vocabulary), len(known), np.int64)
     place[known] = np.arange(len(known))
-    flat, lengths = model.vocabulary.encode([extract_content_words(text) for text in (*positives, *negatives)])
-    text = np.repeat(np.arange(len(lengths)), lengths)
-    rows = len(positives)
-    sign = np.where(text < rows, 1.0, -1.0)
-    # Unknown words share one column, which is dropped.
-    counts = csr_matrix((sign, (text % max(rows, 1), place[flat])), shape=(rows, len(known) + 1))[:, : len(known)]
-    blocks = []
-    for size in CLUSTER_COUNTS:
-        kind = cluster_directions(model.vectors[known], size)
-        blocks.append(counts @ csr_matrix((np.ones(len(known)), (np.arange(len(known)), kind)), (len(known), size)))
-        blocks[-1].eliminate_zeros()
-    return hstack(blocks, format="csr")
+    counts = [csr_matrix((0, len(known)))]
+    for start in range(0, len(positives), CHUNK_SIZE):
+        some = slice(start, start + CHUNK_SIZE)
+        texts = [extract_content_words(text) for text in (*positives[some], *negatives[some])]
+        flat, lengths = model.vocabulary.encode(texts)
+        text, rows = np.repeat(np.arange(len(lengths)), lengths), len(lengths) // 2
+        sign = np.where(text < rows, 1.0, -1.0)
+        # Unknown words share one column, which is dropped.
+        found = csr_matrix((sign, (text % rows, place[flat])), shape=(rows, len(known) + 1))[:, : len(known)]
+        found.eliminate_zeros()
+        counts.append(found)
+    clusters = [
+        csr_matrix(
+            (np.ones(len(known)), (np.arange(len(known)), cluster_directions(model.vectors[known], size))),
+            (len(known), size),
+        )
+        for size in CLUSTER_COUNTS
+    ]
+    return FactoredDifferences(vstack(counts, format="csr"), hstack(clusters, format="csr"))
 
 
 def cluster_directions(vectors: FloatArray, size: int) -> IntArray:

@@ -10,49 +10,45 @@ subset is balanced. Then the result does not hold, and ``advice`` names the scor
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
 
-from pairwright.datasets.errors import UsageError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
-from pairwright.datasets.suggestions import require_known
 from pairwright.filters.attacks.accuracy import (
     MIN_GROUPS,
     MIN_ROWS,
     AttackChange,
     AttackSummary,
     PreferenceRates,
-    SubsetEvaluator,
-)
-from pairwright.filters.attacks.evidence import Evidence, RowTexts, TransferOptions, collect_evidence
-from pairwright.filters.attacks.fold_groups import merge_mirrored_groups
-from pairwright.filters.attacks.registry import (
-    CLASSIFIERS,
-    COMBINED,
-    MEANING,
-    WORD_CLUSTERS,
-    build_auxiliary_scorers,
-    build_fixed_scorers,
-    give_corpus,
+    RoundResult,
 )
 from pairwright.filters.metrics.confidence_intervals import Z95
-from pairwright.filters.refinement.balanced_subset import bound_balanced_rows
-from pairwright.filters.refinement.grid_balancing import build_reason_ledger
+from pairwright.filters.refinement.attacked_rows import order_rows, read_reasons, store_texts
+from pairwright.filters.refinement.evidence_files import load_gaps
+from pairwright.filters.refinement.evidence_steps import AttackSet, CaptionSource, EvidencePlan
+from pairwright.filters.refinement.grid_balancing import BalancingStep, build_reason_ledger
 from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
+from pairwright.filters.refinement.round_steps import load_subset
 from pairwright.filters.refinement.rounds import (
-    SelectedSubset,
+    JudgedSubset,
+    PlannedEvidence,
+    PlannedRows,
     SubsetRequirements,
+    SubsetSearch,
     compute_scorer_goal,
     compute_transfer_goal,
-    select_subset,
 )
-from pairwright.filters.refinement.two_scorers import ROW_COLUMNS, Refinement, check_rows
+from pairwright.filters.refinement.steps import Facts, Plan, Step, take_steps
+from pairwright.filters.refinement.two_scorers import Refinement, check_rows, describe_refinement, describe_search
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
-from pairwright.generators.language.vocabulary import FloatArray, encode_names, normalize_text
+from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
-TOO_FEW = "too_few_of_type"
+_PART = "00000"
+_CAPTIONS = pl.Schema({"group": pl.String, "caption": pl.String})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +64,7 @@ class AllAttacksOptions:
         rounds: maximum number of rounds.
         without: names of attacks to skip.
         meaning: whether a classifier of MiniLM's sentence embeddings takes part.
+        added: names of additional fixed scorers to load (`registry.load_scorer`).
         wording: names of these options, for the advice.
     """
 
@@ -79,7 +76,12 @@ class AllAttacksOptions:
     rounds: int = 12
     without: tuple[str, ...] = ()
     meaning: bool = False
+    added: tuple[str, ...] = ()
     wording: OptionNames = COMMAND_LINE
+
+    def requirements(self, max_kept: int) -> SubsetRequirements:
+        """Return the requirements of the subset, given the maximum number of kept rows."""
+        return SubsetRequirements(self.target, int(np.ceil(self.min_keep * max_kept)), self.rounds)
 
 
 def refine_against_all_attacks(
@@ -102,135 +104,148 @@ def refine_against_all_attacks(
         InputError: every caption of a corpus from elsewhere is under test.
     """
     options = options or AllAttacksOptions()
-    built_in = [*build_fixed_scorers(corpus, options.folds), *build_auxiliary_scorers(corpus, options.folds)]
-    scorers, classifiers = _select_scorers(
-        [*built_in, *give_corpus(scorers or (), corpus, options.folds)], options.without
-    )
-    if options.meaning:
-        classifiers = [*classifiers, MEANING]
     check_rows(rows)
-    attacked = _AttackedRows.of(rows, by_type=options.by_type)
-    evidence = collect_evidence(
-        attacked.texts,
-        scorers,
-        options.seed,
-        classifiers,
-        _choose_transfer_options(corpus, attacked.texts.positives, options),
-    )
-    requirements = attacked.requirements(options)
-    strata = attacked.texts.types if options.by_type else [""] * len(attacked.order)
-    chosen = select_subset(evidence, _fold_groups(attacked.texts), strata, requirements, options.seed)
-    return _build_refinement(attacked, evidence, chosen, requirements, options)
-
-
-@dataclass(frozen=True, slots=True)
-class _AttackedRows:
-    """The rows under attack: those whose texts differ, of types with enough rows, sorted by id.
-
-    Attributes:
-        rows: columns of all rows, including those not under attack.
-        slots: slot of each of all rows; its id where it has none.
-        few: types with too few rows.
-        order: positions of the rows under attack among all rows.
-        texts: texts of the rows under attack.
-    """
-
-    rows: Mapping[str, list[str]]
-    slots: list[str]
-    few: set[str]
-    order: list[int]
-    texts: RowTexts
-
-    @classmethod
-    def of(cls, rows: pl.DataFrame, *, by_type: bool) -> "_AttackedRows":
-        read = {name: rows[name].to_list() for name in ROW_COLUMNS}
-        slots = rows["slot"].to_list() if "slot" in rows.columns else read["id"]
-        pairs = enumerate(zip(read["positive"], read["negative"], strict=True))
-        differing = [row for row, (true, false) in pairs if normalize_text(true) != normalize_text(false)]
-        order = sorted(differing, key=read["id"].__getitem__)
-        few = _find_small_types(read["type"], slots, order) if by_type else set()
-        order = [row for row in order if read["type"][row] not in few]
-        texts = RowTexts(*([read[name][row] for row in order] for name in ("positive", "negative", "group", "type")))
-        return cls(read, slots, few, order, texts)
-
-    @property
-    def max_kept(self) -> int:
-        """Maximum number of kept rows: one per slot."""
-        return len({self.slots[row] for row in self.order})
-
-    def requirements(self, options: AllAttacksOptions) -> SubsetRequirements:
-        """Return the requirements of the subset."""
-        min_rows = int(np.ceil(options.min_keep * self.max_kept))
-        several = self.max_kept < len(self.order)
-        slots = [self.slots[row] for row in self.order] if several else None
-        return SubsetRequirements(options.target, min_rows, options.rounds, slots)
-
-    def reasons(self, chosen: SelectedSubset, names: Sequence[str]) -> list[str]:
-        """Return the reason of each of all rows, empty for kept rows; ``names`` are those of the evidence."""
-        reasons = [TOO_FEW if kind in self.few else "identical" for kind in self.rows["type"]]
-        for place, row in enumerate(self.order):
-            reasons[row] = "" if chosen.kept[place] else f"detected_by_{names[chosen.detected_by[place]]}"
-        return _keep_one_row_per_slot(reasons, self.slots, self.rows["id"])
-
-
-def _choose_transfer_options(
-    corpus: CaptionCorpus | None, positives: Sequence[str], options: AllAttacksOptions
-) -> TransferOptions:
-    """Return the goals of evidence against held-out scorers, and the captions for word clusters."""
-    captions = corpus.captions if corpus else list(dict.fromkeys(positives))
-    read_so_far = len(corpus.captions) if corpus else len(positives)
-    goals = compute_scorer_goal(options.target), compute_transfer_goal(options.target, read_so_far)
-    return TransferOptions(*goals, () if WORD_CLUSTERS in options.without else captions)
-
-
-def _build_refinement(
-    attacked: _AttackedRows,
-    evidence: Mapping[str, Evidence],
-    chosen: SelectedSubset,
-    requirements: SubsetRequirements,
-    options: AllAttacksOptions,
-) -> Refinement:
-    """Return the result of a selection: reasons, bounds, and accuracies before and after."""
-    types, ids = attacked.rows["type"], attacked.rows["id"]
-    reasons = attacked.reasons(chosen, list(evidence))
-    gaps = {name: each.gaps for name, each in evidence.items() if each.gaps is not None}
-    bounds = {name: bound_balanced_rows({name: gap}, requirements.target) for name, gap in gaps.items()}
-    max_kept = attacked.max_kept
-    counted = Counter(kind for kind, reason in zip(types, reasons, strict=True) if reason != NOT_CHOSEN)
-    total, by_type = _summarize(evidence, attacked.texts, chosen, counted, options.seed)
+    source: CaptionSource = "rows" if corpus is None else "pool" if corpus.pool else "elsewhere"
+    captions = CaptionCorpus([], []) if corpus is None else corpus
+    named = pl.DataFrame({"group": captions.groups, "caption": captions.captions}, _CAPTIONS)
+    with TemporaryDirectory(prefix="pairwright-refine-") as temporary:
+        folder = Path(temporary)
+        store_texts(folder, _PART, named, rows)
+        refined = take_steps(folder, plan_refinement((_PART,), options, source, tuple(scorers or ())))
+        places, reasons = refined.read_reasons(folder, 0)
+        gaps = refined.read_gaps(folder, places)
+    if refined.ordered["slots"]:
+        reasons = _keep_one_row_per_slot(reasons, rows["slot"].to_list(), rows["id"].to_list())
+    summary = refined.summarize(Counter(zip(rows["type"], reasons, strict=True)), options)
     return Refinement(
         kept=np.array([not reason for reason in reasons], np.bool_),
         reasons=tuple(reasons),
-        gaps=_align_gaps(gaps, attacked.order, ids),
-        total=total,
-        by_type=by_type,
-        ledger=build_reason_ledger(reasons, types),
-        rounds=len(chosen.rounds),
-        bound=min(bound_balanced_rows(gaps, requirements.target) if gaps else max_kept, max_kept),
-        holds=chosen.holds and bool(chosen.kept.any()),
-        history=chosen.rounds,
-        advice="" if chosen.holds else _write_advice(bounds, requirements, chosen, max_kept, options.wording),
+        gaps=pl.DataFrame({"id": rows["id"], **gaps}),
+        **{each.name: getattr(summary, each.name) for each in fields(summary)},
     )
 
 
-def _select_scorers(scorers: Sequence[GapScorer], without: Sequence[str]) -> tuple[list[GapScorer], list[str]]:
-    names = [scorer.name for scorer in scorers]
-    require_known("no attack", without, [*names, *CLASSIFIERS, WORD_CLUSTERS])
-    if len(set(names)) != len(names) or {*names} & {*CLASSIFIERS, WORD_CLUSTERS, COMBINED}:
-        raise UsageError(f"scorers need unique names that no other attack has; got: {', '.join(names)}")
-    left = [scorer for scorer in scorers if scorer.name not in without]
-    classifiers = [name for name in CLASSIFIERS if name not in without]
-    if not left and not classifiers:
-        raise UsageError("every attack is skipped. Keep at least one.")
-    return left, classifiers
+def plan_refinement(
+    parts: tuple[str, ...], options: AllAttacksOptions, source: CaptionSource, scorers: tuple[GapScorer, ...] = ()
+) -> Plan["JudgedRows"]:
+    """Plan the refinement of rows that `attacked_rows.store_texts` stored.
+
+    Args:
+        parts: names of all parts.
+        options: of the refinement.
+        source: where the captions are from.
+        scorers: additional fixed scorers.
+    """
+    attacks = AttackSet(options.folds, options.without, options.meaning, options.added, scorers)
+    _ = attacks.all_scorers  # raises errors of the names
+    (ordered,) = yield [Step("order", order_rows, (parts, options.by_type, source == "pool"))]
+    read = ordered["number"] if source == "rows" else ordered["captions"]
+    goals = compute_scorer_goal(options.target), compute_transfer_goal(options.target, read)
+    collected = yield from EvidencePlan(attacks, parts, source, ordered, goals, options.seed).collect()
+    rows = PlannedRows(ordered["number"], ordered["strata"], ordered["kinds"], ordered["slots"])
+    requirements = options.requirements(ordered["max_kept"])
+    judged = yield from SubsetSearch(rows, collected, requirements, options.seed).judge()
+    return JudgedRows(parts, ordered, tuple(collected), judged)
 
 
-def _find_small_types(types: Sequence[str], slots: Sequence[str], rows: Sequence[int]) -> set[str]:
-    # Types with too few rows to train and test an attack; none if they hold most rows, since the others would stand for
-    # little of the set (of 50 captions, additions alone would be left, which length detects).
-    size = Counter(kind for kind, _ in {(types[row], slots[row]) for row in rows})
-    few = {kind for kind, number in size.items() if number < MIN_ROWS}
-    return few if 2 * sum(size[kind] for kind in few) < size.total() else set()
+@dataclass(frozen=True)
+class JudgedRows:
+    """The result of a plan: which rows are kept, in files.
+
+    Attributes:
+        parts: names of all parts.
+        ordered: facts of `attacked_rows.order_rows`.
+        evidence: of each attack.
+        judged: the selected subset, and what attacks find in it.
+    """
+
+    parts: tuple[str, ...]
+    ordered: Facts
+    evidence: tuple[PlannedEvidence, ...]
+    judged: JudgedSubset
+
+    def read_reasons(self, folder: Path, number: int) -> tuple[IntArray, list[str]]:
+        """Return `attacked_rows.read_reasons` of the part with this number."""
+        subset = load_subset(folder, self.judged.selected.subset)
+        start, names = sum(self.ordered["rows"][:number]), [each.name for each in self.evidence]
+        return read_reasons(folder, self.parts[number], start, self.ordered["few"], subset, names)
+
+    def read_gaps(self, folder: Path, places: IntArray) -> dict[str, FloatArray]:
+        """Return the gaps of the fixed scorers of rows, given their places among those under attack; NaN for others."""
+        found = {}
+        for each in self.evidence:
+            if each.scorer:
+                gaps = load_gaps(folder, each.name)
+                found[each.name] = np.append(gaps, np.nan)[places]
+        return found
+
+    def summarize(self, counts: Mapping[tuple[str, str], int], options: AllAttacksOptions) -> "RefinementSummary":
+        """Return the numbers of the refinement, given the number of rows of each type and reason."""
+        max_kept = self.ordered["max_kept"]
+        return RefinementSummary.of(counts, self.judged, self.ordered["kinds"], max_kept, options)
+
+
+@dataclass(frozen=True)
+class RefinementSummary:
+    """Numbers of a refinement against all attacks; its fields are those of `Refinement`."""
+
+    total: AttackSummary
+    by_type: Mapping[str, AttackSummary]
+    ledger: tuple[BalancingStep, ...]
+    rounds: int
+    bound: int
+    holds: bool
+    history: tuple[RoundResult, ...]
+    advice: str
+
+    @classmethod
+    def of(
+        cls,
+        counts: Mapping[tuple[str, str], int],
+        judged: JudgedSubset,
+        kinds: Sequence[str],
+        max_kept: int,
+        options: AllAttacksOptions,
+    ) -> "RefinementSummary":
+        """Return the summary.
+
+        Args:
+            counts: number of all rows by type and reason, which is empty for kept rows.
+            judged: the result of the search.
+            kinds: types of the rows under attack.
+            max_kept: maximum number of kept rows.
+            options: of the refinement.
+        """
+        selected = judged.selected
+        counted: Counter[str] = Counter()
+        kept: Counter[str] = Counter()
+        for (kind, reason), number in counts.items():
+            counted[kind] += number if reason != NOT_CHOSEN else 0
+            kept[kind] += number if not reason else 0
+        after = _compare_attacks(judged.before, selected.rates, 0)
+        by_type = {
+            name: AttackSummary(counted[name], kept[name], _compare_attacks(judged.before, judged.after, place))
+            for place, name in enumerate(kinds, 1)
+        }
+        advice = "" if selected.holds else _write_advice(judged, kept.total(), max_kept, options)
+        return cls(
+            total=AttackSummary(counted.total(), kept.total(), after),
+            by_type=by_type,
+            ledger=build_reason_ledger(counts),
+            rounds=len(selected.rounds),
+            bound=min(judged.bounds[""], max_kept),
+            holds=selected.holds and bool(kept.total()),
+            history=selected.rounds,
+            advice=advice,
+        )
+
+    def as_json(self, counts: Mapping[tuple[str, str], int]) -> dict[str, object]:
+        """Return `Refinement.as_json` of the rows with these counts."""
+        rejected: Counter[str] = Counter()
+        for (_, reason), number in counts.items():
+            rejected[reason] += number if reason else 0
+        found = describe_refinement(self.total, self.by_type, +rejected, self.ledger, self.rounds)
+        return found | describe_search(self.bound, self.holds, self.history, self.advice)
 
 
 def _keep_one_row_per_slot(reasons: Sequence[str], slots: Sequence[str], ids: Sequence[str]) -> list[str]:
@@ -241,49 +256,15 @@ def _keep_one_row_per_slot(reasons: Sequence[str], slots: Sequence[str], ids: Se
     return [reason if speaks[slots[row]] == row else NOT_CHOSEN for row, reason in enumerate(reasons)]
 
 
-def _fold_groups(texts: RowTexts) -> list[str]:
-    return merge_mirrored_groups(texts.groups, texts.positives, texts.negatives)
-
-
-def _summarize(
-    evidence: Mapping[str, Evidence], texts: RowTexts, chosen: SelectedSubset, counted: Mapping[str, int], seed: int
-) -> tuple[AttackSummary, dict[str, AttackSummary]]:
-    names, kind = encode_names(texts.types)
-    evaluator = SubsetEvaluator(evidence, _fold_groups(texts), kind, names)
-    whole = np.ones(len(kind), np.bool_)
-    before = evaluator.rates(whole, evaluator.gaps(whole, f"{seed} before"))
-    total = AttackSummary(sum(counted.values()), int(chosen.kept.sum()), _compare_attacks(before, chosen.rates, 0))
-    # The rates have no types when the rows were balanced in total: measure them here.
-    after = (
-        chosen.rates
-        if len(next(iter(chosen.rates.values()))) == len(names) + 1
-        else evaluator.rates(chosen.kept, evaluator.gaps(chosen.kept, f"{seed} types"))
-    )
-    by_type = {}
-    for number, name in enumerate(names):
-        inside = kind == number
-        attacks = _compare_attacks(before, after, number + 1)
-        by_type[name] = AttackSummary(counted[name], int(chosen.kept[inside].sum()), attacks)
-    return total, by_type
-
-
 def _compare_attacks(before: PreferenceRates, after: PreferenceRates, part: int) -> dict[str, AttackChange]:
     return {
         name: AttackChange(*(0.5 + abs(rates[name][part][0] - 0.5) for rates in (before, after))) for name in before
     }
 
 
-def _align_gaps(gaps: Mapping[str, FloatArray], order: Sequence[int], ids: Sequence[str]) -> pl.DataFrame:
-    columns = {name: np.full(len(ids), np.nan) for name in gaps}
-    for name, gap in gaps.items():
-        columns[name][order] = gap
-    return pl.DataFrame({"id": pl.Series(ids, dtype=pl.String), **columns})
-
-
-def _write_advice(
-    bounds: Mapping[str, int], requirements: SubsetRequirements, chosen: SelectedSubset, rows: int, wording: OptionNames
-) -> str:
-    kept = int(chosen.kept.sum())
+def _write_advice(judged: JudgedSubset, kept: int, rows: int, options: AllAttacksOptions) -> str:
+    requirements, wording = options.requirements(rows), options.wording
+    bounds = {name: bound for name, bound in judged.bounds.items() if name}
     tight = min(bounds, key=bounds.__getitem__, default="")
     if tight and bounds[tight] < max(requirements.min_rows, rows // 10):
         return (
@@ -291,7 +272,7 @@ def _write_advice(
             f" {requirements.target:.0%}. Dropping rows cannot balance a set whose rows all favour one side: generate"
             f" negatives with {wording.flag('both_sides', 'under negatives')}, which edits the positive too."
         )
-    if not chosen.conclusive:
+    if not judged.selected.conclusive:
         return (
             f"Too few rows or images to measure whether the set is balanced: {kept:,} rows are kept."
             f" At least {MIN_ROWS} kept rows of {MIN_GROUPS} images are needed."

@@ -12,6 +12,7 @@ would become unbalanced. The row that contributes most to the excess is dropped 
 Classifiers are not trained again; whether a new one detects something in the union is measured by an audit.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -122,7 +123,7 @@ def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what 
             gaps=pl.DataFrame({"id": rows["id"], **fixed}),
             total=summarize_attacks(gaps, kept),
             by_type=summarize_attacks_by_type(*encode_names(texts.types), gaps, kept),
-            ledger=build_reason_ledger(reasons, texts.types),
+            ledger=build_reason_ledger(Counter(zip(texts.types, reasons, strict=True))),
             holds=int(kept.sum()) >= options.min_keep * entering,
         ),
         after,

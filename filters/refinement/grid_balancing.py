@@ -22,8 +22,7 @@ Rows can be balanced within strata (edit types), as a set that is balanced in to
 
 import hashlib
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -249,9 +248,8 @@ def _build_ledger(rule: npt.NDArray[np.integer[Any]], keep: npt.NDArray[np.bool_
     ]
 
 
-def build_reason_ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:
-    """Return one step per type and reason, with ``kept`` as the rule of kept rows."""
-    counts = Counter(zip(types, reasons, strict=True))
+def build_reason_ledger(counts: Mapping[tuple[str, str], int]) -> tuple[BalancingStep, ...]:
+    """Return one step per type and reason, given the number of rows of each; the rule of kept rows is ``kept``."""
     return tuple(
         BalancingStep(reason or "kept", kind, number, 0 if reason else number)
         for (kind, reason), number in sorted(counts.items())

@@ -1,4 +1,6 @@
-"""Selection of rows in rounds, for the refinement against all attacks.
+"""Selection of rows in rounds, for the refinement against all attacks: a plan (`steps.py`) that decides by a few numbers.
+
+Its steps (`round_steps.py`) choose the rows of one type, or train one attack, and leave the rows in files.
 
 A loose target may hold on all rows. Then no round is needed, if the evidence with goals for held-out scorers meets its
 goals in every type.
@@ -19,10 +21,10 @@ interval of one half, the one with most rows is taken that also holds under fold
 mean of two sets of them). If no round holds, the nearest is trimmed until it holds, or stays unchanged.
 
 Trimming: balancing works on sums, an attack is measured by how often it is right. In a small type a few rows with large
-    gaps can outweigh many rows with small ones, so that the sums are even and the counts are not. So of each part where
-    an attack is beyond its limit, the rows that it is most confident about are dropped on the side that it prefers,
-    until it is well within its limit. Then all attacks are trained on the remaining rows, and so on. Whether the set
-    holds is measured on folds that trimmed nothing.
+gaps can outweigh many rows with small ones, so that the sums are even and the counts are not. So of each part where
+an attack is beyond its limit, the rows that it is most confident about are dropped on the side that it prefers,
+until it is well within its limit. Then all attacks are trained on the remaining rows, and so on. Whether the set
+holds is measured on folds that trimmed nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,36 +32,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairwright.datasets.progress import track
-from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.attacks.accuracy import (
-    EvaluatedSubset,
-    KeptMask,
+    MIN_GROUPS,
+    MIN_ROWS,
     PreferenceRates,
     RoundResult,
-    SubsetEvaluator,
     check_limits,
-    compute_preference_rate,
-    tighten_limit,
 )
-from pairwright.filters.attacks.evidence import Evidence
-from pairwright.filters.attacks.registry import TRANSFER
-from pairwright.filters.refinement.balanced_subset import SubsetBalancer
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
+from pairwright.filters.attacks.registry import COMBINED, TRANSFER
+from pairwright.filters.refinement.round_steps import (
+    Subset,
+    bound_rows,
+    choose_rows,
+    keep_all_rows,
+    measure_classifier,
+    measure_scorers,
+    name_chosen,
+    stack_features,
+    trim_rows,
+)
+from pairwright.filters.refinement.steps import Plan, Step
 
 # Initial penalties of classifiers, of fixed scorers and of the transfer estimate.
 _CLASSIFIER_PENALTY, _SCORER_PENALTY, _TRANSFER_PENALTY = 0.3, 0.2, 0.1
 _PENALTY_STEP = 0.06
-_NOISE = 0.3
-_INITIAL_SHARE = 0.4
-# Weight of the random sums; how far they may move a scorer, as a share of what the target allows; and the maximum.
-_RANDOM_SUM_WEIGHT, _RANDOM_SUM_SHARE, _RANDOM_SUM_LIMIT = 1.3, 0.45, 0.015
-_LOOSE_TARGET = 0.045
 _TYPE_WEIGHT = 0.7
 _TRANSFER_SLACK = 0.02
 _MIN_HOLDING_ROUNDS = 3
 LARGE_CORPUS = 100_000
 _MIN_PENALTY, _MAX_PENALTY = 1e-4, 30.0
+MAX_TRIMS = 8
+ALL_ROWS: Subset = ("all-rows",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +73,45 @@ class SubsetRequirements:
         target: folded accuracy that no attack may exceed, 0.5-1.
         min_rows: minimum number of rows.
         rounds: maximum number of rounds.
-        slots: equal for rows of which at most one may be kept, all of one type; None: each row by itself.
     """
 
     target: float = 0.52
     min_rows: int = 0
     rounds: int = 12
-    slots: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class PlannedEvidence:
+    """What the plan knows of the evidence of one attack (`attacks/evidence.py`).
+
+    Attributes:
+        name: of the attack.
+        scorer: whether it is a fixed scorer, with gaps.
+        balance_only: as in `Evidence`.
+        within_goals: as in `Evidence`.
+    """
+
+    name: str
+    scorer: bool
+    balance_only: bool = False
+    within_goals: bool = True
+
+
+@dataclass(frozen=True)
+class PlannedRows:
+    """What the plan knows of the rows.
+
+    Attributes:
+        strata: names of the strata (`evidence_files.RowNumbers`).
+        kinds: names of the types.
+        number: how many there are.
+        slots: whether several rows may be candidates for one place.
+    """
+
+    number: int
+    strata: Sequence[str]
+    kinds: Sequence[str]
+    slots: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,68 +119,227 @@ class SelectedSubset:
     """The selected subset.
 
     Attributes:
-        kept: bool (n,).
-        detected_by: for each row the number of the evidence that most favours its positive.
+        subset: names of the files that hold it.
         rounds: all rounds in order, followed by the check of the selected subset.
-        rates: preferences of the attacks on the subset.
+        rates: preferences of the attacks on the subset, in all rows and in each stratum.
         holds: whether the subset meets the requirements.
         conclusive: whether there are enough rows to measure that.
     """
 
-    kept: KeptMask
-    detected_by: IntArray
+    subset: Subset
     rounds: tuple[RoundResult, ...]
     rates: PreferenceRates
     holds: bool
     conclusive: bool
 
 
-def select_subset(
-    evidence: Mapping[str, Evidence],
-    groups: Sequence[str],
-    types: Sequence[str],
-    requirements: SubsetRequirements,
-    seed: int,
-) -> SelectedSubset:
-    """Return the largest subset found on which no attack exceeds the target.
+@dataclass(frozen=True, eq=False)
+class JudgedSubset:
+    """The selected subset, and the preferences of the attacks in all rows and in each type.
 
-    Args:
-        evidence: evidence on all rows, by name.
-        groups: group of each row, for the folds.
-        types: type of each row; rows are balanced within each type. All equal: in total only.
+    Attributes:
+        selected: the subset.
+        before: preferences on all rows.
+        after: preferences on the subset.
+        bounds: upper bound on the rows that are balanced for each fixed scorer; and for all of them, without a name.
+    """
+
+    selected: SelectedSubset
+    before: PreferenceRates
+    after: PreferenceRates
+    bounds: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the attacks find in a subset.
+
+    Attributes:
+        subset: of the rows.
+        rates: preferences of the attacks.
+        rows: number of rows.
+        groups: number of their groups.
+        gaps: name of each attack, and the file with its gaps; empty if they were not stored.
+    """
+
+    subset: Subset
+    rates: PreferenceRates
+    rows: int
+    groups: int
+    gaps: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_large_enough(self) -> bool:
+        """Whether classifiers can be trained and tested on the rows."""
+        return _is_large_enough(self.rows, self.groups)
+
+
+def _is_large_enough(rows: int, groups: int) -> bool:
+    return rows >= MIN_ROWS and groups >= MIN_GROUPS
+
+
+@dataclass(frozen=True)
+class SubsetSearch:
+    """Finds a large subset on which no attack exceeds the target.
+
+    Attributes:
+        rows: what is known of the rows.
+        evidence: of each attack; the transfer estimate comes last.
         requirements: of the subset.
         seed: of the folds.
     """
-    names, kind = encode_names(types)
-    slot = None if requirements.slots is None else encode_names(requirements.slots)[1]
-    # Random values decide between rows of nearly equal evidence; otherwise every row with the smallest trace of a
-    # word would be dropped.
-    noise = make_numpy_rng(seed, "worth").standard_normal(len(kind))
-    random_signs = np.where(make_numpy_rng(seed, "coins").random(len(kind)) < 0.5, -1.0, 1.0)
-    evaluator = SubsetEvaluator(evidence, groups, kind, names)
-    if slot is None and all(each.within_goals for each in evidence.values()):
-        whole = _select_all_rows(requirements, evaluator, seed)
-        if whole.holds:
-            return whole
-    parts = [
-        _TypePart(evidence, np.flatnonzero(kind == number), noise, random_signs, slot) for number in range(len(names))
-    ]
-    rounds, found = [], []
-    for number in track(range(requirements.rounds), "refining", unit="rounds at most"):
-        kept, detected_by = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.int64)
-        for part in parts:
-            kept[part.rows], detected_by[part.rows] = part.choose(requirements.target)
-        rates = evaluator.rates(kept, evaluator.gaps(kept, f"{seed} {number}"))
-        rounds.append(check_limits(rates, names, requirements.target))
-        found.append(EvaluatedSubset(kept, detected_by, rates))
-        if _enough_rounds_hold(rounds):
-            break
-        step = _PENALTY_STEP * float(np.sqrt(1.0 + number / 3.0))
-        for place, part in enumerate(parts, 1):
-            part.update_penalties(
-                {name: (each[0][0], each[place][0]) for name, each in rates.items()}, requirements.target, step
+
+    rows: PlannedRows
+    evidence: Sequence[PlannedEvidence]
+    requirements: SubsetRequirements
+    seed: int
+
+    def judge(self) -> Plan[JudgedSubset]:
+        """Plan the selection of a subset, and the measurement of all rows and of the subset."""
+        scorers = tuple(each.name for each in self.evidence if each.scorer)
+        _, bounds = yield [
+            Step(ALL_ROWS[0], keep_all_rows, ALL_ROWS),
+            Step("bounds", bound_rows, (scorers, self.requirements.target)),
+        ]
+        before = yield from self.measure("before", ALL_ROWS, f"{self.seed} before", by="kinds")
+        if not self.rows.number:
+            nothing = SelectedSubset(ALL_ROWS, (), before.rates, holds=False, conclusive=False)
+            return JudgedSubset(nothing, before.rates, before.rates, bounds)
+        selected = yield from self.select()
+        after = selected.rates
+        if len(self.rows.strata) != len(self.rows.kinds):  # balanced in total
+            by_type = yield from self.measure("types", selected.subset, f"{self.seed} types", by="kinds")
+            after = by_type.rates
+        return JudgedSubset(selected, before.rates, after, bounds)
+
+    def select(self) -> Plan[SelectedSubset]:
+        """Plan the selection of the largest subset found on which no attack exceeds the target."""
+        if not self.rows.slots and all(each.within_goals for each in self.evidence):
+            whole = yield from self._check(ALL_ROWS, [], only_if_large=True)
+            if whole.holds:
+                return whole
+        strata = range(len(self.rows.strata))
+        names = tuple(each.name for each in self.evidence)
+        yield [Step(f"stacked-{each}", stack_features, (each, names, self.seed)) for each in strata]
+        penalties = [_Penalties.of(self.evidence) for _ in strata]
+        rounds: list[RoundResult] = []
+        found: list[Measured] = []
+        for number in range(self.requirements.rounds):
+            subset = tuple(name_chosen(number, each) for each in strata)
+            yield [
+                Step(name, choose_rows, (each, number, penalties[each].values, self.requirements.target))
+                for each, name in zip(strata, subset, strict=True)
+            ]
+            found.append((yield from self.measure(f"round-{number}", subset, f"{self.seed} {number}")))
+            rates = found[-1].rates
+            rounds.append(check_limits(rates, self.rows.strata, self.requirements.target))
+            if _enough_rounds_hold(rounds):
+                break
+            step = _PENALTY_STEP * float(np.sqrt(1.0 + number / 3.0))
+            penalties = [
+                each.update(
+                    {name: (parts[0][0], parts[place][0]) for name, parts in rates.items()},
+                    self.requirements.target,
+                    step,
+                )
+                for place, each in enumerate(penalties, 1)
+            ]
+        return (yield from self._choose_best_round(rounds, found))
+
+    def measure(
+        self, name: str, subset: Subset, *seeds: str, by: str = "strata", keep_gaps: bool = False
+    ) -> Plan[Measured]:
+        """Plan the measurement of the attacks on a subset, on new folds.
+
+        Args:
+            name: of the measurement, unique in the folder.
+            subset: of the rows.
+            seeds: of sets of folds.
+            by: ``strata`` or ``kinds``, in which preferences are counted too.
+            keep_gaps: whether the gaps of classifiers are stored.
+        """
+        attacks = [each for each in self.evidence if not each.balance_only]
+        trained: list[tuple[str, tuple[str, ...]]] = [(each.name, (each.name,)) for each in attacks if not each.scorer]
+        if len(attacks) > 1:
+            trained.append((COMBINED, tuple(each.name for each in attacks)))
+        scorers = tuple(each.name for each in attacks if each.scorer)
+        files = {attack: f"gaps-{name}-{attack}" if keep_gaps else "" for attack, _ in trained}
+        # The combined classifier takes longest, so it begins first.
+        facts = yield [
+            *(
+                Step(f"{name}-{attack}", measure_classifier, (subset, names, by, seeds, files[attack]))
+                for attack, names in reversed(trained)
+            ),
+            Step(f"{name}-scorers", measure_scorers, (subset, scorers, by, seeds)),
+        ]
+        rates = {attack: parts for each in facts for attack, parts in each["rates"].items()}
+        order = [*(each.name for each in attacks), *([COMBINED] if len(attacks) > 1 else [])]
+        size = facts[-1]
+        return Measured(
+            subset,
+            {attack: [(share, rows) for share, rows in rates[attack]] for attack in order},
+            size["rows"],
+            size["groups"],
+            tuple((attack, files.get(attack, "")) for attack in order),
+        )
+
+    def _check(
+        self, subset: Subset, rounds: Sequence[RoundResult], *, only_if_large: bool = False
+    ) -> Plan[SelectedSubset]:
+        # Measure a subset on folds that no penalty was fitted to.
+        seeds = (f"{self.seed} check {time}" for time in (0, 1))
+        found = yield from self.measure(f"check-{subset[0]}", subset, *seeds)
+        if only_if_large and not found.is_large_enough:
+            return SelectedSubset(subset, (), {}, holds=False, conclusive=False)
+        check = check_limits(found.rates, self.rows.strata, self.requirements.target)
+        return SelectedSubset(subset, (*rounds, check), found.rates, holds=check.holds, conclusive=True)
+
+    def _choose_best_round(self, rounds: list[RoundResult], found: list[Measured]) -> Plan[SelectedSubset]:
+        min_rows = self.requirements.min_rows
+        order = sorted(range(len(rounds)), key=lambda number: -rounds[number].kept)
+        for number in order:
+            if rounds[number].holds and rounds[number].kept >= min_rows and found[number].is_large_enough:
+                checked = yield from self._check(found[number].subset, rounds)
+                if checked.holds:
+                    return checked
+        # No round holds: take the nearest one of those that are large enough, and trim it.
+        large = [number for number in order if rounds[number].kept >= min_rows] or order[:1]
+        one = found[min(large, key=lambda number: rounds[number].over)]
+        if not one.is_large_enough:
+            return SelectedSubset(one.subset, tuple(rounds), one.rates, holds=False, conclusive=False)
+        last, trims = yield from self.trim(one)
+        holds = bool(
+            check_limits(last.rates, self.rows.strata, self.requirements.target).holds and last.rows >= min_rows
+        )
+        end = last if holds else one  # a subset that does not hold is not trimmed
+        return SelectedSubset(end.subset, (*rounds, *trims), end.rates, holds=holds, conclusive=True)
+
+    def trim(self, start: Measured) -> Plan[tuple[Measured, tuple[RoundResult, ...]]]:
+        """Plan to trim a subset until every attack is within its limit, as long as it stays large enough.
+
+        Args:
+            start: the subset.
+
+        Returns:
+            The nearest subset found, and the result of each trim, beginning with that of ``start``.
+        """
+        target, subset, best = self.requirements.target, start.subset, start
+        rounds: list[RoundResult] = []
+        for number in range(MAX_TRIMS + 1):
+            seeds = tuple(f"{self.seed} trim {number} {time}" for time in (0, 1))
+            now = yield from self.measure(f"trim-{number}", subset, *seeds, keep_gaps=True)
+            rounds.append(check_limits(now.rates, self.rows.strata, target))
+            if rounds[-1].over <= min(each.over for each in rounds):
+                best = now
+            name = f"trimmed-{number}"
+            (left,) = yield [Step(name, trim_rows, (subset, name, now.gaps, target, seeds))]
+            large = left["rows"] >= max(self.requirements.min_rows, 1) and _is_large_enough(
+                left["rows"], left["groups"]
             )
-    return _choose_best_round(rounds, found, requirements, evaluator, seed)
+            if left["rows"] == now.rows or not large:
+                break
+            subset = (name,)
+        return best, tuple(rounds)
 
 
 def compute_scorer_goal(target: float) -> float:
@@ -171,212 +365,52 @@ def compute_transfer_goal(target: float, captions: int) -> float:
     return target - 0.0275 - 0.005 * min(doublings, 8.0)
 
 
-class _TypePart:
-    """The rows of one type, and the penalty on each piece of evidence among them."""
+@dataclass(frozen=True)
+class _Penalties:
+    """The penalty on each piece of evidence in one stratum."""
 
-    def __init__(
-        self,
-        evidence: Mapping[str, Evidence],
-        rows: IntArray,
-        noise: FloatArray,
-        random_signs: FloatArray,
-        slot: IntArray | None,
-    ) -> None:
-        from scipy.sparse import hstack
+    evidence: Sequence[PlannedEvidence]
+    values: tuple[float, ...]
 
-        features = [each.features[rows] for each in evidence.values()]
-        self.rows = rows
-        self.noise = noise[rows]
-        self.random_signs = random_signs[rows]
-        self.names = list(evidence)
-        self.scorers = [name for name, each in evidence.items() if each.gaps is not None]
-        self.owner = np.repeat(np.arange(len(features)), [block.shape[1] for block in features])
-        slots = None if slot is None else np.unique(slot[rows], return_inverse=True)[1]
-        self.balancer = SubsetBalancer(hstack(features, format="csr"), slots)
-        self.shares: FloatArray | None = None
-        self.penalties = np.array([_choose_initial_penalty(each) for each in evidence.values()])
+    @classmethod
+    def of(cls, evidence: Sequence[PlannedEvidence]) -> "_Penalties":
+        return cls(evidence, tuple(_choose_initial_penalty(each) for each in evidence))
 
-    def choose(self, target: float) -> tuple[KeptMask, IntArray]:
-        """Return which rows are kept, and for each row the number of the evidence that most favours its positive."""
-        features, weights = self.balancer.features, self.penalties[self.owner]
-        goal = self._random_sums(target)
-        worth = 1.0 + _NOISE * self.noise + features @ (weights * goal)
-        # With slots, each round starts from 0.5: the choice of a candidate would otherwise persist.
-        self.shares = self.balancer.shares(weights, worth, self.shares if self.balancer.slots is None else None)
-        pull = weights * (features.T @ self.shares - goal)
-        by_name = [features @ np.where(self.owner == number, pull, 0.0) for number in range(len(self.names))]
-        detected_by = np.argmax(np.round(np.stack(by_name, axis=1), 9), axis=1).astype(np.int64)
-        return self.balancer.whole(self.shares), detected_by
-
-    def _random_sums(self, target: float) -> FloatArray:
-        # Sums of the scorers' features over the kept rows if the positives were drawn at random.
-        shares = np.full(len(self.rows), _INITIAL_SHARE) if self.shares is None else self.shares
-        # A loose target keeps all scorers on one side, so that none is balanced too well.
-        weight = _RANDOM_SUM_WEIGHT * min(1.0, _LOOSE_TARGET / max(target - 0.5, 1e-3))
-        sums = weight * (self.balancer.features.T @ (self.random_signs * shares))
-        goal = np.zeros(len(self.owner))
-        for number, name in enumerate(self.names):
-            if name in self.scorers:
-                block = np.flatnonzero(self.owner == number)
-                size = float(np.abs(self.balancer.features[:, block[:1]].data).max(initial=0.0))
-                limit = 2.0 * min(_RANDOM_SUM_SHARE * (target - 0.5), _RANDOM_SUM_LIMIT) * float(shares.sum()) * size
-                # The first sum is that of all bands: it may not exceed what the target allows.
-                beyond = sums[block[0]] - np.clip(sums[block[0]], -limit, limit)
-                goal[block] = sums[block] - beyond * np.where(np.arange(len(block)) == 0, 1.0, 1.0 / (len(block) - 1))
-        return goal
-
-    def update_penalties(self, rates: Mapping[str, tuple[float, float]], target: float, step: float) -> None:
+    def update(self, rates: Mapping[str, tuple[float, float]], target: float, step: float) -> "_Penalties":
         """Raise the penalty of evidence that detects more than its goal, and lower that of evidence that detects less.
 
         Args:
-            rates: of each attack, in all rows and in those of this type.
+            rates: of each attack, in all rows and in those of this stratum.
             target: as in `SubsetRequirements`.
             step: distance from the goal at which a penalty is multiplied by e.
         """
         goal = max(target - _TRANSFER_SLACK, 0.5)
+        scorers = [each.name for each in self.evidence if each.scorer]
         tried = {
             name: (1.0 - _TYPE_WEIGHT) * total + _TYPE_WEIGHT * own
             for name, (total, own) in rates.items()
-            if name not in self.scorers
+            if name not in scorers
         }
         # Classifiers overlap: what one detects, and what one is wrong about, applies to the others in part.
         shared = max(tried.values(), default=goal) - goal + min([0.0, *(each - 1.0 + goal for each in tried.values())])
-        for number, name in enumerate(self.names):
-            if name in tried:
-                self.penalties[number] *= np.exp(np.clip((tried[name] - goal + shared) / 2.0 / step, -1.0, 1.0))
         # The transfer estimate moves all scorers towards the negative: no further than the target allows.
-        far = max([0.0, *(1.0 - target + _TRANSFER_SLACK / 8 - rates[name][0] for name in self.scorers)])
-        if TRANSFER in self.names:
-            self.penalties[self.names.index(TRANSFER)] *= np.exp(-min(far / _TRANSFER_SLACK, 1.0))
-        self.penalties = np.clip(self.penalties, _MIN_PENALTY, _MAX_PENALTY)
+        far = max([0.0, *(1.0 - target + _TRANSFER_SLACK / 8 - rates[name][0] for name in scorers)])
+        values = np.array(self.values)
+        for number, each in enumerate(self.evidence):
+            if each.name in tried:
+                values[number] *= np.exp(np.clip((tried[each.name] - goal + shared) / 2.0 / step, -1.0, 1.0))
+            elif each.name == TRANSFER:
+                values[number] *= np.exp(-min(far / _TRANSFER_SLACK, 1.0))
+        return _Penalties(self.evidence, tuple(np.clip(values, _MIN_PENALTY, _MAX_PENALTY).tolist()))
 
 
-def _choose_initial_penalty(evidence: Evidence) -> float:
+def _choose_initial_penalty(evidence: PlannedEvidence) -> float:
     if evidence.balance_only:
         return _TRANSFER_PENALTY
-    return _CLASSIFIER_PENALTY if evidence.gaps is None else _SCORER_PENALTY
+    return _SCORER_PENALTY if evidence.scorer else _CLASSIFIER_PENALTY
 
 
 def _enough_rounds_hold(rounds: list[RoundResult]) -> bool:
     # Enough rounds hold, and the last one regained hardly a row.
     holding = [each.kept for each in rounds if each.holds]
     return len(holding) >= _MIN_HOLDING_ROUNDS and rounds[-1].holds and holding[-1] <= 1.005 * max(holding[:-1])
-
-
-def _select_all_rows(requirements: SubsetRequirements, evaluator: SubsetEvaluator, seed: int) -> SelectedSubset:
-    kept, detected_by = np.ones(len(evaluator.kind), np.bool_), np.zeros(len(evaluator.kind), np.int64)
-    if not evaluator.is_large_enough(kept):
-        return SelectedSubset(kept, detected_by, (), {}, holds=False, conclusive=False)
-    return _check_subset(EvaluatedSubset(kept, detected_by, {}), [], requirements, evaluator, seed)
-
-
-def _check_subset(
-    one: EvaluatedSubset,
-    rounds: Sequence[RoundResult],
-    requirements: SubsetRequirements,
-    evaluator: SubsetEvaluator,
-    seed: int,
-) -> SelectedSubset:
-    # Measure a subset on folds that no penalty was fitted to.
-    rates = evaluator.rates(one.kept, evaluator.gaps(one.kept, *(f"{seed} check {time}" for time in (0, 1))))
-    check = check_limits(rates, evaluator.names, requirements.target)
-    return SelectedSubset(one.kept, one.detected_by, (*rounds, check), rates, holds=check.holds, conclusive=True)
-
-
-def _choose_best_round(
-    rounds: list[RoundResult],
-    found: list[EvaluatedSubset],
-    requirements: SubsetRequirements,
-    evaluator: SubsetEvaluator,
-    seed: int,
-) -> SelectedSubset:
-    order = sorted(range(len(rounds)), key=lambda number: -rounds[number].kept)
-    for number in order:
-        if (
-            rounds[number].holds
-            and rounds[number].kept >= requirements.min_rows
-            and evaluator.is_large_enough(found[number].kept)
-        ):
-            checked = _check_subset(found[number], rounds, requirements, evaluator, seed)
-            if checked.holds:
-                return checked
-    # No round holds: take the nearest one of those that are large enough, and trim it.
-    large = [number for number in order if rounds[number].kept >= requirements.min_rows] or order[:1]
-    one = found[min(large, key=lambda number: rounds[number].over)]
-    if not evaluator.is_large_enough(one.kept):
-        return SelectedSubset(one.kept, one.detected_by, tuple(rounds), one.rates, holds=False, conclusive=False)
-    last, trims = trim_subset(evaluator, one, requirements.target, requirements.min_rows, seed)
-    holds = bool(
-        check_limits(last.rates, evaluator.names, requirements.target).holds
-        and last.kept.sum() >= requirements.min_rows
-    )
-    end = last if holds else one  # a subset that does not hold is not trimmed
-    return SelectedSubset(end.kept, end.detected_by, (*rounds, *trims), end.rates, holds=holds, conclusive=True)
-
-
-MAX_TRIMS = 8
-# After a trim an attack may use this share of its limit, as the next training detects slightly more; and this margin
-# is left, as other folds move an attack on some thousand rows by half a point.
-_LIMIT_SHARE = 0.6
-_MARGIN = 0.004
-
-
-def trim_subset(
-    evaluator: SubsetEvaluator, start: EvaluatedSubset, target: float, min_rows: int, seed: int
-) -> tuple[EvaluatedSubset, tuple[RoundResult, ...]]:
-    """Trim a subset until every attack is within its limit, as long as it stays large enough.
-
-    Args:
-        evaluator: measures the attacks.
-        start: the subset.
-        target: folded accuracy that no attack may exceed, 0.5-1.
-        min_rows: minimum number of rows.
-        seed: of the folds.
-
-    Returns:
-        The nearest subset found, and the result of each trim, beginning with that of ``start``.
-    """
-    now, best, rounds = start, start, []
-    for number in range(MAX_TRIMS + 1):
-        tried = evaluator.gaps(now.kept, *(f"{seed} trim {number} {time}" for time in (0, 1)))
-        now = EvaluatedSubset(now.kept, now.detected_by, evaluator.rates(now.kept, tried))
-        rounds.append(check_limits(now.rates, evaluator.names, target))
-        if rounds[-1].over <= min(each.over for each in rounds):
-            best = now
-        left = _drop_most_confident(evaluator, now, tried, target)
-        rows = int(left.kept.sum())
-        if rows == now.kept.sum() or rows < max(min_rows, 1) or not evaluator.is_large_enough(left.kept):
-            break
-        now = left
-    return best, tuple(rounds)
-
-
-def _drop_most_confident(
-    evaluator: SubsetEvaluator, found: EvaluatedSubset, tried: Sequence[Mapping[str, FloatArray]], target: float
-) -> EvaluatedSubset:
-    rows = np.flatnonzero(found.kept)
-    numbers = {name: number for number, name in enumerate(evaluator.evidence)}
-    kept, detected_by, left = found.kept.copy(), found.detected_by.copy(), np.ones(len(rows), np.bool_)
-    for name in tried[0]:
-        gaps = [each[name] for each in tried]
-        for label, part in zip(["", *evaluator.names], evaluator.parts(found.kept), strict=True):
-            dropped = _find_most_confident(gaps, np.flatnonzero(part & left), target, label)
-            left[dropped] = False
-            kept[rows[dropped]] = False
-            # Rows that only the combined classifier detects keep the evidence they had.
-            detected_by[rows[dropped]] = numbers.get(name, detected_by[rows[dropped]])
-    return EvaluatedSubset(kept, detected_by, found.rates)
-
-
-def _find_most_confident(gaps: list[FloatArray], rows: IntArray, target: float, label: str) -> IntArray:
-    # The fewest rows without which the attack is well within its limit; none where it is already.
-    rate = float(np.mean([compute_preference_rate(each[rows]) for each in gaps]))
-    side, limit = np.sign(rate - 0.5), tighten_limit(target, len(rows), label)
-    if abs(rate - 0.5) <= limit - min(_MARGIN, (1.0 - _LIMIT_SHARE) * limit):
-        return rows[:0]
-    # With d of n rows dropped from the preferred side, its share p falls to q: (p n - d) / (n - d) = q.
-    aim = 0.5 + _LIMIT_SHARE * limit
-    share = max(rate, 1.0 - rate)
-    number = int(np.ceil((share - aim) * len(rows) / (1.0 - aim)))
-    confidence = np.round(np.mean([side * np.nan_to_num(each[rows]) for each in gaps], axis=0), 9)
-    return rows[np.argsort(-confidence, kind="stable")[:number]]

@@ -88,12 +88,7 @@ class Refinement:
         rejected = Counter(filter(None, self.reasons))
         found = describe_refinement(self.total, self.by_type, rejected, self.ledger, self.rounds)
         if self.bound is not None:
-            found |= {
-                "bound": self.bound,
-                "holds": self.holds,
-                "history": [asdict(each) for each in self.history],
-                "advice": self.advice,
-            }
+            found |= describe_search(self.bound, self.holds, self.history, self.advice)
         return found
 
 
@@ -181,6 +176,11 @@ def describe_refinement(
         "ledger": [{"rule": step.rule, "type": step.stratum, "rows": step.rows, "kept": step.kept} for step in ledger],
         "rounds": rounds,
     }
+
+
+def describe_search(bound: int, holds: bool, history: Sequence[RoundResult], advice: str) -> dict[str, object]:  # noqa: FBT001 - as in `Refinement`
+    """Return what `Refinement.as_json` adds if there is a bound."""
+    return {"bound": bound, "holds": holds, "history": [asdict(each) for each in history], "advice": advice}
 
 
 def find_equal_texts(rows: RowTexts) -> npt.NDArray[np.bool_]:

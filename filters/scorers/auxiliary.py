@@ -17,7 +17,6 @@ They are `TextScorer`s like those of `text_scorers.py`, with scores in 0-1, and 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,8 +32,8 @@ from pairwright.filters.scorers.cooccurrence import (
 )
 from pairwright.filters.scorers.shared_texts import SharedTexts
 from pairwright.filters.scorers.text_scorers import DECIMALS
-from pairwright.generators.language.trigram_model import TrigramModel
-from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, sum_by_key, tokenize
+from pairwright.generators.language.trigram_model import TrigramModel, trigram_keys
+from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, sum_by_key
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -78,11 +77,14 @@ class WordShapeScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "WordShapeScorer":
         """Return the scorer trained on ``captions``."""
-        return cls(TrigramModel.fit([describe_word_shapes(caption) for caption in captions]))
+        shapes = SharedTexts.of(captions).split.replace(describe_word_shape)
+        words = shapes.vocabulary()
+        return cls(TrigramModel.of_counts(words, *sum_by_key(trigram_keys(*shapes.encode(words))[0])))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
-        total, tokens = self.model.log_prob([describe_word_shapes(text) for text in texts])
+        shapes = SharedTexts.of(texts).split.replace(describe_word_shape)
+        total, tokens = self.model.log_prob_encoded(*shapes.encode(self.model.vocabulary))
         return _sigmoid(total / tokens + 2.0)
 
 
@@ -123,7 +125,9 @@ class SimilarityScorer:
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1; 0.5 without two known words."""
         keys, owner = find_cooccurrences(*SharedTexts.of(texts).encode_content(self.vocabulary))
-        cosine = np.einsum("nd,nd->n", self.vectors[keys >> ID_BITS], self.vectors[keys & _LOW_BITS])
+        distinct, place = np.unique(keys, return_inverse=True)  # texts repeat
+        low, high = self.vectors[distinct >> ID_BITS], self.vectors[distinct & _LOW_BITS]
+        cosine = np.einsum("nd,nd->n", low, high)[place]
         times = np.bincount(owner, minlength=len(texts))
         total = np.bincount(owner, weights=cosine, minlength=len(texts))
         return _sigmoid(4.0 * total / np.maximum(times, 1))
@@ -159,7 +163,9 @@ class WordOrderScorer:
         """Return the score of each text, float64 (n,) in 0-1."""
         flat, lengths = SharedTexts.of(texts).encode(self.vocabulary)
         left, right, owner = _find_following_pairs(flat, lengths, len(self.vocabulary))
-        fit = np.einsum("nd,nd->n", self.before[left], self.after[right])
+        distinct, place = np.unique(left * len(self.after) + right, return_inverse=True)  # texts repeat
+        before, after = self.before[distinct // len(self.after)], self.after[distinct % len(self.after)]
+        fit = np.einsum("nd,nd->n", before, after)[place]
         places = np.bincount(owner, minlength=len(texts))
         total = np.bincount(owner, weights=fit, minlength=len(texts))
         return _sigmoid(2.0 * total / np.maximum(places, 1) - 1.0)
@@ -182,12 +188,9 @@ class SpellingScorer:
         return _sigmoid(2.0 * (total / np.maximum(letters, 1) + 1.6))
 
 
-@lru_cache(maxsize=16_384)  # as in `tokenize`
-def describe_word_shapes(text: str) -> str:
-    """Return the word shapes of ``text``: function words and punctuation unchanged, else the last two letters."""
-    return " ".join(
-        word if word in FUNCTION_WORDS or not word[0].isalpha() else f"{word[-2:]}x" for word in tokenize(text)
-    )
+def describe_word_shape(word: str) -> str:
+    """Return the shape of a word: a function word or punctuation mark unchanged, else its last two letters and "x"."""
+    return word if word in FUNCTION_WORDS or not word[0].isalpha() else f"{word[-2:]}x"
 
 
 def _compute_cooccurrence_factors(pairs: IntArray, times: IntArray, size: int) -> FloatArray:

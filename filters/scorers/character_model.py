@@ -19,6 +19,7 @@ from pairwright.generators.language.vocabulary import FloatArray, IntArray, look
 ORDER = 6
 _BITS = 7
 _BOUNDARY, _UNKNOWN, _FIRST = 0, 1, 2
+_CHUNK = 5_000
 _MAX_CHARACTERS = (1 << _BITS) - _FIRST
 
 
@@ -49,9 +50,10 @@ class CharacterModel:
         found, counts = np.unique(_read_code_points("".join(texts)), return_counts=True)
         ranked = found[np.lexsort((found, -counts))][:_MAX_CHARACTERS]
         letters = "".join(map(chr, ranked.tolist()))
-        keys, _ = _build_windows(texts, letters)
+        starts = range(0, max(len(texts), 1), _CHUNK)  # a text takes some KB while it is counted
+        counted = [sum_by_key(_build_windows(texts[start : start + _CHUNK], letters)[0]) for start in starts]
         parts: list[tuple[IntArray, ...]] = []
-        longest, seen = sum_by_key(keys)
+        longest, seen = sum_by_key(*map(np.concatenate, zip(*counted, strict=True)))
         for length in range(1, ORDER + 1):
             runs, times = sum_by_key(longest & ((1 << _BITS * length) - 1), seen)
             before, total = sum_by_key(runs >> _BITS, times)

@@ -168,8 +168,14 @@ class CaptionCorpus:
 
     def without(self, groups: set[str], forms: set[str]) -> list[str]:
         """Return the captions of other groups whose `normalize_text` is not in ``forms``."""
-        rows = zip(self.captions, self.groups, self._forms, strict=True)
-        return [caption for caption, group, form in rows if group not in groups and form not in forms]
+        # Few captions have the characters of a form; only these are split into words.
+        characters = {form.replace(" ", "") for form in forms}
+
+        def is_tested(caption: str) -> bool:
+            return "".join(caption.lower().split()) in characters and normalize_text(caption) in forms
+
+        rows = zip(self.captions, self.groups, strict=True)
+        return [caption for caption, group in rows if group not in groups and not is_tested(caption)]
 
     @cached_property
     def halves(self) -> "tuple[CaptionCorpus, CaptionCorpus]":
@@ -181,10 +187,6 @@ class CaptionCorpus:
             CaptionCorpus([text for text, _ in part], [group for _, group in part], self.pool) for part in parts
         )
         return one, other
-
-    @cached_property
-    def _forms(self) -> list[str]:
-        return [normalize_text(caption) for caption in self.captions]
 
 
 @dataclass(frozen=True)
@@ -252,40 +254,67 @@ def cross_fit(
         fold = assign_folds(groups, folds, seed) if corpus.pool else np.zeros(len(groups), np.int64)
         for number in track(np.unique(fold), "scoring", unit="folds"):
             rows = np.flatnonzero(fold == number).tolist()
-            training, texts = _split_fold(part, rows, positives, negatives, groups)
-            if not training and not corpus.pool and half is None:
-                raise InputError(
-                    "no caption is left without the images and texts under test",
-                    where="corpus",
-                    fix="Give captions of other images, or no corpus to train on the rows themselves.",
-                )
-            for member in members if training else ():
-                trained = scorers[member].train(training)
-                scores = np.concatenate([trained.score(batch).reshape(2, -1) for batch in texts], axis=1)
-                gaps[member][rows] = np.round(scores[0] - scores[1], DECIMALS)
+            columns = ([column[row] for row in rows] for column in (positives, negatives, groups))
+            required = half is None and not corpus.pool
+            found = score_held_out_rows([scorers[member] for member in members], part, *columns, required=required)
+            for member, gap in zip(members, found, strict=True):
+                gaps[member][rows] = gap
     return gaps
 
 
-def _split_fold(
+def score_held_out_rows(  # noqa: PLR0913 - the captions and the columns of the rows
+    scorers: Sequence[CrossFittedScorer],
     corpus: CaptionCorpus,
-    rows: Sequence[int],
     positives: Sequence[str],
     negatives: Sequence[str],
     groups: Sequence[str],
-) -> tuple[SharedTexts, list[SharedTexts]]:
-    # The captions that may train the scorers of these rows; and batches of their positives, then negatives.
-    batches = [rows[start : start + _BATCH_SIZE] for start in range(0, len(rows), _BATCH_SIZE)]
-    texts = [SharedTexts(side[row] for side in (positives, negatives) for row in batch) for batch in batches]
+    *,
+    required: bool = False,
+) -> list[FloatArray]:
+    """Return the gaps of scorers that are trained without the groups and texts of the rows; NaN without captions.
+
+    Args:
+        scorers: to train.
+        corpus: captions to train on.
+        positives: of n rows.
+        negatives: of the rows.
+        groups: of the rows.
+        required: whether it is an error if no caption is left.
+
+    Raises:
+        InputError: no caption is left, but one is required.
+    """
+    starts = range(0, len(positives), _BATCH_SIZE)
+    texts = [
+        SharedTexts(text for side in (positives, negatives) for text in side[start : start + _BATCH_SIZE])
+        for start in starts
+    ]
     tested = {normalize_text(text) for batch in texts for text in batch}
-    return SharedTexts(corpus.without({groups[row] for row in rows}, tested)), texts
+    training = SharedTexts(corpus.without(set(groups), tested))
+    if not training and required:
+        raise InputError(
+            "no caption is left without the images and texts under test",
+            where="corpus",
+            fix="Give captions of other images, or no corpus to train on the rows themselves.",
+        )
+    gaps = [np.full(len(positives), np.nan) for _ in scorers]
+    for scorer, gap in zip(scorers if training else (), gaps, strict=False):
+        trained = scorer.train(training)
+        scores = np.concatenate([trained.score(batch).reshape(2, -1) for batch in texts], axis=1)
+        gap[:] = np.round(scores[0] - scores[1], DECIMALS)
+    return gaps
 
 
-def assign_folds(groups: Sequence[str], folds: int, seed: int | str) -> IntArray:
+def assign_folds(groups: Sequence[str] | IntArray, folds: int, seed: int | str) -> IntArray:
     """Return the fold of each row, int64 (n,): equal groups, equal folds, with about equally many groups per fold.
 
-    It depends on the set of groups and the seed, not on the order of the rows.
+    It depends on the set of groups and the seed, not on the order of the rows. Groups are names, or numbers that are
+    ordered like the names.
     """
-    distinct, member = encode_names(groups)
+    distinct: Sequence[str] | IntArray
+    distinct, member = (
+        np.unique(groups, return_inverse=True) if isinstance(groups, np.ndarray) else encode_names(groups)
+    )
     return assign_group_folds(len(distinct), folds, seed)[member].astype(np.int64)
 
 

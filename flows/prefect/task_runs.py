@@ -48,6 +48,8 @@ def job_batches(jobs: Sequence[Job], most: int) -> list[Sequence[Job]]:
 
     A batch has at least as many jobs as the root of their number: small builds do not wait for Prefect.
     """
+    if jobs and all(job.shown_as_one for job in jobs):
+        return [jobs]
     size = max(1, -(-len(jobs) // most), math.isqrt(len(jobs)))
     return [jobs[start : start + size] for start in range(0, len(jobs), size)]
 

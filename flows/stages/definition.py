@@ -86,6 +86,7 @@ class StageRun:
         in_build_process: bool = False,
         multi_core: bool = False,
         asks: "ModelAccess | None" = None,
+        shown_as_one: bool = False,
     ) -> Job:
         """Return a job with its fingerprint.
 
@@ -99,13 +100,14 @@ class StageRun:
             in_build_process: as in `Job`.
             multi_core: as in `Job`.
             asks: as in `Job`.
+            shown_as_one: as in `Job`.
         """
         stated = [repr(args) if settings is None else settings, state]
         if after:
             stated.append([receipt.digest for receipt in after])
         function = getattr(run, "__name__", type(run).__name__)
         fingerprint = json_hash([self.name, part, function, stated, self.version])
-        return Job(self.name, part, run, args, fingerprint, in_build_process, multi_core, asks)
+        return Job(self.name, part, run, args, fingerprint, in_build_process, multi_core, asks, shown_as_one)
 
     def job_per_part(self, run: Callable[..., JobResult], *args: object, state: str = "") -> list[Job]:
         """Return a job for each part, which gets its part before ``args``."""

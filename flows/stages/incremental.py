@@ -28,17 +28,9 @@ from pairwright.filters.refinement.appended_rows import (
 )
 from pairwright.filters.refinement.frozen_scorers import FrozenScorers
 from pairwright.filters.refinement.two_scorers import Refinement
-from pairwright.flows.stages.generator_stages import generating_stages, refined_stages
-from pairwright.flows.stages.refine import (
-    ROWS,
-    added_scorers,
-    corpus_of_parts,
-    general_options,
-    reference_options,
-    refine_with,
-    rows_of,
-    scorers_state,
-)
+from pairwright.flows.stages.generating import generating_stages, refined_stages
+from pairwright.flows.stages.judged_parts import ROWS, corpus_of_parts, refine_with, rows_of
+from pairwright.flows.stages.refine import added_scorers, general_options, reference_options, scorers_state
 from pairwright.flows.stages.shards import sizes_result, written_shards
 from pairwright.flows.state.build_versions import AUDIT, finished_manifest, version_path
 from pairwright.flows.state.layout import annotations_path, candidates_path
@@ -127,7 +119,7 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
     seed: int,
     carried: CarriedPreferences,
 ) -> JobResult:
-    """Refine the hard negatives of new pairs with the frozen scorers; otherwise like `refine.refine_negatives`.
+    """Refine the hard negatives of new pairs with the frozen scorers; otherwise like `judged_parts.refine_with`.
 
     Args:
         root: the folder of the new parts.

@@ -80,6 +80,7 @@ class Job:
         in_build_process: whether it runs in a thread of the build's own process.
         multi_core: whether it is the only job of its stage and uses several cores.
         asks: the model whose requests the build's process sends for it; None: it asks none, or by itself.
+        shown_as_one: whether it and the other jobs of its group are one task run of Prefect.
     """
 
     stage: str
@@ -90,6 +91,7 @@ class Job:
     in_build_process: bool = False
     multi_core: bool = False
     asks: "ModelAccess | None" = None
+    shown_as_one: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ fit into a 63-bit key.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, repeat
@@ -63,7 +63,11 @@ class Vocabulary:
     @classmethod
     def of(cls, tokens: Iterable[Sequence[str]]) -> "Vocabulary":
         """Return the vocabulary of tokenised captions, most frequent word first, ties in alphabetical order."""
-        counts = Counter(chain.from_iterable(tokens))
+        return cls.of_counts(Counter(chain.from_iterable(tokens)))
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[str, int]) -> "Vocabulary":
+        """Return the vocabulary of words with these counts, in the same order."""
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         return cls(tuple(word for word, _ in ranked[:MAX_WORDS]))
 

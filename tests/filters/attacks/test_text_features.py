@@ -44,7 +44,7 @@ def test_word_and_letter_differences_equal_a_plain_count(pairs: list[tuple[str, 
     better, worse = (list(side) for side in zip(*pairs, strict=True))
     for found, runs in (
         (compute_word_differences(better, worse), word_runs),
-        (compute_letter_differences(better, worse), letter_runs),
+        (compute_letter_differences(better, worse).product(), letter_runs),
     ):
         columns = Counter(tuple(int(value) for value in column) for column in found.toarray().T)
         assert columns == columns_by_hand(pairs, runs)
@@ -53,7 +53,11 @@ def test_word_and_letter_differences_equal_a_plain_count(pairs: list[tuple[str, 
 @given(rows)
 def test_exchanging_the_texts_changes_the_sign_of_every_difference(pairs: list[tuple[str, str]]) -> None:
     better, worse = (list(side) for side in zip(*pairs, strict=True))
-    for differences in (compute_word_differences, compute_letter_differences, compute_format_differences):
+
+    def letters(positives: list[str], negatives: list[str]) -> Any:
+        return compute_letter_differences(positives, negatives).product()
+
+    for differences in (compute_word_differences, letters, compute_format_differences):
         one, other = differences(better, worse).toarray(), differences(worse, better).toarray()
         assert sorted(map(tuple, one.T)) == sorted(map(tuple, -other.T))
 

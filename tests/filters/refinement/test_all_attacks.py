@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.rng import make_rng
 from pairwright.filters.attacks.accuracy import measure_attacks
-from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
+from pairwright.filters.refinement.all_attacks import AllAttacksOptions, plan_refinement, refine_against_all_attacks
+from pairwright.filters.refinement.attacked_rows import store_texts
+from pairwright.filters.refinement.steps import take_steps
 from pairwright.filters.refinement.two_scorers import Refinement
+from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.generators.language.vocabulary import FloatArray
 
 NOUNS = ("dog", "cat", "horse", "bus", "boat", "bird", "sheep", "truck", "bear", "kite")
@@ -249,3 +253,30 @@ def test_rows_whose_texts_change_places_in_another_row_leak_nothing_to_classifie
     )
     found = refine_against_all_attacks(pl.concat([rows, mirrored]))  # Winoground: each caption is true of one image
     assert found.total.attacks["words"].before == found.total.attacks["letters"].before == 0.5
+
+
+def test_rows_in_several_parts_are_refined_as_one_set(tmp_path: Path) -> None:
+    rows, options = telling_rows(120), AllAttacksOptions(target=0.6, rounds=1)
+    rows = rows.with_columns(type=pl.when(pl.int_range(pl.len()) < 9).then(pl.lit("rare")).otherwise("type"))
+    rows = pl.concat([rows, rows.tail(3).with_columns(id=pl.lit("same") + pl.col("id"), negative="positive")])
+    pool = rows.select("group", caption="positive").unique(maintain_order=True)
+    corpus = CaptionCorpus(pool["caption"].to_list(), pool["group"].to_list(), pool=True)
+    whole = refine_against_all_attacks(rows, corpus, options)
+    parts = {"a": (rows[:50], pool[:70]), "b": (rows[50:], pool[40:])}
+    for part, (own, captions) in parts.items():
+        store_texts(tmp_path, part, captions, own)
+    judged = take_steps(tmp_path, plan_refinement(tuple(parts), options, "pool"))
+    found = [reason for number in range(2) for reason in judged.read_reasons(tmp_path, number)[1]]
+    assert {"", "identical", "too_few_of_type"} < set(found)
+    assert found == list(whole.reasons)
+    counts = Counter(zip(rows["type"], found, strict=True))
+    assert judged.summarize(counts, options).as_json(counts) == whole.as_json()
+    gaps = [judged.read_gaps(tmp_path, judged.read_reasons(tmp_path, number)[0]) for number in range(2)]
+    assert pl.concat(pl.DataFrame(each) for each in gaps).equals(whole.gaps.drop("id"))
+
+
+def test_ids_that_occur_in_two_parts_are_refused(tmp_path: Path) -> None:
+    for part in ("a", "b"):
+        store_texts(tmp_path, part, pl.DataFrame(schema={"group": pl.String, "caption": pl.String}), telling_rows(3))
+    with pytest.raises(UsageError, match="row id '0' occurs twice"):
+        take_steps(tmp_path, plan_refinement(("a", "b"), AllAttacksOptions(), "pool"))

@@ -1,36 +1,85 @@
 """Selection in rounds: rows within a loose target, goals of auxiliary evidence, and trimming."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
-from pairwright.filters.attacks.accuracy import EvaluatedSubset, SubsetEvaluator, tighten_limit
-from pairwright.filters.attacks.evidence import build_auxiliary_evidence, build_scorer_evidence
+from pairwright.filters.attacks.accuracy import RoundResult, tighten_limit
+from pairwright.filters.attacks.evidence import Evidence, build_auxiliary_evidence, build_scorer_evidence
+from pairwright.filters.refinement.evidence_files import RowNumbers, save_evidence
+from pairwright.filters.refinement.round_steps import SubsetRows, load_subset
 from pairwright.filters.refinement.rounds import (
-    SelectedSubset,
+    Measured,
+    PlannedEvidence,
+    PlannedRows,
     SubsetRequirements,
+    SubsetSearch,
     compute_scorer_goal,
-    select_subset,
-    trim_subset,
 )
-from pairwright.generators.language.vocabulary import FloatArray
+from pairwright.filters.refinement.steps import Plan, take_steps
+from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 ROWS = 600
 TARGET = 0.7
 TYPES = ["add", "swap"] * (ROWS // 2)
-GROUPS = [str(row // 3) for row in range(ROWS)]
 
 
-def chosen(share: float, requirements: SubsetRequirements, goal: float) -> SelectedSubset:
+@dataclass(frozen=True)
+class Chosen:
+    """A selected subset, read from its files."""
+
+    kept: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    detected_by: IntArray
+    rounds: Sequence[RoundResult]
+    holds: bool
+    conclusive: bool
+
+
+def stored_search(
+    folder: Path,
+    evidence: Evidence,
+    types: Sequence[str],
+    requirements: SubsetRequirements,
+    *,
+    group_size: int = 3,
+    slots: Sequence[str] | None = None,
+) -> SubsetSearch:
+    """Return the search among rows whose numbers and evidence it stores."""
+    names = pl.Series(types, dtype=pl.String)
+    slot = None if slots is None else pl.Series(slots, dtype=pl.String)
+    rows = RowNumbers.of(names, names, np.arange(len(types)) // group_size, slot)
+    rows.save(folder)
+    save_evidence(folder, evidence)
+    planned = [PlannedEvidence(evidence.name, scorer=True, within_goals=evidence.within_goals)]
+    return SubsetSearch(
+        PlannedRows(len(types), rows.strata, rows.kinds, slots is not None), planned, requirements, seed=0
+    )
+
+
+def read(folder: Path, search: SubsetSearch) -> Chosen:
+    selected = take_steps(folder, search.judge()).selected
+    subset = load_subset(folder, selected.subset)
+    return Chosen(subset.kept, subset.detected_by, selected.rounds, selected.holds, selected.conclusive)
+
+
+def chosen(
+    folder: Path, share: float, requirements: SubsetRequirements, goal: float, slots: Sequence[str] | None = None
+) -> Chosen:
     """Return the subset selected against a scorer that prefers this share of the positives in each type."""
     place = np.arange(ROWS) // 2  # of the row within its type
     gaps = np.where(place < share * ROWS / 2, 0.2, -0.2) + place / ROWS / 10
-    return select_subset({"seer": build_auxiliary_evidence("seer", gaps, TYPES, goal)}, GROUPS, TYPES, requirements, 0)
+    evidence = build_auxiliary_evidence("seer", gaps, TYPES, goal)
+    return read(folder, stored_search(folder, evidence, TYPES, requirements, slots=slots))
 
 
-def test_rows_within_a_loose_target_are_kept_without_a_round() -> None:
-    whole = chosen(compute_scorer_goal(TARGET) - 0.02, SubsetRequirements(TARGET), compute_scorer_goal(TARGET))
+def test_rows_within_a_loose_target_are_kept_without_a_round(tmp_path: Path) -> None:
+    whole = chosen(
+        tmp_path, compute_scorer_goal(TARGET) - 0.02, SubsetRequirements(TARGET), compute_scorer_goal(TARGET)
+    )
     assert whole.kept.all()
     assert whole.holds
     assert [(each.kept, each.holds) for each in whole.rounds] == [(ROWS, True)]
@@ -38,9 +87,9 @@ def test_rows_within_a_loose_target_are_kept_without_a_round() -> None:
 
 @pytest.mark.parametrize(("share", "goal"), [(0.66, compute_scorer_goal(TARGET)), (0.45, 0.49)])
 def test_rows_within_the_target_are_balanced_where_held_out_scorers_would_detect_more(
-    share: float, goal: float
+    share: float, goal: float, tmp_path: Path
 ) -> None:
-    found = chosen(share, SubsetRequirements(TARGET), goal)
+    found = chosen(tmp_path, share, SubsetRequirements(TARGET), goal)
     assert not found.kept.all()
     assert found.holds
 
@@ -54,19 +103,16 @@ def test_goals_are_checked_in_every_type() -> None:
     assert build_auxiliary_evidence("seer", silent, types, 0.6).within_goals
 
 
-def test_at_most_one_row_per_slot_is_kept_however_loose_the_target() -> None:
+def test_at_most_one_row_per_slot_is_kept_however_loose_the_target(tmp_path: Path) -> None:
     slots = [str(row // 4 * 2 + row % 2) for row in range(ROWS)]
-    found = chosen(0.5, SubsetRequirements(TARGET, slots=slots), compute_scorer_goal(TARGET))
+    found = chosen(tmp_path, 0.5, SubsetRequirements(TARGET), compute_scorer_goal(TARGET), slots)
     taken = np.array(slots)[found.kept].tolist()
     assert len(taken) == len(set(taken)) > ROWS / 4
 
 
-def test_too_few_rows_give_no_conclusive_result() -> None:
-    gaps = np.array([0.1, -0.1] * 20)
-    evidence = {"seer": build_auxiliary_evidence("seer", gaps, ["add"] * 40, 0.6)}
-    found = select_subset(
-        evidence, [str(row) for row in range(40)], ["add"] * 40, SubsetRequirements(TARGET, rounds=1), 0
-    )
+def test_too_few_rows_give_no_conclusive_result(tmp_path: Path) -> None:
+    evidence = build_auxiliary_evidence("seer", np.array([0.1, -0.1] * 20), ["add"] * 40, 0.6)
+    found = read(tmp_path, stored_search(tmp_path, evidence, ["add"] * 40, SubsetRequirements(TARGET, rounds=1)))
     assert not found.holds
     assert not found.conclusive
 
@@ -74,14 +120,27 @@ def test_too_few_rows_give_no_conclusive_result() -> None:
 TRIM_ROWS = 400
 
 
-def evaluator(gaps: FloatArray, types: Sequence[int]) -> SubsetEvaluator:
-    """Return an evaluator of rows of two types and 100 images, with a scorer of these gaps."""
-    evidence = {"seer": build_scorer_evidence("seer", gaps)}
-    return SubsetEvaluator(evidence, [str(row // 4) for row in range(len(gaps))], np.array(types), ["add", "swap"])
+def trimmed(
+    folder: Path, gaps: FloatArray, target: float, *, types: Sequence[str] | None = None, min_rows: int = 100
+) -> Chosen:
+    """Return what is left of rows with these gaps of a scorer, all of them kept and detected by another attack before."""
+    rows = len(gaps)
+    search = stored_search(
+        folder,
+        build_scorer_evidence("seer", gaps),
+        types or ["add"] * rows,
+        SubsetRequirements(target, min_rows),
+        group_size=4,
+    )
+    SubsetRows(np.ones(rows, np.bool_), np.full(rows, 1, np.int64)).save(folder, "start")
 
+    def plan() -> Plan[tuple[Measured, tuple[RoundResult, ...]]]:
+        start = yield from search.measure("start-measured", ("start",), "0 start")
+        return (yield from search.trim(start))
 
-def start(rows: int) -> EvaluatedSubset:
-    return EvaluatedSubset(np.ones(rows, np.bool_), np.full(rows, 1, np.int64), {})
+    best, rounds = take_steps(folder, plan())
+    subset = load_subset(folder, best.subset)
+    return Chosen(subset.kept, subset.detected_by, rounds, rounds[-1].holds, conclusive=True)
 
 
 def telling(share: float) -> FloatArray:
@@ -96,13 +155,13 @@ def telling(share: float) -> FloatArray:
 
 @pytest.mark.parametrize("share", [0.6, 0.4])
 def test_trimming_brings_an_attack_with_balanced_sums_but_uneven_counts_within_its_limit(
-    share: float,
+    share: float, tmp_path: Path
 ) -> None:
     gaps = telling(share)
-    best, rounds = trim_subset(evaluator(gaps, [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, 100, 0)
+    best = trimmed(tmp_path, gaps, 0.52)
     left = gaps[best.kept]
-    assert not rounds[0].holds
-    assert rounds[-1].holds
+    assert not best.rounds[0].holds
+    assert best.rounds[-1].holds
     assert abs(np.mean(left > 0) - 0.5) <= tighten_limit(0.52, len(left), "")
     assert len(left) > 0.8 * TRIM_ROWS
     gone = np.flatnonzero(~best.kept)
@@ -113,28 +172,28 @@ def test_trimming_brings_an_attack_with_balanced_sums_but_uneven_counts_within_i
     assert (best.detected_by[best.kept] == 1).all()
 
 
-def test_only_the_type_that_exceeds_its_limit_is_trimmed() -> None:
+def test_only_the_type_that_exceeds_its_limit_is_trimmed(tmp_path: Path) -> None:
     gaps = np.tile([0.1, -0.1], TRIM_ROWS)
     gaps[:40] = 0.3
-    types = [0] * 80 + [1] * (2 * TRIM_ROWS - 80)
-    best, rounds = trim_subset(evaluator(gaps, types), start(len(gaps)), 0.54, 100, 0)
-    assert rounds[-1].holds
+    types = ["add"] * 80 + ["swap"] * (2 * TRIM_ROWS - 80)
+    best = trimmed(tmp_path, gaps, 0.54, types=types)
+    assert best.rounds[-1].holds
     assert np.flatnonzero(~best.kept).max() < 40
 
 
-def test_trimming_stops_at_the_minimum_number_of_rows_and_reports_that_the_set_does_not_hold() -> None:
-    best, rounds = trim_subset(evaluator(telling(0.6), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, TRIM_ROWS - 10, 0)
+def test_trimming_stops_at_the_minimum_number_of_rows_and_reports_that_the_set_does_not_hold(tmp_path: Path) -> None:
+    best = trimmed(tmp_path, telling(0.6), 0.52, min_rows=TRIM_ROWS - 10)
     assert best.kept.all()
-    assert not rounds[-1].holds
+    assert not best.rounds[-1].holds
 
 
-def test_a_set_within_its_limits_is_not_trimmed() -> None:
-    best, rounds = trim_subset(evaluator(telling(0.5), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, 100, 0)
+def test_a_set_within_its_limits_is_not_trimmed(tmp_path: Path) -> None:
+    best = trimmed(tmp_path, telling(0.5), 0.52)
     assert best.kept.all()
-    assert [each.holds for each in rounds] == [True]
+    assert [each.holds for each in best.rounds] == [True]
 
 
-def test_a_tight_target_drops_no_more_rows_than_necessary() -> None:
-    best, rounds = trim_subset(evaluator(telling(0.6), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.505, 100, 0)
-    assert rounds[-1].holds
+def test_a_tight_target_drops_no_more_rows_than_necessary(tmp_path: Path) -> None:
+    best = trimmed(tmp_path, telling(0.6), 0.505)
+    assert best.rounds[-1].holds
     assert 0.78 * TRIM_ROWS < best.kept.sum() < 0.82 * TRIM_ROWS

@@ -210,3 +210,9 @@ def test_half_of_a_single_image_scores_nothing_rather_than_failing() -> None:
     corpus = CaptionCorpus(["a red bus"], ["1"])
     gaps = CrossFittedScorer("grammar", GrammarScorer.train, corpus, half=1).gaps(["a dog"], ["a cat"], ["9"], 0)
     assert np.isnan(gaps).all()
+
+
+def test_captions_without_texts_under_test_are_compared_as_words_whatever_their_case_and_spacing() -> None:
+    captions = ["A  Cat's hat.", "a cats hat.", "a ca t's hat.", "a cat's\u2003hat .", "a dog"]
+    corpus = CaptionCorpus(captions, ["1", "2", "3", "4", "5"])
+    assert corpus.without({"5"}, {"a cat's hat ."}) == ["a cats hat.", "a ca t's hat."]

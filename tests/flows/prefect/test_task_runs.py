@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,12 @@ def test_a_build_of_few_parts_has_a_task_run_for_each() -> None:
         1,
         1,
     ]
+
+
+def test_jobs_of_a_group_that_are_shown_as_one_have_one_task_run() -> None:
+    group = [replace(job, shown_as_one=True) for job in jobs("refine", "round-0-words", "round-0-letters")]
+    assert job_batches(group, runs_per_pass(8, 3)) == [group]
+    assert job_batches([], runs_per_pass(8, 3)) == []
 
 
 def test_prefect_records_the_final_state_of_each_task_run_and_reused_parts_as_cached(through_prefect: Run) -> None:

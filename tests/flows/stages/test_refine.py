@@ -11,9 +11,8 @@ import pytest
 from pairwright.cli.output.build_summary import build_lines
 from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.shards.layout import find_shards
-from pairwright.datasets.shards.reading import read_shard
-from pairwright.filters.refinement import fold_assignment
+from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.filters.refinement import fold_assignment, rounds
 from pairwright.flows.build import build
 from pairwright.flows.stages import refine_folds
 from tests.flows.conftest import checked, settings
@@ -79,13 +78,59 @@ def test_a_build_in_several_batches_and_killed_between_them_has_the_same_bytes(
     before = {path.stem for path in (tmp_path / "out" / "receipts" / "refine").iterdir()}
     assert {"names-00000", "names-00001", "numbers", "hashes-00001", "answers-1"} < before
     refined(corpus, tmp_path / "out", cells=6)
-    for folder in ("annotations", "rejected", "shards"):
-        expected = {path.name: path.read_bytes() for path in (by_reference[0] / folder).iterdir()}
-        assert expected == {path.name: path.read_bytes() for path in (tmp_path / "out" / folder).iterdir()}
+    same_bytes(by_reference[0], tmp_path / "out")
 
 
 def killed(*_: object) -> None:
     raise SystemExit
+
+
+def broken(*_: object) -> None:
+    raise RuntimeError  # several jobs of a group do so, which asyncio bears of no SystemExit
+
+
+def test_the_general_method_has_jobs_for_parts_folds_types_and_attacks(generally: tuple[Path, dict[str, Any]]) -> None:
+    out, stage = generally
+    parts = [path.stem for path in (out / "pairs").iterdir()]
+    jobs = {path.stem for path in (out / "receipts" / "refine").iterdir()}
+    assert len(parts) > 1
+    assert {*parts, *(f"texts-{part}" for part in parts), "order", "scorers", "bounds", "all"} < jobs
+    assert {f"gaps-{captions}-{fold}" for captions in ("all", "half0", "half1") for fold in range(5)} < jobs
+    assert {f"evidence-{name}" for name in ("length", "format", "words", "letters", "word_clusters")} < jobs
+    types = len(stage["facts"]["by_type"])
+    assert {f"chosen-0-{number}" for number in range(types)} < jobs
+    assert {f"round-0-{name}" for name in ("words", "letters", "combined", "scorers")} < jobs
+
+
+@pytest.mark.parametrize("place", ["stack_features", "measure_classifier"])
+def test_a_general_build_that_ends_between_its_steps_has_the_same_bytes(
+    generally: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    with monkeypatch.context() as killing:
+        killing.setattr(rounds, place, broken)
+        with pytest.raises(RuntimeError):
+            refined(corpus, tmp_path / "out", method="general", target=0.6)
+    receipts = tmp_path / "out" / "receipts" / "refine"
+    before = {path.name: path.stat().st_mtime_ns for path in receipts.iterdir()}
+    assert "order.json" in before
+    assert refined(corpus, tmp_path / "out", method="general", target=0.6)["facts"] == generally[1]["facts"]
+    assert before == {name: (receipts / name).stat().st_mtime_ns for name in before}
+    same_bytes(generally[0], tmp_path / "out")
+
+
+def test_a_general_build_has_the_same_bytes_for_any_number_of_workers(
+    generally: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path
+) -> None:
+    plan = settings(corpus, refine={"method": "general", "target": 0.6}, negatives={"types": TYPES}, retrieve=None)
+    config = {name: part for name, part in plan.items() if part is not None} | {"workers": 2}
+    build(checked(config), tmp_path / "out", prefect=False)
+    same_bytes(generally[0], tmp_path / "out")
+
+
+def same_bytes(one: Path, other: Path) -> None:
+    for folder in ("annotations", "rejected", "shards"):
+        expected = {path.name: path.read_bytes() for path in (one / folder).iterdir()}
+        assert expected == {path.name: path.read_bytes() for path in (other / folder).iterdir()}
 
 
 def told(out: Path, **facts: Any) -> list[str]:
