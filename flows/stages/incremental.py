@@ -28,7 +28,7 @@ from pairwright.filters.refinement.appended_rows import (
 )
 from pairwright.filters.refinement.frozen_scorers import FrozenScorers
 from pairwright.filters.refinement.two_scorers import Refinement
-from pairwright.flows.stages.generating import generating_stages, refined_stages
+from pairwright.flows.stages.generator_stages import generating_stages, refined_stages
 from pairwright.flows.stages.judged_parts import ROWS, corpus_of_parts, refine_with, rows_of
 from pairwright.flows.stages.refine import added_scorers, general_options, reference_options, scorers_state
 from pairwright.flows.stages.shards import sizes_result, written_shards

@@ -26,7 +26,7 @@ from pairwright.filters.refinement.cell_quotas import (
 from pairwright.filters.refinement.out_of_core import count_part, encode_part, fit_fold, score_part
 from pairwright.filters.refinement.two_scorers import RefineOptions
 from pairwright.filters.scorers.text_scorers import GapScorer
-from pairwright.flows.stages.generating import refined_stages
+from pairwright.flows.stages.generator_stages import refined_stages
 from pairwright.flows.stages.judged_parts import ROWS, captions_of, rows_of, summarize_parts, write_part
 from pairwright.flows.stages.refine_folds import FOLDER, fold_jobs, step
 from pairwright.flows.stages.refine_general import general_jobs

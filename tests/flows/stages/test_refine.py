@@ -11,7 +11,8 @@ import pytest
 from pairwright.cli.output.build_summary import build_lines
 from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.datasets.shards.layout import find_shards
+from pairwright.datasets.shards.reading import read_shard
 from pairwright.filters.refinement import fold_assignment, rounds
 from pairwright.flows.build import build
 from pairwright.flows.stages import refine_folds
