@@ -10,6 +10,7 @@ Limits: `MAX_LINE` bytes per line (16 MiB).
 import gzip
 import json
 import math
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from pairwright.datasets.rejects import RejectError
 
 MAX_LINE = 16 * 2**20
 BOM = b"\xef\xbb\xbf"
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _GZIP = b"\x1f\x8b"
 _ARCHIVES = {
     b"PK\x03\x04": "zip",
@@ -158,9 +160,12 @@ def _describe_json_error(data: bytes | str, error: orjson.JSONDecodeError) -> Re
         json.loads(text, parse_constant=_reject_constant, parse_float=_check_range, parse_int=_check_range)
     except RejectError as flaw:
         return flaw
+        surrogate = _SURROGATE.search(text)
     except (ValueError, RecursionError):
-        return RejectError("broken_json", f"{error.msg} at character {error.pos + 1}")
-    return RejectError("not_unicode", "a text holds half of a surrogate pair")
+        surrogate = None
+    if surrogate:
+        return RejectError("not_unicode", "a text holds half of a surrogate pair")
+    return RejectError("broken_json", f"{error.msg} at character {error.pos + 1}")
 
 
 def _reject_constant(name: str) -> None:
