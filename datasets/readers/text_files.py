@@ -158,13 +158,12 @@ def _describe_json_error(data: bytes | str, error: orjson.JSONDecodeError) -> Re
     try:
         text = data if isinstance(data, str) else parse_text(data)
         json.loads(text, parse_constant=_reject_constant, parse_float=_check_range, parse_int=_check_range)
+        if _SURROGATE.search(text):
+            return RejectError("not_unicode", "a text holds half of a surrogate pair")
     except RejectError as flaw:
         return flaw
-        surrogate = _SURROGATE.search(text)
-    except (ValueError, RecursionError):
-        surrogate = None
-    if surrogate:
-        return RejectError("not_unicode", "a text holds half of a surrogate pair")
+    except (ValueError, RecursionError):  # the second is not raised by Python 3.13 and later
+        pass
     return RejectError("broken_json", f"{error.msg} at character {error.pos + 1}")
 
 
