@@ -32,7 +32,7 @@ from pairwright.generators.conversations import question_templates
 from pairwright.generators.conversations.facts import Fact
 from pairwright.generators.conversations.template_generator import (
     LETTERS,
-    TYPES,
+    TEMPLATE_TYPES,
     ConversationOptions,
     TemplateConversations,
 )
@@ -72,7 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--turns", type=int, default=100_000)
     parser.add_argument("--judged", type=int, default=50_000)
-    parser.add_argument("--types", default=",".join(TYPES))
+    parser.add_argument("--types", default=",".join(TEMPLATE_TYPES))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--contexts", default="")
     given = parser.parse_args()
