@@ -122,9 +122,8 @@ def measured(opened: IndexWithEncoder, named: NamedImages, one: Mapping[str, Any
     truth = {concept: named.of(found) for concept, found in names.items()}
     found = retrieve(opened.index, opened.encoder, queries, RetrieveOptions(k))
     counts: dict[str, list[int]] = defaultdict(list)
-    for query, keys in enumerate(keys_by_query(found.hits, len(queries))):
-        concept = queries[query].concept
-        counts[concept].append(sum(key in truth[concept] for key in keys))
+    for query, keys in zip(queries, keys_by_query(found.hits, len(queries)), strict=True):
+        counts[query.concept].append(sum(key in truth[query.concept] for key in keys))
     means = {concept: float(np.mean(count)) for concept, count in counts.items()}
     frequent = [concept for concept in truth if len(truth[concept]) >= k]
     rare = [concept for concept in truth if 0 < len(truth[concept]) < k]

@@ -158,7 +158,8 @@ def _told(fact: Fact) -> tuple[object, ...]:
     for family, wordings in RELATED.items():
         if fact.wordings in wordings:
             return family, (fact.about[0] if family == "there" else about), fact.fields.get("action", "")
-    axis = {question_templates.LEFT_OR_RIGHT: 0, question_templates.UPPER_OR_LOWER: 1}.get(fact.wordings)
+    axes: dict[tuple[str, ...], int] = {question_templates.LEFT_OR_RIGHT: 0, question_templates.UPPER_OR_LOWER: 1}
+    axis = axes.get(fact.wordings)
     if fact.wordings is question_templates.HOW_MANY_IN_HALF:
         axis = int(fact.fields["half"] in {"upper", "lower"})
     if axis is not None:

@@ -158,7 +158,12 @@ class Pairwright(Maker):
         with np.load(self.folder / "pool.npz") as asked:
             probes = asked["queries"][:500]
         part = new_part_builder(
-            out / PART, self.choice, self.options, count=self.count, sample=sample if rows else None, sample_queries=probes
+            out / PART,
+            self.choice,
+            self.options,
+            count=self.count,
+            sample=sample if rows else None,
+            sample_queries=probes,
         )
         del sample
         done = 0

@@ -7,6 +7,7 @@ import json
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import cpu_torch  # noqa: F401 - first
 from lmms_eval import evaluator
@@ -20,7 +21,7 @@ task = next(Path(folder).glob("*.yaml")).stem
 class AlwaysA(lmms):
     """Answers A, and opens every image."""
 
-    def generate_until(self, requests: list) -> list[str]:
+    def generate_until(self, requests: list[Any]) -> list[str]:
         """Return A for each request."""
         for request in requests:
             context, _, doc_to_visual, doc_id, name, split = request.args
@@ -28,11 +29,11 @@ class AlwaysA(lmms):
             assert doc_to_visual(self.task_dict[name][split][doc_id])[0].size
         return ["A"] * len(requests)
 
-    def loglikelihood(self, requests: list) -> list:
+    def loglikelihood(self, requests: list[Any]) -> list[Any]:
         """Not asked by the task."""
         raise NotImplementedError
 
-    def generate_until_multi_round(self, requests: list) -> list:
+    def generate_until_multi_round(self, requests: list[Any]) -> list[Any]:
         """Not asked by the task."""
         raise NotImplementedError
 

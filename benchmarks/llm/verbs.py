@@ -138,7 +138,7 @@ def measure(name: str, rows: Path, given: argparse.Namespace) -> None:
     output = record(verb, rows, tape, given)
     for latency in given.latency:
         for workers in given.workers if verb.workers else [1]:
-            runs, quarters = [], []
+            runs, quarters = list[Ran](), list[Ran]()
             for _ in range(given.runs):
                 for each, into in ((few, quarters), (rows, runs)):
                     with server("--replay", str(tape), "--latency-ms", str(latency)) as url:
@@ -163,7 +163,7 @@ def _figures(runs: Sequence[Ran], quarters: Sequence[Ran], count: int, most: flo
 
 
 def _median(runs: Sequence[Ran], name: str) -> float:
-    return statistics.median(getattr(each, name) for each in runs)
+    return float(statistics.median(getattr(each, name) for each in runs))
 
 
 def compare_estimate(name: str, rows: Path, given: argparse.Namespace) -> None:

@@ -65,15 +65,16 @@ def write_model(shards: str, folder: Path) -> None:
 def train_once(data: str, folder: Path, asked: argparse.Namespace, chunk: int, peak: float) -> str:
     """Train, and return a line of the table; rates are those of the rows after the first, which compiles."""
     from pairwright.training.recipes.reading import read_recipe
+    from pairwright.training.recipes.schema import Recipe
     from pairwright.training.trainer import TrainingRun, train
 
     changes = [f"batches.size={asked.batch}", f"batches.chunk={chunk}", f"method.negatives={NEGATIVES}", "compile=true"]
     changes += [f"schedule.steps={asked.steps}", f"log_every={max(1, asked.steps // 3)}", "save_every=1000000"]
     rows = list[LogRow]()
     torch.cuda.reset_peak_memory_stats()
-    run = TrainingRun(
-        read_recipe("negclip", changes), data, str(folder / "clip"), folder / f"run-{chunk}", on_row=rows.append
-    )
+    recipe = read_recipe("negclip", changes)
+    assert isinstance(recipe, Recipe)
+    run = TrainingRun(recipe, data, str(folder / "clip"), folder / f"run-{chunk}", on_row=rows.append)
     name = f"cached, {chunk:,} rows" if chunk else "whole batch"
     try:
         train(run)

@@ -74,7 +74,9 @@ def decode_pillow(data: bytes, draft: int = 0) -> Image.Image:
 
 def decode_opencv(data: bytes, flag: int) -> Pixels:
     """Return pixels decoded by OpenCV, red first."""
-    return np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), flag)[:, :, ::-1], np.uint8).copy()
+    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flag)
+    assert pixels is not None
+    return np.asarray(pixels[:, :, ::-1], np.uint8).copy()
 
 
 def pipelines(side: int) -> dict[str, Callable[[bytes], Pixels]]:

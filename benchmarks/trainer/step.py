@@ -105,12 +105,14 @@ class StepCounter:
 def host_worker(folder: str, steps: str, *recipes: str) -> None:
     """Train in this process by each recipe, and print the medians of a step."""
     from pairwright.training.recipes.reading import read_recipe
+    from pairwright.training.recipes.schema import Recipe
     from pairwright.training.trainer import TrainingRun, train
 
     ranks, last, found = int(os.environ["WORLD_SIZE"]), WARM + 2 * int(steps), {}
     changes = [f"batches.size={8 * ranks}", "batches.workers=1", "precision=fp32", f"schedule.steps={last}"]
     for recipe in recipes:
         settings = read_recipe(recipe, [*changes, "log_every=10000", "save_every=10000"])
+        assert isinstance(settings, Recipe)
         counter = StepCounter(int(steps))
         out = Path(folder) / f"run-{recipe}-{ranks}"
         report = train(TrainingRun(settings, f"{folder}/shards", f"{folder}/clip", out))
