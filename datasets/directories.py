@@ -22,6 +22,11 @@ def folder_of_input(path: Path) -> Path:
     return Path.cwd() if folder.name.startswith(STANDARD_INPUT_PREFIX) else folder
 
 
+def stable_place(place: str, file: Path) -> str:
+    """Return a place in a file, without the folder if it is a copy of standard input, which has another name each time."""
+    return place.removeprefix(f"{file.parent}/") if file.parent.name.startswith(STANDARD_INPUT_PREFIX) else place
+
+
 def list_entries(folder: Path) -> list[os.DirEntry[str]]:
     """Return the entries of a folder, sorted by name.
 

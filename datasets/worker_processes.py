@@ -70,6 +70,10 @@ class WorkerProcesses(ProcessPoolExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as the base has it
         """End the processes."""
+        if self._result_queue is not None:
+            # As long as this process can write results too, a worker that ended while it wrote one (Ctrl-C) leaves the
+            # thread that reads them waiting for the rest of it.
+            self._result_queue._writer.close()  # type: ignore[attr-defined]  # noqa: SLF001 - there is no other way
         super().shutdown(wait, cancel_futures=cancel_futures)
         if self._reports is not None:
             self._reports.sending.close()

@@ -16,7 +16,7 @@ from typing import Any
 
 from pairwright.datasets.readers.field_values import parse_identifier
 
-_PLACEHOLDER = re.compile(r"\{([^{}:]+)(?::0(\d+))?\}")
+_PLACEHOLDER = re.compile(r"\{([^{}:]+)(?::0(\d{1,3}))?\}")
 
 
 def is_computable(column: str, names: Collection[str]) -> bool:

@@ -139,7 +139,15 @@ class Normaliser:
 
     def join_captions(self, rows: InputRowIterator) -> InputRowIterator:
         """Yield the rows; those next to each other that have one caption each of the same image know each other's."""
-        for image, group in groupby(rows, key=self._image_of_caption):
+        last = ""
+
+        def image_of(row: InputRow | Reject) -> str:
+            nonlocal last
+            if isinstance(row, InputRow):  # a row that is not selected stays with the rows around it
+                last = self._image_of_caption(row)
+            return last
+
+        for image, group in groupby(rows, key=image_of):
             if not image:
                 yield from group
                 continue
@@ -148,16 +156,13 @@ class Normaliser:
             yield from group  # noqa: B031 - the rest of it
 
     def _joined(self, rows: Sequence[InputRow | Reject]) -> InputRowIterator:
-        same = [row for row in rows if isinstance(row, InputRow)]
-        texts = [self._caption_text(row) for row in same]
-        for at, row in enumerate(same):
+        texts = [self._caption_text(row) if isinstance(row, InputRow) else "" for row in rows]
+        for at, row in enumerate(rows):
             others = dict.fromkeys(text for text in (*texts[:at], *texts[at + 1 :]) if text)
-            yield replace(row, other_captions=tuple(others)) if others else row
+            yield replace(row, other_captions=tuple(others)) if others and isinstance(row, InputRow) else row
 
-    def _image_of_caption(self, row: InputRow | Reject) -> str:
+    def _image_of_caption(self, row: InputRow) -> str:
         """Return the image of a row with one caption, as written; empty for other rows."""
-        if isinstance(row, Reject):
-            return ""
         try:
             plan = self._plan(row)
             if plan.image is None or plan.caption is None or plan.captions is not None:
@@ -299,9 +304,10 @@ class Normaliser:
 
 
 def _written_values(value: Any) -> set[str]:
-    """Return a value, or those of a list, as a user writes them."""
-    values = value if isinstance(value, list) else [value]
-    return {str(item).lower() if isinstance(item, bool) else str(item) for item in values}
+    """Return a value, or those of a list, as a user writes them: ``true``, and ``3`` for 3.0; null is none of them."""
+    values = [item for item in (value if isinstance(value, list) else [value]) if item is not None]
+    whole = {str(int(item)) for item in values if isinstance(item, float) and item.is_integer()}
+    return whole | {str(item).lower() if isinstance(item, bool) else str(item) for item in values}
 
 
 def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
-from pairwright.datasets.directories import folder_of_input
+from pairwright.datasets.directories import folder_of_input, stable_place
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images.loading import ImageRoot, is_table_cell, publishable_image_name
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
@@ -300,13 +300,15 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     fixed = reader.fixed_columns
     if not (options.image_root or reader.reads_folders):  # of a pattern, each file has its own folder
         normaliser.root = ImageRoot(folder_of_input(file))
-    rows = normaliser.select(normaliser.join_captions(rows) if reader.caption_per_row else rows)
+    rows = normaliser.select(rows)
+    if reader.caption_per_row:
+        rows = normaliser.join_captions(rows)
     name = options.source or options.default_source or one.name
     for row in normaliser.check_ahead(rows):
         for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
             watch.look(candidate, fixed=fixed)
             if isinstance(candidate, Reject):
-                yield candidate.place, replace(candidate, source=name)
+                yield candidate.place, replace(candidate, place=stable_place(candidate.place, file), source=name)
             else:
                 yield row.place, candidate
         if isinstance(row, InputRow) or row.reason == NOT_SELECTED:  # columns are unknown if no row can be read

@@ -79,3 +79,19 @@ def test_a_terminal_is_not_waited_for(run_model: Run, monkeypatch: pytest.Monkey
     done = run_model("filter", "-", "--min-words", 2, "--out", "k.parquet", ok=False)
     assert done.returncode == 2
     assert "nothing is piped into the command" in done.stderr
+
+
+def test_places_of_rejected_rows_are_the_same_in_each_run(run_model: Run, tmp_path: Path, pipe: Pipe) -> None:
+    for name in ("a", "b"):
+        pipe(rows({"caption": ""}))
+        run_model("filter", "-", "--min-words", "1", "--on-error", "skip", "--out", f"{name}.parquet")
+    assert (tmp_path / "a.rejected.parquet").read_bytes() == (tmp_path / "b.rejected.parquet").read_bytes()
+    places = pl.read_parquet(tmp_path / "a.rejected.parquet")["place"].to_list()
+    assert places == [f"stdin.jsonl:{len(CAPTIONS) + 1}"]
+
+
+def test_a_closed_standard_input_is_a_wrong_usage(run_model: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    result = run_model("filter", "-", "--min-words", "1", "--out", "a.parquet", ok=False)
+    assert result.returncode == 2
+    assert "nothing is piped into the command" in result.stderr

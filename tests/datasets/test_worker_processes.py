@@ -1,6 +1,11 @@
 """Worker processes: how they end."""
 
 import atexit
+import os
+import struct
+import sys
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from pairwright.datasets.worker_processes import WorkerProcesses
@@ -27,3 +32,19 @@ def test_a_worker_runs_the_exit_handlers_of_its_jobs_and_does_not_free_what_it_h
     with WorkerProcesses(1) as pool:
         pool.submit(hold, tmp_path).result()
     assert [path.name for path in tmp_path.iterdir()] == ["exit handler"]
+
+
+def end_while_writing_a_result() -> None:
+    frame = sys._getframe()
+    while "result_queue" not in frame.f_locals:
+        assert frame.f_back
+        frame = frame.f_back
+    os.write(frame.f_locals["result_queue"]._writer.fileno(), struct.pack("!i", 1000))  # of which nothing follows
+    os._exit(1)
+
+
+def test_a_worker_that_ends_while_it_writes_a_result_does_not_block_the_end_of_the_pool() -> None:
+    with WorkerProcesses(1) as pool:
+        future = pool.submit(end_while_writing_a_result)
+        wait([process.sentinel for process in pool._processes.values()])
+    assert isinstance(future.exception(), BrokenProcessPool)

@@ -475,6 +475,37 @@ def test_rows_that_are_not_selected_are_rejected_and_never_stop_the_reading(tmp_
     assert len(rejects) == 3
 
 
+@pytest.mark.parametrize(
+    ("wanted", "captions"),
+    [("1", ["a dog 0"]), ("1.0", ["a dog 0"]), ("1.5", ["a dog 1"]), ("None", []), ("true", ["a dog 3"])],
+)
+def test_whole_numbers_are_selected_without_a_point_and_null_has_no_value(
+    tmp_path: Path, wanted: str, captions: list[str]
+) -> None:
+    values = [1.0, 1.5, None, True]
+    path = lines(
+        "rows.jsonl", *(json.dumps({"caption": f"a dog {at}", "n": value}) for at, value in enumerate(values))
+    )(tmp_path)
+    if captions:
+        assert [pair.caption for pair in read(path, where={"n": (wanted,)})[0]] == captions
+    else:
+        with pytest.raises(InputError, match="not_selected 4"):
+            read(path, where={"n": (wanted,)})
+
+
+def test_rows_of_an_image_do_not_know_captions_that_are_not_selected_but_those_around_them(tmp_path: Path) -> None:
+    path = lines("rows.csv", "image,caption,ok", "1.jpg,a dog,yes", "1.jpg,spam,no", "1.jpg,a puppy,yes")(tmp_path)
+    pairs, rejects = read(path, where={"ok": ("yes",)}, verify_images="off")
+    assert [(pair.caption, pair.captions) for pair in pairs] == [("a dog", ("a puppy",)), ("a puppy", ("a dog",))]
+    assert [reject.reason for reject in rejects] == ["not_selected"]
+
+
+def test_a_template_that_fills_up_to_an_absurd_length_is_no_template(tmp_path: Path) -> None:
+    path = lines("rows.jsonl", '{"caption": "a dog", "id": 1}')(tmp_path)
+    with pytest.raises(InputError, match="no row has a column"):
+        read(path, columns={"image": "{id:099999999999999}.jpg"})
+
+
 def test_selecting_by_a_column_that_no_row_has_is_an_error_that_names_the_option(tmp_path: Path) -> None:
     path = lines("rows.jsonl", *SPLITS)(tmp_path)
     with pytest.raises(InputError, match=r"no row has a column splt\. Correct --where"):

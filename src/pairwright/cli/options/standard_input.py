@@ -25,7 +25,7 @@ def copy_standard_input(context: typer.Context, value: Written) -> Written:
     """
     if str(value) != STANDARD_INPUT or context.resilient_parsing:
         return value
-    if sys.stdin.isatty():
+    if sys.stdin is None or sys.stdin.isatty():  # None: it is closed
         raise UsageError("INPUT is -, and nothing is piped into the command. Pipe JSON Lines into it, or name a file.")
     folder = context.with_resource(tempfile.TemporaryDirectory(prefix=STANDARD_INPUT_PREFIX))
     path = Path(folder) / _NAME
