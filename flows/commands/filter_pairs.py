@@ -112,7 +112,7 @@ class FilterRequest:
         if self.device and not self.uses_model:
             raise UsageError("a device is for a CLIP model: it requires a minimal score or a similarity of images.")
         of_images = (self.exclude_images, self.near_duplicate_images, self.uses_model)
-        if not any((self.bounds != SizeLimits(), self.near_duplicates, *of_images, self.concept_cap)):
+        if not any((self.bounds != SizeLimits(), self.near_duplicates, *of_images, self.concept_cap, self.read.where)):
             raise UsageError("no filter given. Add one, such as --min-words 3.")
         for out in (self.out, self.rejected):
             refuse_overwriting(out, self.read.input)

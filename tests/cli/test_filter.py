@@ -196,7 +196,7 @@ def test_rows_of_a_split_are_selected_and_the_others_removed_as_such(run: Run, t
         {"id": at, "caption": f"a brown dog {at}", "split": split} for at, split in enumerate(("train", "val", "test"))
     ]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
-    call = ["filter", "r.jsonl", "--where", "split=train,split=val", "--min-words", 2, "--out", "k.parquet", "--json"]
+    call = ["filter", "r.jsonl", "--where", "split=train,split=val", "--out", "k.parquet", "--json"]
     printed = json.loads(run(*call).stdout)
     assert (printed["in"], printed["kept"], printed["rejected"]) == (3, 2, {"not_selected": 1})
     wrong = run("filter", "r.jsonl", "--where", "split", "--out", "k.parquet", ok=False)
