@@ -41,6 +41,7 @@ from pairwright.filters.attacks.accuracy import (
     compute_allowed_deviation,
 )
 from pairwright.filters.attacks.registry import COMBINED, TRANSFER
+from pairwright.filters.refinement.defaults import DEFAULT_ROUNDS
 from pairwright.filters.refinement.round_steps import (
     Subset,
     bound_rows,
@@ -77,9 +78,9 @@ class SubsetRequirements:
         rounds: maximum number of rounds.
     """
 
-    target: float = 0.52
+    target: float
     min_rows: int = 0
-    rounds: int = 12
+    rounds: int = DEFAULT_ROUNDS
 
 
 @dataclass(frozen=True)
