@@ -28,6 +28,7 @@ from pairwright.filters.attacks.accuracy import (
 )
 from pairwright.filters.metrics.confidence_intervals import Z95
 from pairwright.filters.refinement.attacked_rows import order_rows, read_reasons, store_texts
+from pairwright.filters.refinement.defaults import DEFAULT_MIN_KEEP, DEFAULT_ROUNDS, DEFAULT_TARGET
 from pairwright.filters.refinement.evidence_files import load_gaps
 from pairwright.filters.refinement.evidence_steps import AttackSet, CaptionSource, EvidencePlan
 from pairwright.filters.refinement.grid_balancing import BalancingStep, build_reason_ledger
@@ -68,12 +69,12 @@ class AllAttacksOptions:
         wording: names of these options, for the advice.
     """
 
-    target: float = 0.52
-    min_keep: float = 0.1
+    target: float = DEFAULT_TARGET
+    min_keep: float = DEFAULT_MIN_KEEP
     by_type: bool = True
     seed: int = 0
     folds: int = 5
-    rounds: int = 12
+    rounds: int = DEFAULT_ROUNDS
     without: tuple[str, ...] = ()
     meaning: bool = False
     added: tuple[str, ...] = ()

@@ -9,7 +9,8 @@ is wrong or uncertain about every row that is kept (w.f < 1) and right with conf
 (w.f > 1). So rows are dropped exactly when the remaining imbalance favours them. The strength is the penalty on
 imbalance. Of several candidates for one place (*slots*) at most one is kept: their shares add up to at most one. Solved
 by projected gradient ascent with momentum and restarts (Nesterov, 1983; O'Donoghue and Candes, 2015), with sparse
-products on one thread: same input, same bytes.
+products on one thread: same input, same bytes. The sum of what a row is to be balanced with leaves the row itself out,
+so there are many local maxima, and a share that starts at 0 or 1 tends to stay there: all start from one half.
 
 Upper bound: a fixed scorer prefers the same text of a row whatever else is kept. So rows fall into classes by what all
 scorers prefer (positive, negative, neither), and the maximum number of rows on which no scorer prefers the positive in
@@ -58,18 +59,17 @@ class SubsetBalancer:
         of = self.features
         return csr_matrix((of.data**2, of.indices, of.indptr), shape=of.shape)
 
-    def shares(self, weights: FloatArray, worth: FloatArray, start: FloatArray | None = None) -> FloatArray:
+    def shares(self, weights: FloatArray, worth: FloatArray) -> FloatArray:
         """Return the share of each row, float64 (n,) in 0-1; a row with more than 0.5 is kept.
 
         Args:
             weights: float64 (d,), penalty on the imbalance of each feature.
             worth: float64 (n,), about 1, value of keeping each row: decides between rows of equal evidence.
-            start: initial shares.
         """
         rows = self.features.shape[0]
         step = 1.0 / (estimate_largest_eigenvalue(self.features, self._transposed, weights) + 1e-12)
         own = self._squares @ weights
-        shares = np.full(rows, 0.5) if start is None else start
+        shares = np.full(rows, 0.5)
         ahead, pace = shares, 1.0
         for number in range(STEPS):
             climbed = _limit_slots(ahead + step * (worth - self.margins(ahead, weights) + own * ahead), self.slots)

@@ -143,8 +143,7 @@ def choose_rows(folder: Path, stratum: int, number: int, penalties: tuple[float,
     features, weights = balancer.features, np.array(penalties)[owner]
     goal = _sum_random_signs(balancer, array, before, target)
     worth = 1.0 + _NOISE * array["noise"] + features @ (weights * goal)
-    # With slots, each round starts from 0.5: the choice of a candidate would otherwise persist.
-    shares = balancer.shares(weights, worth, before if slots is None else None)
+    shares = balancer.shares(weights, worth)
     pull = weights * (features.T @ shares - goal)
     by_name = [features @ np.where(owner == place, pull, 0.0) for place in range(len(penalties))]
     detected_by = np.argmax(np.round(np.stack(by_name, axis=1), 9), axis=1).astype(np.int64)

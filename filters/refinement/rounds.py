@@ -38,8 +38,10 @@ from pairwright.filters.attacks.accuracy import (
     PreferenceRates,
     RoundResult,
     check_limits,
+    compute_allowed_deviation,
 )
 from pairwright.filters.attacks.registry import COMBINED, TRANSFER
+from pairwright.filters.refinement.defaults import DEFAULT_ROUNDS
 from pairwright.filters.refinement.round_steps import (
     Subset,
     bound_rows,
@@ -63,6 +65,7 @@ LARGE_CORPUS = 100_000
 _MIN_PENALTY, _MAX_PENALTY = 1e-4, 30.0
 MAX_TRIMS = 8
 ALL_ROWS: Subset = ("all-rows",)
+_Rate = tuple[float, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +78,9 @@ class SubsetRequirements:
         rounds: maximum number of rounds.
     """
 
-    target: float = 0.52
+    target: float
     min_rows: int = 0
-    rounds: int = 12
+    rounds: int = DEFAULT_ROUNDS
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,7 @@ class SubsetSearch:
             whole = yield from self._check(ALL_ROWS, [], only_if_large=True)
             if whole.holds:
                 return whole
-        strata = range(len(self.rows.strata))
+        strata, target = range(len(self.rows.strata)), self.requirements.target
         names = tuple(each.name for each in self.evidence)
         yield [Step(f"stacked-{each}", stack_features, (each, names, self.seed)) for each in strata]
         penalties = [_Penalties.of(self.evidence) for _ in strata]
@@ -227,21 +230,17 @@ class SubsetSearch:
         for number in range(self.requirements.rounds):
             subset = tuple(name_chosen(number, each) for each in strata)
             yield [
-                Step(name, choose_rows, (each, number, penalties[each].values, self.requirements.target))
+                Step(name, choose_rows, (each, number, penalties[each].values, target))
                 for each, name in zip(strata, subset, strict=True)
             ]
             found.append((yield from self.measure(f"round-{number}", subset, f"{self.seed} {number}")))
             rates = found[-1].rates
-            rounds.append(check_limits(rates, self.rows.strata, self.requirements.target))
+            rounds.append(check_limits(rates, self.rows.strata, target))
             if _enough_rounds_hold(rounds):
                 break
             step = _PENALTY_STEP * float(np.sqrt(1.0 + number / 3.0))
             penalties = [
-                each.update(
-                    {name: (parts[0][0], parts[place][0]) for name, parts in rates.items()},
-                    self.requirements.target,
-                    step,
-                )
+                each.update({name: (parts[0], parts[place]) for name, parts in rates.items()}, target, step)
                 for place, each in enumerate(penalties, 1)
             ]
         return (yield from self._choose_best_round(rounds, found))
@@ -376,11 +375,11 @@ class _Penalties:
     def of(cls, evidence: Sequence[PlannedEvidence]) -> "_Penalties":
         return cls(evidence, tuple(_choose_initial_penalty(each) for each in evidence))
 
-    def update(self, rates: Mapping[str, tuple[float, float]], target: float, step: float) -> "_Penalties":
+    def update(self, rates: Mapping[str, tuple[_Rate, _Rate]], target: float, step: float) -> "_Penalties":
         """Raise the penalty of evidence that detects more than its goal, and lower that of evidence that detects less.
 
         Args:
-            rates: of each attack, in all rows and in those of this stratum.
+            rates: of each attack, in all rows and in those of this stratum, with the number of rows.
             target: as in `SubsetRequirements`.
             step: distance from the goal at which a penalty is multiplied by e.
         """
@@ -388,13 +387,17 @@ class _Penalties:
         scorers = [each.name for each in self.evidence if each.scorer]
         tried = {
             name: (1.0 - _TYPE_WEIGHT) * total + _TYPE_WEIGHT * own
-            for name, (total, own) in rates.items()
+            for name, ((total, _), (own, _)) in rates.items()
             if name not in scorers
         }
         # Classifiers overlap: what one detects, and what one is wrong about, applies to the others in part.
         shared = max(tried.values(), default=goal) - goal + min([0.0, *(each - 1.0 + goal for each in tried.values())])
-        # The transfer estimate moves all scorers towards the negative: no further than the target allows.
-        far = max([0.0, *(1.0 - target + _TRANSFER_SLACK / 8 - rates[name][0] for name in scorers)])
+        # The transfer estimate moves all scorers towards the negative: no further than the target allows in all rows,
+        # and the limit of the stratum in its own.
+        near = _TRANSFER_SLACK / 8
+        far = 0.0
+        for (total, _), (own, rows) in (rates[name] for name in scorers):
+            far = max(far, 1.0 - target + near - total, 0.5 - compute_allowed_deviation(target, rows) + near - own)
         values = np.array(self.values)
         for number, each in enumerate(self.evidence):
             if each.name in tried:

@@ -9,6 +9,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 from pairwright.datasets.remote.object_store import folder_url
 from pairwright.datasets.suggestions import find_duplicates, suggest_alternatives
+from pairwright.filters.refinement.defaults import DEFAULT_MIN_KEEP, DEFAULT_TARGET
 from pairwright.flows.config.base import Section
 from pairwright.generators.conversations.question_templates import (
     CHOICE_FORMAT,
@@ -417,8 +418,8 @@ class RefineSection(Section):
         description="reference: K of the K x K grid over the two gaps; empty: the square root of the rows of a type,"
         " 10 to 100",
     )
-    target: float = Field(0.52, ge=0.505, le=1.0, description="general: maximal accuracy of an attack")
-    min_keep: float = Field(0.1, ge=0.0, le=1.0, description="general: minimal share of negatives to keep")
+    target: float = Field(DEFAULT_TARGET, ge=0.505, le=1.0, description="general: maximal accuracy of an attack")
+    min_keep: float = Field(DEFAULT_MIN_KEEP, ge=0.0, le=1.0, description="general: minimal share of negatives to keep")
     by_type: bool = Field(default=True, description="balance each type of negative separately")
     add_attacks: tuple[str, ...] = Field(
         (), description="general: more attacks: cloze, meaning, cola, vera, or scorers of other packages"

@@ -25,6 +25,7 @@ from pairwright.cli.output.console import count_phrase, emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, next_step, rejected_line, share, skipped_lines, table
+from pairwright.filters.refinement.defaults import DEFAULT_MIN_KEEP, DEFAULT_TARGET
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,10 +48,10 @@ def refine(
     decisions: Annotated[Path | None, input_option(help="Decisions of `review`, applied first.")] = None,
     target: Annotated[
         float, limit_option(min=0.505, max=1.0, help="Accuracy of an attack, at most; else exit with 3.")
-    ] = 0.52,
+    ] = DEFAULT_TARGET,
     min_keep: Annotated[
         float, limit_option(min=0.0, max=1.0, help="Share of rows to keep, at least; else exit with 3.")
-    ] = 0.1,
+    ] = DEFAULT_MIN_KEEP,
     fix: Annotated[
         Literal["none", "format", "choose", "both"],
         typer.Option(help="Normalize formats, choose pairs, or both."),

@@ -7,11 +7,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_matrix
 
 from pairwright.filters.attacks.accuracy import RoundResult, tighten_limit
 from pairwright.filters.attacks.evidence import Evidence, build_auxiliary_evidence, build_scorer_evidence
+from pairwright.filters.attacks.registry import TRANSFER
 from pairwright.filters.refinement.evidence_files import RowNumbers, save_evidence
-from pairwright.filters.refinement.round_steps import SubsetRows, load_subset
+from pairwright.filters.refinement.round_steps import (
+    SubsetRows,
+    choose_rows,
+    load_subset,
+    name_chosen,
+    stack_features,
+)
 from pairwright.filters.refinement.rounds import (
     Measured,
     PlannedEvidence,
@@ -20,7 +28,7 @@ from pairwright.filters.refinement.rounds import (
     SubsetSearch,
     compute_scorer_goal,
 )
-from pairwright.filters.refinement.steps import Plan, take_steps
+from pairwright.filters.refinement.steps import Facts, Plan, take_steps
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 ROWS = 600
@@ -115,6 +123,46 @@ def test_too_few_rows_give_no_conclusive_result(tmp_path: Path) -> None:
     found = read(tmp_path, stored_search(tmp_path, evidence, ["add"] * 40, SubsetRequirements(TARGET, rounds=1)))
     assert not found.holds
     assert not found.conclusive
+
+
+def test_a_round_with_a_low_penalty_undoes_the_choice_of_one_with_a_high_penalty(tmp_path: Path) -> None:
+    # Each row has one of 400 words, removed or inserted, and a side that all rows share, which makes the steps small.
+    rng, rows, words = np.random.default_rng(0), 4_000, 400
+    side = csr_matrix(np.where(rng.random((rows, 1)) < 0.6, 1.0, -1.0))
+    signs, word = np.where(rng.random(rows) < 0.5, 1.0, -1.0), rng.integers(words, size=rows)
+    features = csr_matrix((signs, (np.arange(rows), word)), (rows, words))
+    stored_search(tmp_path, Evidence("side", side), ["add"] * rows, SubsetRequirements(TARGET))
+    save_evidence(tmp_path, Evidence("words", features))
+    stack_features(tmp_path, 0, ["side", "words"], 0)
+
+    def choose(number: int, penalty: float) -> tuple["np.ndarray[tuple[int], np.dtype[np.bool_]]", float]:
+        choose_rows(tmp_path, 0, number, (0.2, penalty), TARGET)
+        kept = load_subset(tmp_path, (name_chosen(number, 0),)).kept
+        return kept, float(np.sum(np.square(features[kept].sum(axis=0))))
+
+    low, imbalance = choose(0, 0.001)
+    assert choose(1, 1.0)[1] < imbalance / 3
+    assert np.array_equal(choose(2, 0.001)[0], low)
+
+
+def test_the_transfer_penalty_falls_only_in_the_type_whose_scorer_is_too_far_on_the_side_of_the_negative() -> None:
+    evidence = [
+        PlannedEvidence("seer", scorer=True, within_goals=False),
+        PlannedEvidence(TRANSFER, scorer=False, balance_only=True),
+    ]
+    search = SubsetSearch(
+        PlannedRows(9_000, ["add", "few", "swap"], ["add", "few", "swap"]), evidence, SubsetRequirements(0.52), 0
+    )
+    # In all rows the scorer is even; in "few" it is as far as in "add", but within the 95% interval of 100 rows.
+    rates = {"seer": [(0.5, 9_000), (0.46, 4_450), (0.46, 100), (0.54, 4_450)]}
+    plan, facts, penalties = search.select(), list[Facts](), list[tuple[float, ...]]()
+    while len(penalties) < 6:
+        steps = plan.send(facts) if facts else next(plan)
+        penalties += [step.args[2] for step in steps if step.run is choose_rows]
+        facts = [{"rates": rates, "rows": 9_000, "groups": 3_000} for _ in steps]
+    (before, *_), (add, few, swap) = penalties[:3], penalties[3:]
+    assert add[1] < before[1]
+    assert few == swap == before
 
 
 TRIM_ROWS = 400
