@@ -180,11 +180,11 @@ def compare_estimate(name: str, rows: Path, given: argparse.Namespace) -> None:
         "tokens_out": counts["tokens"]["completion"],
     }
     for stage in plan["plan"]:
-        for unit, told in billed.items():
+        for unit, count in billed.items():
             found = stage[unit]
-            within = found["low"] <= told <= found["high"]
+            within = found["low"] <= count <= found["high"]
             print(
-                f"| {name} | {unit} | {found['value']:,.0f} | {found['low']:,.0f} - {found['high']:,.0f} | {told:,} | {within} |",
+                f"| {name} | {unit} | {found['value']:,.0f} | {found['low']:,.0f} - {found['high']:,.0f} | {count:,} | {within} |",
                 flush=True,
             )
 

@@ -40,7 +40,7 @@ def merge_mirrored_numbers(
         texts: (n,), equal for rows of equal texts.
         mirrored: (n,), what ``texts`` is of a row with the same texts exchanged.
     """
-    order = np.argsort(texts, kind="stable")  # the last of equal rows stands for them
+    order = np.argsort(texts, kind="stable")  # of equal texts, the last one is found
     place = np.searchsorted(texts[order], mirrored, side="right") - 1
     rows = np.flatnonzero((place >= 0) & (texts[order][place] == mirrored)) if len(texts) else order
     parent: dict[int, int] = {}

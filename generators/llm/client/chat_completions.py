@@ -38,7 +38,7 @@ def build_payload(request: Request) -> dict[str, Any]:
         wrong = ", ".join(sorted(RESERVED_PARAMETERS & set(request.parameters)))
         raise UsageError(f"parameters: {wrong} cannot be set here. Use the request's own fields and `sample`.")
     messages = [_message(each) for each in request.messages]
-    # Some servers stream unless they are told not to.
+    # Some servers stream by default.
     payload: dict[str, Any] = {"model": request.model, "messages": messages, "stream": False}
     payload.update(request.parameters)
     if request.sample and isinstance(payload.get("seed"), int):
