@@ -325,7 +325,7 @@ def test_captions_of_the_web_that_are_no_plain_english_are_counted(run: Run, tmp
     write(tmp_path / "a.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in [*CAPTIONS, *odd]))
     done = run("init", "--input", "a.jsonl", "--out", "build.yaml")
     number = len(CAPTIONS) + len(odd)
-    what = "2 contain HTML, 2 are file names, addresses or placeholders, 1 are not in Latin letters."
+    what = "2 contain HTML, 2 are file names, addresses or placeholders, 2 are not in English."
     assert f"Of the first {number} captions {what}" in done.stderr
     write(tmp_path / "b.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in CAPTIONS))
     assert not run("init", "--input", "b.jsonl", "--out", "other.yaml").stderr
