@@ -305,6 +305,8 @@ class Normaliser:
             value = value.name if isinstance(value, TableImage) else ""
         if isinstance(value, TableImage):
             return value.name, value.locator
+        if isinstance(value, list) or isinstance(picture, list):
+            raise RejectError("wrong_type", "several images, where a pair has one")
         written = parse_text_field(value, "image")
         if isinstance(picture, TableImage) and picture.locator:
             return written, picture.locator

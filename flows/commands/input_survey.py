@@ -181,14 +181,14 @@ def _box_note_by_images(written: str, columns: Mapping[str, str], root: str) -> 
 
 
 def _list_unread_images(located: LocatedInput) -> list[str]:
-    """Return a note about columns of bytes that are not an image per row, such as lists of images, if there are any."""
+    """Return a note about columns of bytes that are not an image per row, such as lists of bytes, if there are any."""
     if located.format != "parquet":
         return []
     row = next((row for row in READERS.get("parquet").read(located.files[0]) if isinstance(row, InputRow)), None)
     names = [name for name, value in row.fields.items() if isinstance(value, bytes)] if row else []
     if not names:
         return []
-    what = "The build packs texts only: lists of images and other nested bytes are not read"
+    what = "The build packs texts only: lists of bytes and other nested bytes are not read"
     return [f"{what} (column {', '.join(names)}). Write one image per row, as bytes or {{bytes, path}}."]
 
 
