@@ -76,6 +76,7 @@ REASONS = {
     "not_retrieved": "Raise `k` or lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
     "not_utf8": "Write text and names as UTF-8.",
+    "other_language": "Not an error: the caption is in another language than --language names.",
     "opted_out": "The site opted out of training: omit the image.",
     "unsupported_image_format": "Set image_format to jpg, png or webp.",
     "unsafe_member_path": "Store the member under a relative name without '..'.",

@@ -1,7 +1,7 @@
 """Images inside Parquet tables: ``table.parquet::image/row-00000017`` is row 17 of the column ``image``.
 
 The file name stored in the table may follow, ``image/row-00000017/dog.jpg``; it is informative only. The column has bytes,
-or Hugging Face's ``{bytes, path}``. Only that column is read, in windows of `WINDOW_BYTES` bytes within one row group.
+Hugging Face's ``{bytes, path}``, or lists of one of these, of which the first is meant. Only that column is read, in windows of `WINDOW_BYTES` bytes within one row group.
 Rows in order cost one pass over the table. A row before the cached windows restarts its row group: random access is fast
 if row groups are small, as `datasets` writes them.
 
@@ -25,6 +25,7 @@ from pairwright.datasets.remote.store_path import StorePath
 PARQUET_SUFFIX = ".parquet"
 MAX_OPEN_TABLES = 2
 WINDOW_BYTES = 8 * 2**20
+LIST_ITEMS = ("element", "item", "array_element")  # what writers call the items of a list in Parquet's schema
 _MAX_WINDOW_ROWS = 1024  # a value stored once for many rows is small in the file and large in memory
 _BUFFER = 2**18
 _MEMBER = re.compile(r"(.+?)/row-([0-9]{1,18})(?:/[^/]*)?", re.DOTALL)
@@ -84,7 +85,8 @@ class _ImageColumn:
             raise RejectError(*_describe_damage("not a whole Parquet file", error)) from None
         footer = self._file.metadata
         leaves = {footer.schema.column(at).path: at for at in range(footer.num_columns)}
-        self._leaf = next((leaf for leaf in (f"{name}.bytes", name) if leaf in leaves), "")
+        names = (f"{name}.bytes", name, *(f"{name}.list.{inner}.bytes" for inner in LIST_ITEMS))
+        self._leaf = next((leaf for leaf in names if leaf in leaves), "")
         if not self._leaf or not _holds_bytes(footer.schema.column(leaves[self._leaf])):
             raise RejectError("missing_image", f"the table has no column {name} of pictures")
         self._starts, self._bytes = [0], list[int]()
@@ -113,6 +115,8 @@ class _ImageColumn:
         with self._lock:
             start, values = self._window(row)
         value = values[row - start].as_py()
+        if isinstance(value, list):
+            value = value[0] if value else None
         data = value.get("bytes") if isinstance(value, dict) else value
         if not data:
             raise RejectError("missing_image", "the table has no bytes in this row")

@@ -2,6 +2,7 @@
 
 Layouts, recognised by the columns of a row:
 - LLaVA and ShareGPT: ``conversations`` of ``{"from", "value"}``, ``image``;
+- The Cauldron and FineVision: ``texts`` of ``{"user", "assistant"}``, a list of ``images``;
 - chat messages of OpenAI, TRL, LLaMA-Factory, ms-swift: ``messages`` of ``{"role", "content"}``, the image by name or URL
   in a part of a message, or in ``images``, a list;
 - our annotations: ``turns`` of ``{"role", "text"}``, ``kind``, ``status``;
@@ -29,7 +30,7 @@ from pairwright.datasets.suggestions import require_known
 ImageTokenSide = Literal["", "before", "after"]
 
 COLUMN_NAMES_BY_PART: dict[str, tuple[str, ...]] = {
-    "conversations": ("conversations", "messages", "turns", "conversation"),
+    "conversations": ("conversations", "messages", "turns", "conversation", "texts"),
     "question": ("question", "instruction", "prompt", "input"),
     "answer": ("answer", "output", "response"),
     "image": ("image", "image_path", "file_name", "filename", "filepath", "url", "image_url", "images"),
@@ -240,7 +241,7 @@ def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot) -> Co
     if not isinstance(listed, list):
         raise RejectError("wrong_type", f"the conversation is {json_type_name(listed)}, not a list")
     turns = []
-    for number, item in enumerate(listed, 1):
+    for number, item in enumerate(_single_turns(listed), 1):
         if not isinstance(item, dict):
             raise RejectError("wrong_type", f"turn {number} is {json_type_name(item)}, not an object")
         said = item.get("value") or item.get("content") or item.get("text") or ""
@@ -255,6 +256,15 @@ def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot) -> Co
             raise RejectError("bad_turns", f"turn {number} is by {role!r}")
         turns.append(Turn(_ROLES[role], parse_text_field(said, f"turn {number}").strip()))
     return _check_turns(tuple(turns), about)
+
+
+def _single_turns(listed: Sequence[Any]) -> Iterator[Any]:
+    """Yield raw turns, two for each exchange ``{"user", "assistant"}``."""
+    for item in listed:
+        if isinstance(item, dict) and item.keys() >= {"user", "assistant"}:
+            yield from ({"role": role, "content": item[role]} for role in ("user", "assistant"))
+        else:
+            yield item
 
 
 def _without_system(listed: Any) -> Any:

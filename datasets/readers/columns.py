@@ -37,7 +37,7 @@ COLUMN_NAMES_BY_FIELD: dict[str, RankedNames] = {
     "meta": (("meta",),),
 }
 
-IMAGE_COLUMN_NAMES = ("jpg", "jpeg", "png", "webp", "image_bytes", "image_data", "img", "picture")
+IMAGE_COLUMN_NAMES = ("jpg", "jpeg", "png", "webp", "image_bytes", "image_data", "img", "picture", "images")
 """Columns that are the image if they contain images and no column ``image`` exists or is mapped; best first."""
 
 

@@ -115,7 +115,14 @@ _BUILT_IN = (
         sniff_json=_is_row_object,
         caption_per_row=True,
     ),
-    Reader("jsonl", "one JSON object per line", read_jsonl, (".jsonl", ".ndjson", ".jsonlines"), gzip=True),
+    Reader(
+        "jsonl",
+        "one JSON object per line",
+        read_jsonl,
+        (".jsonl", ".ndjson", ".jsonlines"),
+        gzip=True,
+        caption_per_row=True,
+    ),
     Reader(
         "csv",
         "comma-separated columns",
@@ -140,6 +147,7 @@ _BUILT_IN = (
         read_parquet,
         (".parquet",),
         fixed_columns=True,
+        caption_per_row=True,
     ),
     Reader("images", "a folder of images with .txt files of the same names", read_image_folder, reads_folders=True),
     Reader("webdataset", "tars of jpg, txt and json, as img2dataset writes them", read_webdataset, (".tar",)),

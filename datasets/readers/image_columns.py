@@ -1,8 +1,9 @@
 """Detection of the image columns of a Parquet file, and their values in rows; image bytes are never read.
 
 An image column has bytes, Hugging Face's ``{bytes, path}``, or a struct with bytes of that name. In a row its value is the
-location (`TableImage`), with the name in its path; in row groups with paths and no bytes it is the path. Other columns of
-bytes, such as lists of images, are empty bytes in every row, which no part of a pair accepts.
+location (`TableImage`), with the name in its path; in row groups with paths and no bytes it is the path. Of a column with
+lists of ``{bytes, path}`` it is that of a list's only image, null for an empty list, and a list for several images. Other
+columns of bytes are empty bytes in every row, which no part of a pair accepts.
 """
 
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.images.parquet_cells import LIST_ITEMS
 from pairwright.datasets.readers.input_rows import TableImage
 from pairwright.datasets.remote.object_store import is_remote
 
@@ -21,10 +23,11 @@ class TableColumns:
 
     Attributes:
         table: absolute path.
-        read: columns to read; of images with a path the path, of other columns of bytes nothing.
+        read: columns to read; of images with a path and of lists of images the paths, of other columns of bytes nothing.
         unread: empty bytes for each column of bytes without images.
         bare: image columns without a path.
         named: image columns with a path, each with the row groups without bytes, as first and last row.
+        lists: columns with lists of images.
     """
 
     table: str
@@ -32,15 +35,16 @@ class TableColumns:
     unread: dict[str, Any]
     bare: list[str]
     named: dict[str, list[tuple[int, int]]]
+    lists: list[str]
 
     @property
     def pictures(self) -> tuple[str, ...]:
         """All image columns."""
-        return (*self.bare, *self.named)
+        return (*self.bare, *self.named, *self.lists)
 
     def filled(self, values: dict[str, Any], number: int) -> dict[str, Any]:
         """Return the values of row ``number`` (from 1), with placeholders for bytes."""
-        if not (self.unread or self.bare or self.named):
+        if not (self.unread or self.pictures):
             return values
         more: dict[str, Any] = {name: TableImage("", self.table, name, number) for name in self.bare}
         for name, without in self.named.items():
@@ -48,6 +52,11 @@ class TableColumns:
                 written = value["path"] or ""
                 is_path = written and any(first <= number <= last for first, last in without)
                 more[name] = written if is_path else TableImage(written, self.table, name, number)
+        for name in self.lists:
+            images = [
+                TableImage((item or {}).get("path") or "", self.table, name, number) for item in values[name] or ()
+            ]
+            more[name] = images if len(images) > 1 else next(iter(images), None)
         return {**values, **self.unread, **more}
 
 
@@ -66,14 +75,21 @@ def classify_columns(path: Path, file: Any) -> TableColumns:
         raise InputError("two columns have the same name", where=str(path), fix="Rename one of them.")
     named = [field.name for field in schema if _is_named_image(field.type)]
     bare = [field.name for field in schema if field.name not in named and _is_image(field.type)]
-    others = [field.name for field in schema if field.name not in (*named, *bare) and _holds_bytes(field.type)]
+    paths = {field.name: leaf for field in schema if (leaf := _path_in_list(field, file.metadata))}
+    known = (*named, *bare, *paths)
+    others = [field.name for field in schema if field.name not in known and _holds_bytes(field.type)]
     return TableColumns(
         # A locator is text, and abspath does not follow links.
         table=str(path) if is_remote(path) else os.path.abspath(path),  # noqa: PTH100
-        read=[f"{name}.path" if name in named else name for name in schema.names if name not in (*bare, *others)],
+        read=[
+            f"{name}.path" if name in named else paths.get(name, name)
+            for name in schema.names
+            if name not in (*bare, *others)
+        ],
         unread=dict.fromkeys(others, b""),
         bare=bare,
         named={name: _null_row_groups(file.metadata, f"{name}.bytes") for name in named},
+        lists=list(paths),
     )
 
 
@@ -93,6 +109,17 @@ def _is_named_image(kind: Any) -> bool:
     # The path is null in all rows if pyarrow was given none.
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
     return any(is_text(kind.field("path").type) for is_text in texts)
+
+
+def _path_in_list(field: Any, footer: Any) -> str:
+    """Return the Parquet column with the paths of a field that has lists of images; empty for other fields."""
+    import pyarrow as pa
+
+    lists = (pa.types.is_list, pa.types.is_large_list)
+    if not (any(is_list(field.type) for is_list in lists) and _is_named_image(field.type.value_type)):
+        return ""
+    paths = {f"{field.name}.list.{inner}.path" for inner in LIST_ITEMS}
+    return next((path for at in range(footer.num_columns) if (path := footer.schema.column(at).path) in paths), "")
 
 
 def _is_bytes(kind: Any) -> bool:

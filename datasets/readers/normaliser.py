@@ -60,7 +60,7 @@ VerifyImages = Literal["off", "header", "full"]
 MAX_CAPTION_LENGTH = 131_072
 CACHED_PLANS = 1024
 _CHECKED_AHEAD = 32  # images of a store at a time
-_JOINED = 64  # rows with one image, above which the image is a placeholder
+MAX_JOINED = 64  # rows with one image, above which the image is a placeholder
 
 _CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")
 _HEX128 = re.compile(r"[0-9a-f]{32}")
@@ -137,23 +137,31 @@ class Normaliser:
                 return make_reject(row.place, NOT_SELECTED, f"{column} is {value!r:.100}", row.fields)
         return row
 
-    def join_captions(self, rows: InputRowIterator) -> InputRowIterator:
-        """Yield the rows; those next to each other that have one caption each of the same image know each other's."""
+    def join_captions(
+        self, rows: InputRowIterator, before: InputRowIterator | None = None, after: InputRowIterator | None = None
+    ) -> InputRowIterator:
+        """Yield the rows; those next to each other that have one caption each of the same image know each other's.
+
+        Args:
+            rows: of a file, or of a part of it.
+            before: up to `MAX_JOINED` rows before the part, which are not yielded.
+            after: likewise the rows after the part.
+        """
         last = ""
 
-        def image_of(row: InputRow | Reject) -> str:
+        def image_of(placed: tuple[bool, InputRow | Reject]) -> str:
             nonlocal last
-            if isinstance(row, InputRow):  # a row that is not selected stays with the rows around it
-                last = self._image_of_caption(row)
+            if isinstance(placed[1], InputRow):  # a row that is not selected stays with the rows around it
+                last = self._image_of_caption(placed[1])
             return last
 
-        for image, group in groupby(rows, key=image_of):
-            if not image:
-                yield from group
-                continue
-            some = list(islice(group, _JOINED + 1))
-            yield from self._joined(some) if 1 < len(some) <= _JOINED else some
-            yield from group  # noqa: B031 - the rest of it
+        parts = ((False, before or ()), (True, rows), (False, after or ()))
+        placed = ((inside, row) for inside, part in parts for row in part)
+        for image, group in groupby(placed, key=image_of):
+            some = list(islice(group, MAX_JOINED + 1)) if image else []
+            joined = self._joined([row for _, row in some]) if 1 < len(some) <= MAX_JOINED else (row for _, row in some)
+            yield from (row for (inside, _), row in zip(some, joined, strict=True) if inside)
+            yield from (row for inside, row in group if inside)  # noqa: B031 - the rest of it
 
     def _joined(self, rows: Sequence[InputRow | Reject]) -> InputRowIterator:
         texts = [self._caption_text(row) if isinstance(row, InputRow) else "" for row in rows]
@@ -297,6 +305,8 @@ class Normaliser:
             value = value.name if isinstance(value, TableImage) else ""
         if isinstance(value, TableImage):
             return value.name, value.locator
+        if isinstance(value, list) or isinstance(picture, list):
+            raise RejectError("wrong_type", "several images, where a pair has one")
         written = parse_text_field(value, "image")
         if isinstance(picture, TableImage) and picture.locator:
             return written, picture.locator

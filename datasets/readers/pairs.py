@@ -13,7 +13,7 @@ Memory: one batch, and 8 bytes per key (`key_set.py`); COCO files are held in me
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -294,15 +294,26 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
     file: Path,
     rows: InputRowIterator,
     watch: "CaptionPresence",
+    around: Sequence[InputRowIterator] = (),
 ) -> Iterator[tuple[str, Pair | Reject]]:
-    """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
+    """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it.
+
+    Args:
+        options: of the whole input.
+        one: the input.
+        normaliser: of the input.
+        file: of the rows.
+        rows: of the file or stretch.
+        watch: is shown each candidate.
+        around: the rows before and those after a stretch.
+    """
     reader = READERS.get(one.format)
     fixed = reader.fixed_columns
     if not (options.image_root or reader.reads_folders):  # of a pattern, each file has its own folder
         normaliser.root = ImageRoot(folder_of_input(file))
     rows = normaliser.select(rows)
     if reader.caption_per_row:
-        rows = normaliser.join_captions(rows)
+        rows = normaliser.join_captions(rows, *map(normaliser.select, around))
     name = options.source or options.default_source or one.name
     for row in normaliser.check_ahead(rows):
         for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):

@@ -121,6 +121,17 @@ def describe_failed_download(fields: Mapping[str, Any]) -> str:
     return f"{status}: {fields['error_message'] or 'no message'}"
 
 
+def find_earlier_group(path: Path, start: int, rows: int) -> int:
+    """Return the last row group such that the groups from it to before ``start`` have ``rows`` rows; 0 if none has."""
+    from pyarrow import parquet
+
+    footer = parquet.read_metadata(open_table(path))
+    while start and rows > 0:
+        start -= 1
+        rows -= footer.row_group(start).num_rows
+    return start
+
+
 def count_parquet_rows(path: Path) -> int:
     """Return the number of rows in a Parquet footer; errors as in `read_parquet`."""
     import pyarrow as pa

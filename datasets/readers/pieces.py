@@ -6,10 +6,11 @@ on who reads them. `read_piece` yields the batches of one; repeated keys are fou
 of the whole input by `check_pieces`, from the summaries of all pieces.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.formats import LocatedInput
 from pairwright.datasets.readers.input_rows import InputRowIterator
 from pairwright.datasets.readers.jsonl import read_jsonl
+from pairwright.datasets.readers.normaliser import MAX_JOINED
 from pairwright.datasets.readers.pairs import (
     BatchCollector,
     CaptionPresence,
@@ -28,8 +30,8 @@ from pairwright.datasets.readers.pairs import (
     no_pairs_error,
     select_reader,
 )
-from pairwright.datasets.readers.parquet import read_parquet
-from pairwright.datasets.readers.text_files import count_line_starts, open_text
+from pairwright.datasets.readers.parquet import find_earlier_group, read_parquet
+from pairwright.datasets.readers.text_files import count_line_starts, find_earlier_line, open_text
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.remote.reading import open_table
@@ -225,7 +227,8 @@ def read_piece(
     for stretch, file in zip(piece.stretches, one.files, strict=True):
         watch = CaptionPresence(options.option_names)
         rows = _open_stretch(options, piece.format, stretch, lines_before)
-        for place, candidate in iter_file_candidates(options, one, normaliser, file, rows, watch):
+        around = _rows_around(options, piece.format, stretch)
+        for place, candidate in iter_file_candidates(options, one, normaliser, file, rows, watch, around):
             summary.candidates += 1
             screen.waiting.append(candidate if isinstance(candidate, Reject) else (place, candidate))
             if len(screen.waiting) >= options.batch_size or (
@@ -258,6 +261,21 @@ def _open_stretch(options: ReadOptions, format_: str, stretch: Stretch, lines_be
     if format_ == "parquet":
         return read_parquet(file, (stretch.start, stretch.stop, stretch.before))
     return read_jsonl(file, options.option_names, (stretch.start, stretch.stop, lines_before))
+
+
+def _rows_around(options: ReadOptions, format_: str, stretch: Stretch) -> tuple[InputRowIterator, ...]:
+    """Return the rows before and after a stretch that may be of the same image as its first or last row."""
+    if not stretch.stop:
+        return ()
+    file = to_path(stretch.file)
+    if format_ == "parquet":
+        first = find_earlier_group(file, stretch.start, MAX_JOINED)
+        read = read_parquet
+    else:
+        first = find_earlier_line(file, stretch.start, MAX_JOINED)
+        read = partial(read_jsonl, option_names=options.option_names)
+    before = read(file, stretch=(first, stretch.start, 0)) if stretch.start else ()
+    return iter(deque(before, MAX_JOINED)), islice(read(file, stretch=(stretch.stop, 0, 0)), MAX_JOINED)
 
 
 def check_pieces(options: ReadOptions, pieces: Sequence[Piece], summaries: Sequence[PieceSummary]) -> None:

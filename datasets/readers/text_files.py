@@ -23,6 +23,7 @@ from pairwright.datasets.readers.input_rows import TableImage
 from pairwright.datasets.rejects import RejectError
 
 MAX_LINE = 16 * 2**20
+_BLOCK = 2**16
 BOM = b"\xef\xbb\xbf"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _GZIP = b"\x1f\x8b"
@@ -90,6 +91,24 @@ def count_line_starts(path: Path, start: int, stop: int) -> int:
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", where=str(path), fix="Copy the file again.") from None
     return count
+
+
+def find_earlier_line(path: Path, start: int, lines: int) -> int:
+    """Return a byte from which at least ``lines`` lines begin before ``start``; 0 if there are not as many.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    try:
+        with path.open("rb") as handle:
+            while start > 0 and lines >= 0:
+                size = min(start, _BLOCK)
+                start -= size
+                handle.seek(start)
+                lines -= handle.read(size).count(b"\n")
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", where=str(path), fix="Copy the file again.") from None
+    return start
 
 
 def open_text(path: Path) -> BinaryIO:

@@ -1,8 +1,8 @@
 """Filters over pairs (``pairwright filter``).
 
 Cheap filters come first, and each judges only the pairs that the earlier ones keep: sizes of caption and image,
-near-duplicate captions, copies of evaluation images, near-duplicate images by hash and then by embedding, CLIP score, and
-at last, over the whole set, concept coverage.
+language and near-duplicates of captions, copies of evaluation images, near-duplicate images by hash and then by
+embedding, CLIP score, and at last, over the whole set, concept coverage.
 
 Memory: the pairs as columns, about 0.3 kB each; for near-duplicates a sketch of each kept caption, a hash or an
 embedding of each kept image, for concepts the phrases of all captions.
@@ -23,6 +23,7 @@ from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.suggestions import require_known
 from pairwright.filters.pairs.concept_coverage import ConceptCoverage
 from pairwright.filters.pairs.near_duplicate_images import NearDuplicateImages
 from pairwright.filters.pairs.similar_images import SimilarImages, read_image_or_reason
@@ -30,6 +31,7 @@ from pairwright.filters.pairs.size_limits import SizeLimits, has_unknown_size
 from pairwright.filters.scorers.image_groups import pair_group
 from pairwright.flows.commands.generate import BATCH, total_for_progress
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
+from pairwright.generators.language.identification import known_languages, other_language
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.indexes.image_copies.known_images import NO_IMAGES, hash_images
 from pairwright.indexes.image_copies.perceptual_hash import COPY_DISTANCE, HASH_BITS
@@ -52,6 +54,7 @@ class FilterRequest:
         read: the input.
         out: Parquet file of the kept pairs.
         bounds: limits on single pairs.
+        language: of the captions, an ISO 639 code such as "en"; empty for any.
         near_duplicates: Jaccard similarity from which the later caption is rejected.
         exclude_images: evaluation images (folders, or pairs) of which no copy is kept.
         near_duplicate_images: bits of the perceptual hash up to which the later image is rejected.
@@ -67,6 +70,7 @@ class FilterRequest:
     read: ReadOptions
     out: Path
     bounds: SizeLimits = field(default_factory=SizeLimits)
+    language: str = ""
     near_duplicates: float = 0.0
     exclude_images: tuple[str, ...] = ()
     near_duplicate_images: int = 0
@@ -96,26 +100,32 @@ class FilterRequest:
         """
         if self.out.suffix != ".parquet":
             raise UsageError(f"{self.out}: pairs are written as .parquet. Change the extension.")
+        if self.language:
+            require_known("no such language:", [self.language], sorted(known_languages()))
         if not 0 <= self.near_duplicates <= 1:
             raise UsageError(f"near_duplicates {self.near_duplicates}: a similarity is from 0 to 1, such as 0.8.")
+        self._check_image_filters()
+        if bool(self.concept_floor) != bool(self.concept_cap):
+            raise UsageError("concepts require both a floor and a cap, such as 3 and 100.")
+        of_images = (self.exclude_images, self.near_duplicate_images, self.uses_model)
+        of_captions = (self.language, self.near_duplicates, self.concept_cap)
+        if not any((self.bounds != SizeLimits(), *of_captions, *of_images, self.read.where)):
+            raise UsageError("no filter given. Add one, such as --min-words 3.")
+        for out in (self.out, self.rejected):
+            refuse_overwriting(out, self.read.input)
+
+    def _check_image_filters(self) -> None:
         if not 0 <= self.near_duplicate_images < HASH_BITS // 4:
             raise UsageError(
                 f"near_duplicate_images {self.near_duplicate_images}: give the bits of {HASH_BITS} that may differ, from 1 "
                 f"to {HASH_BITS // 4 - 1}, such as {COPY_DISTANCE}; unrelated images differ in more."
             )
-        if bool(self.concept_floor) != bool(self.concept_cap):
-            raise UsageError("concepts require both a floor and a cap, such as 3 and 100.")
         if not 0 <= self.image_similarity <= 1:
             raise UsageError(f"image_similarity {self.image_similarity}: a cosine is from 0 to 1, such as 0.95.")
         if self.clip_model and not self.uses_model:
             raise UsageError("a CLIP model requires a minimal score, such as 0.25, or a similarity of images.")
         if self.device and not self.uses_model:
             raise UsageError("a device is for a CLIP model: it requires a minimal score or a similarity of images.")
-        of_images = (self.exclude_images, self.near_duplicate_images, self.uses_model)
-        if not any((self.bounds != SizeLimits(), self.near_duplicates, *of_images, self.concept_cap, self.read.where)):
-            raise UsageError("no filter given. Add one, such as --min-words 3.")
-        for out in (self.out, self.rejected):
-            refuse_overwriting(out, self.read.input)
 
 
 def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) -> dict[str, Any]:
@@ -214,6 +224,8 @@ class _FilterPass:
         for pair in pairs:
             reason = bounds.violated_limit(pair)
             self._unknown += bounds.of_images and not reason and has_unknown_size(pair)
+            if not reason and self._request.language and other_language(pair.caption, self._request.language):
+                reason = "other_language"
             if not reason and self._captions and not self._captions.is_new(pair.caption, pair_group(pair)):
                 reason = "near_duplicate"
             self.reasons.append(reason)

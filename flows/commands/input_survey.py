@@ -34,6 +34,7 @@ from pairwright.datasets.rejects import BAD_BOX, RejectError
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.stages.scan import image_format_of
 from pairwright.generators.conversations.caption_cleaning import has_content, strip_html
+from pairwright.generators.language.identification import other_language
 
 ROWS, PAIRS = 200, 20_000
 _CHECKED_IMAGES = 50  # whose files are checked
@@ -45,7 +46,6 @@ _ANSWERS = {  # keys of a turn to the place of the first answer in a conversatio
     frozenset({"role", "content"}): "1.content",
     frozenset({"user", "assistant"}): "0.assistant",
 }
-_LAST_LATIN = "\u024f"
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MIN_SHARE = 0.6  # of the values of a column of a kind
 _MIN_BESIDE = 0.9  # share of the images that a folder next to the input has, which may be unrelated
@@ -155,17 +155,14 @@ def _caption_notes(captions: Sequence[str]) -> list[str]:
     counts = {
         "contain HTML": sum(strip_html(text) != text for text in captions if "&" in text or "<" in text),
         "are file names, addresses or placeholders": sum(not has_content(text) for text in captions),
-        "are not in Latin letters": sum(map(_is_foreign, captions)),
+        "are not in English": sum(map(bool, map(other_language, captions))),
     }
     shown = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    fix = "They stay as they are, and rules edit English only: clean the input first if trainers should not read them."
+    fix = (
+        "They stay as they are, and rules edit English only: clean the input first if trainers should not read them "
+        "(`pairwright filter --language en` removes other languages)."
+    )
     return [f"Of the first {len(captions):,} captions {shown}. {fix}"] if shown else []
-
-
-def _is_foreign(text: str) -> bool:
-    """Return whether most letters of a text are not Latin."""
-    letters = [letter for letter in text if letter.isalpha()]
-    return not text.isascii() and 2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters)
 
 
 def _box_note(bad: int, pairs: int) -> list[str]:
@@ -184,14 +181,14 @@ def _box_note_by_images(written: str, columns: Mapping[str, str], root: str) -> 
 
 
 def _list_unread_images(located: LocatedInput) -> list[str]:
-    """Return a note about columns of bytes that are not an image per row, such as lists of images, if there are any."""
+    """Return a note about columns of bytes that are not an image per row, such as lists of bytes, if there are any."""
     if located.format != "parquet":
         return []
     row = next((row for row in READERS.get("parquet").read(located.files[0]) if isinstance(row, InputRow)), None)
     names = [name for name, value in row.fields.items() if isinstance(value, bytes)] if row else []
     if not names:
         return []
-    what = "The build packs texts only: lists of images and other nested bytes are not read"
+    what = "The build packs texts only: lists of bytes and other nested bytes are not read"
     return [f"{what} (column {', '.join(names)}). Write one image per row, as bytes or {{bytes, path}}."]
 
 

@@ -11,15 +11,17 @@ from typing import Final
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
+from pairwright.generators.captions.questions import asks
 from pairwright.generators.captions.realisation import Change, Style, caption_style, joined_word_spans
 from pairwright.generators.language.cloze.context import MAX_BAG
+from pairwright.generators.language.identification import other_language
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
 
 # When every place fails, the reason that stands furthest to the right is the one given.
 REASONS = (
-    "no_edit", "question", "no_candidate", "overused_word", "another_target", "not_grammatical", "same_meaning", "true_of_image",
+    "no_edit", "question", "other_language", "no_candidate", "overused_word", "another_target", "not_grammatical", "same_meaning", "true_of_image",
     "may_be_false", "identical",
     "duplicate", "no_positive",
 )  # fmt: skip
@@ -170,6 +172,14 @@ class Caption(ParsedText):
             at for at, token in enumerate(self.tokens) for start, end in self.joined if start <= token.start < end
         )
         return frozenset(inside)
+
+    @cached_property
+    def unfit(self) -> str:
+        """Why no word of the caption can be edited, or an empty text: it asks, or rules for English do not apply."""
+        text = self.pair.caption
+        if asks(text):
+            return "question"
+        return "other_language" if other_language(text) else ""
 
     def _lemmas_of(self, kinds: frozenset[str]) -> tuple[str, ...]:
         return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in FRAMES])

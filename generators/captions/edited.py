@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
 from pairwright.generators.captions.caption import REASONS, Caption, Outcome
-from pairwright.generators.captions.questions import asks
 from pairwright.generators.captions.realisation import Change, rewrite, splits_any_span
 
 BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
@@ -38,8 +37,8 @@ class Edited(NamedTuple):
 def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -> Edited:
     """Return the first outcome that makes a new text; `outcomes` goes on where it stopped at the next call."""
     source = caption.pair.caption
-    if asks(source):
-        return Edited(reason="question")
+    if caption.unfit:
+        return Edited(reason=caption.unfit)
     reason = REASONS[0]
     for outcome in outcomes:
         if isinstance(outcome, str):
@@ -63,8 +62,8 @@ def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -
 
 def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str]) -> tuple[Edited, Edited]:
     """Return the first two texts that come together, the false one first; a reason stands in the false one."""
-    if asks(caption.pair.caption):
-        return Edited(reason="question"), Edited(reason="question")
+    if caption.unfit:
+        return Edited(reason=caption.unfit), Edited(reason=caption.unfit)
     reason = REASONS[0]
     for outcome in outcomes:
         if isinstance(outcome, str):

@@ -55,6 +55,26 @@ def test_a_broken_caption_of_a_row_that_is_read_is_no_pair(run: Run, tmp_path: P
     assert "Skipped of rows that were read: 1 caption (empty_caption 1)" in run(*call).stdout
 
 
+def test_captions_in_other_languages_go(run: Run, tmp_path: Path) -> None:
+    captions = [
+        "a brown dog runs on the wet beach",
+        "ein brauner Hund rennt am Strand",
+        "un perro corre en la playa",
+        "2 - 1",
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps({"caption": text}) + "\n" for text in captions))
+    call = ["filter", "r.jsonl", "--language", "en", "--out", "k.parquet"]
+    printed = json.loads(run(*call, "--json").stdout)
+    assert (printed["kept"], printed["rejected"]) == (2, {"other_language": 2})
+    assert list(pl.read_parquet(tmp_path / "k.parquet")["caption"]) == [captions[0], captions[3]]
+
+
+def test_a_language_that_is_not_known_is_refused(run: Run, rows: Path) -> None:
+    done = run("filter", rows, "--language", "english", "--out", "k.parquet", ok=False)
+    assert done.returncode == 2
+    assert "no such language: english. There are: ace, af, am" in done.stderr
+
+
 def test_near_duplicates_of_other_images_go(run: Run, tmp_path: Path) -> None:
     lines = [{"id": at, "caption": "a brown dog runs on the wet beach"} for at in range(3)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))

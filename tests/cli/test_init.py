@@ -244,12 +244,20 @@ def test_a_few_urls_do_not_cost_the_other_images(run: Run, tmp_path: Path) -> No
     assert "1 of 5 pairs have no image: they are rejected." in done.stderr
 
 
-def test_a_column_of_lists_of_images_is_named(run: Run, tmp_path: Path) -> None:
+def test_a_column_of_lists_of_bytes_is_named(run: Run, tmp_path: Path) -> None:
     """It was called "no images"."""
+    rows = [{"caption": text, "images": [picture(n)]} for n, text in enumerate(CAPTIONS)]
+    pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
+    done = run("init", "--input", "rows.parquet", "--out", "build.yaml")
+    assert "lists of bytes and other nested bytes are not read (column images). Write one image per row" in done.stderr
+
+
+def test_lists_of_one_image_are_read(run: Run, tmp_path: Path) -> None:
     rows = [{"caption": text, "images": [{"bytes": picture(n), "path": "a.jpg"}]} for n, text in enumerate(CAPTIONS)]
     pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
     done = run("init", "--input", "rows.parquet", "--out", "build.yaml")
-    assert "lists of images and other nested bytes are not read (column images). Write one image per row" in done.stderr
+    assert "Detected: image from column images." in done.stdout
+    assert not done.stderr
 
 
 def test_rejected_rows_are_counted(run: Run, tmp_path: Path) -> None:
@@ -325,7 +333,7 @@ def test_captions_of_the_web_that_are_no_plain_english_are_counted(run: Run, tmp
     write(tmp_path / "a.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in [*CAPTIONS, *odd]))
     done = run("init", "--input", "a.jsonl", "--out", "build.yaml")
     number = len(CAPTIONS) + len(odd)
-    what = "2 contain HTML, 2 are file names, addresses or placeholders, 1 are not in Latin letters."
+    what = "2 contain HTML, 2 are file names, addresses or placeholders, 2 are not in English."
     assert f"Of the first {number} captions {what}" in done.stderr
     write(tmp_path / "b.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in CAPTIONS))
     assert not run("init", "--input", "b.jsonl", "--out", "other.yaml").stderr

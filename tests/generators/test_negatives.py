@@ -134,6 +134,11 @@ def test_a_question_has_no_negatives() -> None:
     assert {row.reason for row in rows} <= {"question", "no_edit"}
 
 
+def test_rules_leave_captions_in_other_languages_alone() -> None:
+    rows = annotate(photographs(*BENCHMARK_TYPES), pair_of("Een hond op een rode bank in de kamer."))
+    assert {row.reason for row in rows} == {"other_language"}
+
+
 @pytest.mark.parametrize("caption", CAPTIONS)
 def test_a_negative_that_another_caption_says_in_another_format_is_not_written(caption: str) -> None:
     for kind in BENCHMARK_TYPES:

@@ -42,6 +42,9 @@ def filter_pairs(
     max_aspect: Annotated[
         float, typer.Option(min=0, help="Longer side divided by shorter side, at most.", show_default=DISABLED)
     ] = 0.0,
+    language: Annotated[
+        str, typer.Option(help="Language of the captions, such as en; others are removed.", show_default=DISABLED)
+    ] = "",
     near_duplicates: Annotated[
         float, typer.Option(min=0, max=1, help="Similarity to an earlier caption, such as 0.8.", show_default=DISABLED)
     ] = 0.0,
@@ -75,13 +78,14 @@ def filter_pairs(
     reading: InputOptions,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove pairs by length, image size, similarity or concept.
+    """Remove pairs by length, language, image size, similarity or concept.
 
     A filter that is not named is off. OUT's .rejected.parquet holds the removed pairs, each with its reason.
 
     \b
     Examples:
       pairwright filter captions.jsonl --min-words 3 --near-duplicates 0.8 --out pairs.parquet
+      pairwright filter laion.parquet --language en --min-words 3 --out english.parquet
       pairwright filter '{00000..00099}.tar' --min-side 224 --max-aspect 3 --out pairs.parquet
       pairwright filter pairs.parquet --exclude-images val2017 --near-duplicate-images 31 --out clean.parquet
       pairwright filter pairs.parquet --exclude-images val2017 --image-similarity 0.95 --clip-model clip --out clean.parquet
@@ -94,6 +98,7 @@ def filter_pairs(
         reading.read_options(input_, verify_images="header" if min_side or max_aspect else "off"),
         out,
         SizeLimits(min_words, max_words, min_side, max_aspect),
+        language,
         near_duplicates,
         tuple(exclude_images),
         near_duplicate_images,

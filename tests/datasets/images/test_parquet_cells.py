@@ -78,6 +78,22 @@ def test_pictures_of_hugging_faces_tables_are_read_row_by_row_over_row_groups(tm
     assert check_image_at(pairs[6].image, "full") == (7, 3, "jpeg")
 
 
+def test_a_list_of_one_picture_is_read_as_that_picture_and_one_of_several_is_not(tmp_path: Path) -> None:
+    pictures = [picture(number) for number in range(6)]
+    of_row: list[list[int] | None] = [[0], [], [1], [2, 3], None, [4]]
+    lists = [row and [{"bytes": pictures[at], "path": None} for at in row] for row in of_row]
+    table = write(tmp_path / "t.parquet", 2, images=pa.array(lists, pa.list_(HF)), text=list("abcdef"))
+    pairs, rejects = read(table)
+    assert [open_image(pair.image) if pair.image else b"" for pair in pairs] == [
+        pictures[0],
+        b"",
+        pictures[1],
+        b"",
+        pictures[4],
+    ]
+    assert [(reject.place, reject.reason) for reject in rejects] == [(f"{table}:row 4", "wrong_type")]
+
+
 def test_rows_can_be_read_in_any_order_and_only_a_window_is_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

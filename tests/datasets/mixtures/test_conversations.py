@@ -40,6 +40,7 @@ def conversations(fields: dict[str, Any], columns: dict[str, str] | None = None)
         chat(f"<image>{ASKED}", images=["1.jpg"]),  # LLaMA-Factory, ms-swift
         chat(MARK, image="1.jpg"),
         {"image": "1.jpg", "turns": [{"role": "human", "text": ASKED}, {"role": "assistant", "text": REPLY}]},
+        {"images": ["1.jpg"], "texts": [{"user": ASKED, "assistant": REPLY, "source": "x"}]},  # The Cauldron
         {"image": "1.jpg", "question": ASKED, "answer": REPLY},
         {"image": "1.jpg", "instruction": f" {ASKED}\n", "output": REPLY},
         {"image": "1.jpg", "input": ASKED, "output": REPLY, "objective": "label", "split": "train"},

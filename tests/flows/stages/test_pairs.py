@@ -88,6 +88,28 @@ def test_row_groups_of_a_large_table_and_several_files_are_read_as_one_input(
     assert read(pattern, tmp_path / "divided")[1] == files
 
 
+@pytest.mark.parametrize("size", [70, 555, 3000])
+@pytest.mark.parametrize("format_", ["jsonl", "parquet"])
+def test_rows_of_an_image_know_each_other_across_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, size: int
+) -> None:
+    images = [f"{number}.jpg" for number, times in enumerate([1, 5, 2, 64, 3, 65, 5, 5]) for _ in range(times)]
+    rows = [{"image": image, "caption": f"caption {at} of it"} for at, image in enumerate(images)]
+    path = tmp_path / f"in.{format_}"
+    if format_ == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=7)
+    unseen = {"verify_images": "off"}
+    _, files = read(path, tmp_path / "whole", input=unseen)
+    pairs = pl.concat(map(pl.read_parquet, sorted((tmp_path / "whole" / "pairs").glob("*"))))
+    known = dict(zip(images, pairs["captions"].list.len(), strict=True))
+    assert list(known.values()) == [0, 4, 1, 63, 2, 0, 4, 4]
+    in_small_pieces(monkeypatch, size)
+    assert len(plan_pieces(ReadOptions(str(path)))) > 1
+    assert read(path, tmp_path / "divided", input=unseen)[1] == files
+
+
 def test_a_part_that_is_missing_is_read_again_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_rows(tmp_path / "in.jsonl", CAPTIONS)
     in_small_pieces(monkeypatch, 300)
