@@ -174,7 +174,7 @@ class _Trainer:
     def _writers(self) -> list[Callable[[LogRow], None]]:
         if not self.accelerator.is_main_process:
             return []
-        parts = self.recipe.method.loss_parts()
+        parts = self.recipe.method.loss_parts
         return [CsvLog(self.run.out / "log.csv", parts, up_to=self.progress.step).add, self.run.on_row]
 
     def _epoch(self, writers: list[Callable[[LogRow], None]]) -> None:

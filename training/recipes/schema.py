@@ -10,14 +10,18 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from pairwright.training.recipes.clip import ClipMethod, TowerMethod
 from pairwright.training.recipes.focallens import FocalLensClipMethod, FocalLensMllmMethod
-from pairwright.training.recipes.fsc_clip import FscClipMethod
-from pairwright.training.recipes.hard_positives import HardPositivesMethod
-from pairwright.training.recipes.negclip import NegClipMethod
-from pairwright.training.recipes.react import ReactMethod
+from pairwright.training.recipes.pairs import (
+    ClipMethod,
+    FscClipMethod,
+    HardPositivesMethod,
+    NegClipMethod,
+    ReactMethod,
+    SiglipHnMethod,
+    SiglipMethod,
+    TowerMethod,
+)
 from pairwright.training.recipes.sections import BatchSettings, RunSettings
-from pairwright.training.recipes.siglip import SiglipHnMethod, SiglipMethod
 
 # One line an objective: the class has its settings, batches and loss.
 RecipeMethod = (
