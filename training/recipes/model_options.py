@@ -48,11 +48,8 @@ def open_clip(model: str, kinds: tuple[type[Clip], ...], trained: str = "") -> C
 def check_model_limits(config: Any, *, size: int, max_tokens: int) -> None:
     """Check image size and text length against the config of a model.
 
-    Args:
-        config: of transformers; ``vision_config.image_size`` and ``text_config.max_position_embeddings`` are checked if
-            present.
-        size: image side in pixels.
-        max_tokens: tokens per text.
+    ``config`` is of transformers: ``vision_config.image_size`` is compared with ``size``, the image side in pixels, and
+    ``text_config.max_position_embeddings`` with ``max_tokens`` per text, where it has them.
 
     Raises:
         UsageError: the image size differs from the tower's, or texts are longer than its limit.
