@@ -19,8 +19,8 @@ from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import PairBatch
 from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.recipes.clip import PairMethod
 from pairwright.training.recipes.pair_embeddings import PairEmbeddings, join_rows, split_rows
+from pairwright.training.recipes.pairs import PairMethod
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Trainer keeps in its checkpoints.
 """
 
 import csv
-import io
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pairwright.datasets.atomic_files import replace_atomically, write_text
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.run_checkpoints import TrainingProgress
@@ -54,11 +53,7 @@ class CsvLog:
     def __init__(self, path: Path, parts: Sequence[str], *, up_to: int) -> None:
         """Create the file, or keep its rows up to step ``up_to``."""
         self._path, self._columns = path, [*_LEADING_COLUMNS, *(f"loss_{name}" for name in parts)]
-        kept = [row for row in _read(path) if int(row["step"]) <= up_to]
-        with replace_atomically(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, self._columns, restval="", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(kept)
+        _write(path, self._columns, [row for row in _read(path) if int(row["step"]) <= up_to])
 
     def add(self, row: LogRow) -> None:
         """Append a row and close the file."""
@@ -81,11 +76,14 @@ def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
         if named := log_columns(entry):
             rows.setdefault(entry["step"], {}).update(named)
     names = dict.fromkeys([*_FINETUNING_COLUMNS, *(name for row in rows.values() for name in row)])
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(names), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows[step] for step in sorted(rows))
-    write_text(path, text.getvalue())
+    _write(path, list(names), [rows[step] for step in sorted(rows)])
+
+
+def _write(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    with replace_atomically(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def _read(path: Path) -> list[dict[str, str]]:

@@ -64,9 +64,7 @@ def open_reporters(names: Sequence[str], out: Path, settings: Mapping[str, Any],
     ``settings`` are shown with the run; ``step``: steps done, of a resumed run.
 
     Raises:
-        UsageError: for an unknown name.
-        MissingResourceError: if a package is missing.
-        PluginError: if a reporter fails, also later.
+        PluginError: if a reporter fails, also later; other errors as of `check_reporters`.
     """
     check_reporters(names)
     run = _Run(out.absolute(), _run_id(out, resumed=step > 0) if names else "", settings, step)

@@ -1,6 +1,7 @@
-"""Tiny CLIP with random weights and a word tokenizer for the texts of shards; needs no download.
+"""Small CLIPs with random weights, and a tokenizer of words; need no download.
 
-For trying training and evaluation offline, in seconds on a CPU. It reads images of 32 pixels.
+For trying training and evaluation offline, in seconds on a CPU. `write_tiny_clip` makes one for shards, which reads images
+of 32 pixels.
 """
 
 from collections import Counter
@@ -10,12 +11,58 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pairwright.datasets.errors import StorageError
+import torch
+from transformers import CLIPConfig, CLIPModel, PreTrainedTokenizerBase
+
+from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.training.loading.samples import StoredSample
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import CONTEXT, load_tokenizer
-from pairwright.training.models.random_clip import ClipSizes, new_clip
+from pairwright.training.models.clip import Clip
 from pairwright.training.run_checkpoints import save_model
+
+
+@dataclass(frozen=True, slots=True)
+class ClipSizes:
+    """Sizes of a new CLIP."""
+
+    image: int = 32  # image side in pixels; a multiple of ``patch``
+    patch: int = 8  # patch side in pixels
+    # Of the states of both towers; a multiple of ``heads``. Feed-forward layers are four times as wide.
+    width: int = 64
+    layers: int = 2  # of each tower
+    heads: int = 4  # of each attention
+    dim: int = 32  # embedding size
+    context: int = 32  # maximum tokens per text, including start and end token
+
+
+def new_clip(tokenizer: PreTrainedTokenizerBase, sizes: ClipSizes | None = None, *, seed: int = 0) -> Clip:
+    """Return a CLIP for the tokenizer, with transformers' initialization from ``seed``.
+
+    Raises:
+        UsageError: inconsistent sizes, or a tokenizer without end token or with end token id 2, which transformers takes for
+            the config of an old checkpoint, pooling texts at their highest id instead.
+    """
+    sizes = sizes or ClipSizes()
+    if sizes.image % sizes.patch or sizes.width % sizes.heads:
+        raise UsageError(f"{sizes}: image must be a multiple of patch, and width of heads")
+    end = tokenizer.eos_token_id
+    if not isinstance(end, int) or end == 2:
+        raise UsageError(f"the tokenizer's end token has id {end}: a CLIP requires one other than 2")
+    shared = {
+        "hidden_size": sizes.width,
+        "intermediate_size": 4 * sizes.width,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": sizes.heads,
+    }
+    marks = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": end, "pad_token_id": tokenizer.pad_token_id}
+    text = {"vocab_size": len(tokenizer), "max_position_embeddings": sizes.context, **marks, **shared}
+    vision = {"image_size": sizes.image, "patch_size": sizes.patch, **shared}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=sizes.dim))
+    return Clip(network, tokenizer)
+
 
 TINY_SIZES = ClipSizes(context=CONTEXT)
 _TEXTS = ("hard_negatives", "hard_positives", "conversations", "rationales")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import gather_object  # type: ignore[import-untyped]
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
@@ -174,7 +175,7 @@ class _Trainer:
     def _writers(self) -> list[Callable[[LogRow], None]]:
         if not self.accelerator.is_main_process:
             return []
-        parts = self.recipe.method.loss_parts()
+        parts = self.recipe.method.loss_parts
         return [CsvLog(self.run.out / "log.csv", parts, up_to=self.progress.step).add, self.run.on_row]
 
     def _epoch(self, writers: list[Callable[[LogRow], None]]) -> None:
@@ -260,7 +261,7 @@ class _Trainer:
 
     def _save(self) -> None:
         cut = self._total_cut()
-        self.progress.skipped = self.ranks.merge(self.progress.skipped)
+        self.progress.skipped = dict(gather_object(list(self.progress.skipped.items())))
         if self.accelerator.is_main_process:
             self.progress.seconds += self.statistics.lap()
             save_checkpoint(self.run.out, self.step.state, replace(self.progress, cut=cut))

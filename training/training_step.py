@@ -18,7 +18,7 @@ from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.optimization import WeightAverage, learning_rate_factor, make_optimizer, warmup_steps
-from pairwright.training.recipes.clip import PairMethod
+from pairwright.training.recipes.pairs import PairMethod
 from pairwright.training.recipes.schema import Recipe
 from pairwright.training.run_checkpoints import RunState
 

@@ -17,7 +17,7 @@ from pairwright.datasets.colorshape.rendering import OUTLINES, SUPERSAMPLING
 from pairwright.datasets.colorshape.scenes import jitter_colour
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id, pair_key
 from pairwright.datasets.shards.samples import Sample
-from pairwright.training.models.random_clip import ClipSizes
+from pairwright.training.tiny_clip import ClipSizes
 
 ORIGIN = Origin("claims", 1)
 RGB = tuple[int, int, int]

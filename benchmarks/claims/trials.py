@@ -19,9 +19,8 @@ from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_mod
 from pairwright.training.finetuning.run import FinetuningRun, finetune
 from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.loading.tokenization import load_tokenizer
-from pairwright.training.models.random_clip import ClipSizes, new_clip
 from pairwright.training.recipes.reading import read_recipe
-from pairwright.training.tiny_clip import write_word_tokenizer
+from pairwright.training.tiny_clip import ClipSizes, new_clip, write_word_tokenizer
 from pairwright.training.trainer import TrainingReport, TrainingRun, train
 
 DESIGN_SEED = 99

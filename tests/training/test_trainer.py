@@ -32,9 +32,8 @@ from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E40
 from pairwright.training.models.generative import ImageTextModel  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
-from pairwright.training.recipes.clip import ClipMethod, PairMethod  # noqa: E402
-from pairwright.training.recipes.fsc_clip import FscClipMethod  # noqa: E402
 from pairwright.training.recipes.names import recipe_names  # noqa: E402
+from pairwright.training.recipes.pairs import ClipMethod, FscClipMethod, PairMethod  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
 from pairwright.training.recipes.schema import Recipe  # noqa: E402
 from tests.training.training_cases import clip, llava, run, shards, two_processes  # noqa: E402

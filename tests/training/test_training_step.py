@@ -16,8 +16,8 @@ from pairwright.training.models.siglip import Siglip  # noqa: E402
 from pairwright.training.models.trainable_parameters import train_only  # noqa: E402
 from pairwright.training.objectives.distributed import ALONE  # noqa: E402
 from pairwright.training.optimization import WeightAverage, schedule_notes  # noqa: E402
-from pairwright.training.recipes.clip import PairMethod  # noqa: E402
 from pairwright.training.recipes.pair_embeddings import join_rows, split_rows  # noqa: E402
+from pairwright.training.recipes.pairs import PairMethod  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
 from pairwright.training.recipes.schema import Recipe  # noqa: E402
 from pairwright.training.recipes.sections import ScheduleSettings  # noqa: E402

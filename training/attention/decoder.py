@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.attention.calibration import Calibration, FloatArray, attention_shares, calibrated_relevance
-from pairwright.training.attention.hooks import DocumentLayout, calibrate_attention, record_attention
+from pairwright.training.attention.hooks import calibrate_attention, record_attention
 from pairwright.training.attention.prompts import (
     DocumentPrompt,
     PromptTokens,
@@ -117,31 +117,27 @@ class DocumentDecoder:
             UsageError: a continuation without a token, or texts longer than the model's limit.
         """
         read = [self._split_tokens(first, second) for first, second in zip(before, behind, strict=True)]
-        self._check_length([row for row, _ in read])
+        self._check_length([ids for ids, _ in read])
         found: list[FloatArray] = []
         for first in range(0, len(read), self.batch):
             rows = read[first : first + self.batch]
-            inputs = self._pad_batch([row.ids for row, _ in rows], positions=True)
-            longest = max(len(row.ids) - start for row, start in rows)
+            inputs = self._pad_batch([ids for ids, _ in rows], positions=True)
+            longest = max(len(ids) - start for ids, start in rows)
             with torch.inference_mode():
                 logits = self.model(**inputs, use_cache=False, logits_to_keep=longest + 1).logits[:, :-1].float()
             self.passes += len(rows)
             wanted = inputs["input_ids"][:, -longest:, None]
             values = logits.log_softmax(-1).gather(-1, wanted)[..., 0].double().cpu().numpy()
-            found += [value[longest - len(row.ids) + start :] for value, (row, start) in zip(values, rows, strict=True)]
+            found += [value[longest - len(ids) + start :] for value, (ids, start) in zip(values, rows, strict=True)]
         return found
 
-    def _split_tokens(self, before: str, behind: str) -> tuple[PromptTokens, int]:
-        whole = tokenize_prompt(
-            DocumentPrompt(before + behind, ((len(before), len(before) + len(behind)),)), self.tokenizer
-        )
-        offsets = self.tokenizer(before + behind, return_offsets_mapping=True, verbose=False)["offset_mapping"]
-        start, end = whole.layout.spans[0]
-        if offsets[start][0] < len(before):
-            start += 1
-        if start >= end or start == 0:
+    def _split_tokens(self, before: str, behind: str) -> tuple[tuple[int, ...], int]:
+        """Return the tokens of both texts, and the place of the first that is of the second alone."""
+        read = self.tokenizer(before + behind, return_offsets_mapping=True, verbose=False)
+        places = [at for at, (start, end) in enumerate(read["offset_mapping"]) if len(before) <= start < end]
+        if not places or places[0] == 0:
             raise UsageError(f"{behind[:40]!r} has no separate token after a text that ends in {before[-20:]!r}.")
-        return PromptTokens(whole.ids[:end], DocumentLayout(((start, end),), end)), start
+        return tuple(read["input_ids"][: places[-1] + 1]), places[0]
 
     def _generate(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
         fill = tokenizer_padding_id(self.tokenizer) or 0
@@ -155,12 +151,12 @@ class DocumentDecoder:
 
     def _batches(self, prompts: Sequence[DocumentPrompt], answer: int = 0) -> list[list[PromptTokens]]:
         read = [tokenize_prompt(prompt, self.tokenizer) for prompt in prompts]
-        self._check_length(read, answer)
+        self._check_length([row.ids for row in read], answer)
         return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
 
-    def _check_length(self, read: Sequence[PromptTokens], answer: int = 0) -> None:
+    def _check_length(self, rows: Sequence[tuple[int, ...]], answer: int = 0) -> None:
         room = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        longest = max((len(row.ids) for row in read), default=0)
+        longest = max(map(len, rows), default=0)
         if room is not None and longest + answer > room:
             more = f" and an answer of {answer:,}" if answer else ""
             raise UsageError(f"a prompt of {longest:,} tokens{more}: the model's limit is {room:,}. {self.fix}")

@@ -60,18 +60,11 @@ def best_ranks(
         of_queries: (q,) image index of each query.
         of_searched: (s,) likewise; each query has at least one item of its image.
     """
-    blocks = [
-        _ranks(queries[start : start + _BLOCK], searched, of_queries[start : start + _BLOCK], of_searched)
-        for start in range(0, len(queries), _BLOCK)
-    ]
-    return np.concatenate(blocks)
-
-
-def _ranks(
-    queries: EmbeddingRows, searched: EmbeddingRows, of_queries: npt.NDArray[np.intp], of_searched: npt.NDArray[np.intp]
-) -> npt.NDArray[np.intp]:
-    similar = queries @ searched.T
-    wanted = of_queries[:, None] == of_searched[None, :]
-    best = np.where(wanted, similar, -np.inf).max(axis=1)
-    before: npt.NDArray[np.intp] = ((similar >= best[:, None]) & ~wanted).sum(axis=1)
-    return before + 1
+    ranks = np.empty(len(queries), dtype=np.intp)
+    for start in range(0, len(queries), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        similar = queries[rows] @ searched.T
+        wanted = of_queries[rows, None] == of_searched
+        best = np.where(wanted, similar, -np.inf).max(axis=1, keepdims=True)
+        ranks[rows] = ((similar >= best) & ~wanted).sum(axis=1) + 1
+    return ranks

@@ -50,14 +50,7 @@ FinetuningRun = Run[FinetuningRecipe]
 
 
 def finetune(run: FinetuningRun) -> TrainingReport:
-    """Train a model by a finetuning recipe.
-
-    Raises:
-        UsageError: settings that conflict with each other, the data or the model; the run folder is in use.
-        InputError: the shards lack what the recipe needs.
-        StorageError: a shard or checkpoint is damaged.
-        PairwrightError: out of memory; the message names the settings that help.
-    """
+    """Train a model by a finetuning recipe; errors as of `trainer.train`."""
     recipe = run.recipe
     check_inputs(recipe, run.data, run.validation)
     arguments = training_arguments(recipe, run.out, validated=bool(run.validation))

@@ -21,7 +21,7 @@ resuming stays exact.
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypedDict
+from typing import Any, Generic
 
 import torch
 from torch.utils.data import DataLoader
@@ -38,22 +38,8 @@ from pairwright.training.loading.skipped_samples import check_usable, data_notes
 from pairwright.training.loading.step_batches import StepBatches
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 
-
-class LoaderState(TypedDict):
-    """Position of a loader, and what the order depends on.
-
-    ``epoch`` and ``step`` are those of the next batch. ``seed``, ``samples``, ``places`` (digest of the positions of the
-    samples in the shards), ``together`` (samples per step over all ranks), ``window`` and ``ends`` detect a changed order.
-    """
-
-    epoch: int
-    step: int
-    seed: int
-    samples: int
-    places: str
-    together: int
-    window: int
-    ends: str
+LoaderState = dict[str, Any]
+"""Position of a loader, see `ShardLoader.state_dict`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +159,13 @@ class ShardLoader(Generic[B]):
         return data_notes(self.index.left_out, self.lacking, self.order)
 
     def state_dict(self) -> LoaderState:
-        """Return the state for `load_state_dict`."""
-        order = self.order
-        return LoaderState(
-            epoch=self.epoch,
-            step=self.step,
-            seed=order.seed,
-            samples=order.samples,
-            places=self._places,
-            together=order.together,
-            window=order.window,
-            ends=order.ends,
-        )
+        """Return the state for `load_state_dict`: epoch and step of the next batch, and what detects a changed order.
+
+        ``places`` is a digest of the positions of the samples in the shards, ``together`` the samples per step over all ranks.
+        """
+        names = ("seed", "samples", "together", "window", "ends")
+        order = {name: getattr(self.order, name) for name in names}
+        return {"epoch": self.epoch, "step": self.step, "places": self._places, **order}
 
     def load_state_dict(self, state: LoaderState) -> None:
         """Move to the position of a state. Workers may differ, and ranks, if the total batch size is the same.

@@ -53,12 +53,7 @@ SampleIndex = ShardSamples | RationaleFile
 
 
 def index_samples(data: str, selection: SampleSelection) -> SampleIndex:
-    """Return the samples of shards, or the examples of a ``.jsonl`` of rationale rows.
-
-    Raises:
-        InputError: no such data, no sample, or an invalid row.
-        StorageError: a shard is damaged.
-    """
+    """Return the samples of shards, or the examples of a ``.jsonl`` of rationale rows; errors as of `index_shards`."""
     return _read_file(Path(data), selection) if data.endswith(".jsonl") else index_shards(data, selection)
 
 

@@ -35,13 +35,9 @@ GRIDS = (Grid(2, 2), Grid(1, 2), Grid(1, 3), Grid(1, 4), Grid(2, 1), Grid(3, 1),
 
 
 def choose_grid(width: int, height: int, size: int, grids: Sequence[Grid] = GRIDS) -> Grid:
-    """Return the grid that shows most of an image's pixels; of equals the one with fewest tiles, then with least padding.
+    """Return the grid that shows most of an image's pixels; of equals the one with fewest tiles, least padding, or the first.
 
-    Args:
-        width: of the image in pixels.
-        height: of the image in pixels.
-        size: tile side in pixels.
-        grids: candidates; of equals the first.
+    ``width`` and ``height`` are those of the image, ``size`` the tile side, all in pixels.
 
     Raises:
         UsageError: no grid, or an image without pixels.

@@ -29,10 +29,9 @@ _UNREADABLE = (OSError, ValueError, KeyError, SafetensorError, RuntimeError, Imp
 
 
 def load_pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
-    """Load the checkpoint ``name`` as ``kind``, a class of transformers.
+    """Load the checkpoint ``name``, a folder or a name on the hub, as ``kind``, a class of transformers.
 
-    ``kind`` is a class of transformers, ``name`` a folder or a name on the hub. Weights are float32 for training, also
-    under autocast; transformers would use the file's type.
+    Weights are float32 for training, also under autocast; transformers would use the file's type.
 
     Raises:
         MissingResourceError: no such checkpoint, and it cannot be downloaded.

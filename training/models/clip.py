@@ -74,12 +74,7 @@ class Clip(nn.Module):
 
     @classmethod
     def load(cls, name: str) -> Self:
-        """Load a checkpoint by folder or name.
-
-        Raises:
-            MissingResourceError: no such checkpoint.
-            InputError: it is damaged or not a CLIP.
-        """
+        """Load a checkpoint by folder or name; errors as of `load_pretrained`."""
         network = load_pretrained(CLIPModel, name)
         assert isinstance(network, CLIPModel)
         return cls(network, read_tokenizer(name), read_pixel_settings(name, network.config.vision_config.image_size))

@@ -88,12 +88,7 @@ class FocalLensMllm(nn.Module):
 
     @classmethod
     def load(cls, name: str) -> Self:
-        """Load a folder that `save` wrote.
-
-        Raises:
-            StorageError: it is damaged.
-            UsageError: ``name`` is not such a folder.
-        """
+        """Load a folder that `save` wrote; errors as of `clip.load_extended`."""
         folder = Path(name)
         described = read_description(folder)
         if described.get("kind") != cls.kind:

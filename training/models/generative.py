@@ -29,12 +29,7 @@ class GenerativeModel(nn.Module):
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
-        """Load a checkpoint by folder or name.
-
-        Raises:
-            MissingResourceError: no such checkpoint, or no such processor.
-            InputError: it is damaged or of another kind.
-        """
+        """Load a checkpoint by folder or name; errors as of `load_pretrained` and `read_processor`."""
         return cls(load_pretrained(cls.loader, name, dtype=dtype), cls.read_processor(name))
 
     @classmethod

@@ -15,22 +15,19 @@ from pairwright.training.models.clip import Clip
 from pairwright.training.models.trainable_parameters import train_only
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2", "patch_embedding")
-DEFAULT_RANK = 4
 
 
-def add_lora(model: Clip, rank: int = DEFAULT_RANK, *, alpha: float = 1.0, targets: tuple[str, ...] = TARGETS) -> None:
+def add_lora(model: Clip, rank: int = 4, *, alpha: float = 1.0) -> None:
     """Add low-rank matrices to ``model`` and freeze all other parameters.
 
-    The outputs are initially unchanged; the update is scaled by alpha / rank; ``targets`` are last names of layers.
+    The outputs are initially unchanged; the update is scaled by alpha / rank.
 
     Raises:
-        UsageError: rank below 1, no layer with such a name, or a model that already has LoRA.
+        UsageError: rank below 1, or a model that already has LoRA.
     """
-    if rank < 1:
-        raise UsageError(f"LoRA rank {rank}: must be at least 1")
     if _adapted_modules(model.network):
         raise UsageError("the model already has LoRA")
-    config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=list(targets))
+    config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=list(TARGETS))
     try:
         inject_adapter_in_model(config, model.network)
     except ValueError as error:

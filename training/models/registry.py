@@ -23,13 +23,7 @@ _KINDS: dict[str, type[Model]] = {
 
 
 def open_model(name: str) -> Model:
-    """Load a saved model, or a checkpoint of transformers, by folder or name.
-
-    Raises:
-        StorageError: the folder is damaged or of an unknown kind.
-        MissingResourceError: no such checkpoint.
-        InputError: it is damaged or of an unsupported kind.
-    """
+    """Load a saved model, or a checkpoint of transformers, by folder or name; errors as of `model_kind`, or damaged weights."""
     return _KINDS[model_kind(name)].load(name)
 
 

@@ -53,12 +53,9 @@ class ParameterCounts:
 
 
 def train_only(model: nn.Module, what: str | tuple[str, ...]) -> ParameterCounts:
-    """Enable gradients for the parameters that ``what`` names and disable all others.
+    """Enable gradients for the parameters that ``what`` names, disable all others, and return the number of both.
 
     ``what`` is a key of `TRAINABLE`, or patterns.
-
-    Returns:
-        Number of trained and frozen parameters.
     """
     if isinstance(what, str):
         require_known("no such set of trained parameters:", [what], TRAINABLE)

@@ -1,8 +1,12 @@
-"""Input and output types of the objectives."""
+"""Input and output types of the objectives. Imports no torch."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from torch import Tensor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -23,4 +27,4 @@ class WeightedLoss:
     """A loss and its parts."""
 
     loss: Tensor  # 0-d, to be minimized
-    parts: dict[str, Tensor]  # 0-d each, by name, unweighted; with gradients
+    parts: dict[str, Tensor] = field(default_factory=dict)  # 0-d each, by name, unweighted; with gradients

@@ -86,14 +86,6 @@ class Ranks:
             distributed.all_reduce(summed)
         return summed
 
-    def merge(self, found: dict[str, str]) -> dict[str, str]:
-        """Return the entries of all ranks; later ranks win on equal keys."""
-        if self.count == 1:
-            return found
-        each: list[dict[str, str]] = [{}] * self.count
-        distributed.all_gather_object(each, found)
-        return {name: value for one in each for name, value in one.items()}
-
 
 ALONE: Final = Ranks()
 """One process with the whole batch."""

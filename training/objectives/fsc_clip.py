@@ -81,15 +81,9 @@ def fsc_clip_loss(
 ) -> WeightedLoss:
     """Return CLIP's loss with global and local hard-negative losses, regularized (FSC-CLIP, section 3.4, eq. 11).
 
-    Args:
-        batch: embeddings of images, captions and negatives; positives are ignored.
-        local: patches, and tokens of captions and negatives.
-        scale: 1 / temperature, above 0.
-        weights: of the parts, and of the regularization of both.
-        ranks: processes that hold the other rows of the batch; images and captions are gathered, for CLIP's loss.
-
-    Returns:
-        Parts ``contrastive``, ``whole`` and ``local``.
+    Positives of the batch are ignored; ``weights`` are of the parts, and of the regularization of both hard-negative losses.
+    Of other ranks images and captions are gathered, for CLIP's loss. The result has the parts ``contrastive``, ``whole`` and
+    ``local``.
     """
     # The paper does not say whether gradients pass through the weights of eq. 6; the authors' code stops them, so that
     # a token does not learn to choose its patches. Masked texts have zeros for tokens: no NaN.

@@ -58,15 +58,8 @@ def hp_hn_loss(
     The paper says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the contrastive
     part has images and captions only, and negatives and positives have parts of their own.
 
-    Args:
-        batch: with positives.
-        scale: 1 / temperature, above 0.
-        negatives: weight of the hard-negative loss; table 3 of the paper goes from 0 to 1.
-        positives: weight of the analogy loss; 1 in the paper, 0 for training on negatives only ("HN").
-        ranks: processes that hold the other rows of the batch.
-
-    Returns:
-        Parts ``contrastive``, ``negatives`` and ``positives``.
+    ``negatives`` weighs the hard-negative loss, from 0 to 1 in table 3 of the paper; ``positives`` the analogy loss, 1 in the
+    paper, 0 for training on negatives only ("HN"). The result has the parts ``contrastive``, ``negatives`` and ``positives``.
 
     Raises:
         ValueError: the batch has no positives.

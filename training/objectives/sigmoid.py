@@ -12,12 +12,8 @@ def siglip_loss(
 ) -> Tensor:
     """Return the sigmoid loss: each image decides for each text whether they match (SigLIP, section 3.2).
 
-    Args:
-        images: float (b, d), rows of unit length.
-        texts: float (b, d), rows of unit length; row i belongs to image i.
-        scale: 1 / temperature, above 0.
-        bias: added to the scaled similarities.
-        ranks: processes that hold the other rows of the batch; only texts are gathered.
+    ``bias`` is added to the scaled similarities; of other ranks only texts are gathered. Other arguments as of
+    `contrastive.clip_loss`.
 
     Returns:
         A 0-d tensor: the sum over the pairs of the batch, divided by b, in nats.

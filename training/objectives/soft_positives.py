@@ -17,13 +17,8 @@ def react_loss(
 ) -> Tensor:
     """Return the bidirectional loss with texts of at least ``threshold`` cosine as positives (REACT, eq. 2.4-2.6).
 
-    Args:
-        images: float (b, d), rows of unit length (u).
-        texts: float (b, d), rows of unit length (v); row i belongs to image i. REACT freezes the text encoder, so which
-            texts are similar never changes.
-        scale: 1 / temperature, above 0 (the paper's tau).
-        threshold: gamma; 0.9 in the paper for classification. Above 1: one-to-one, as CLIP.
-        ranks: processes that hold the other rows of the batch.
+    ``threshold`` is gamma, 0.9 in the paper for classification; above 1: one-to-one, as CLIP. Images are u, texts v, and the
+    scale tau; arguments as of `contrastive.clip_loss`. REACT freezes the text encoder, so which texts are similar never changes.
 
     Returns:
         A 0-d tensor, as ``soft_positive_loss``.
@@ -37,7 +32,7 @@ def soft_positive_loss(
     """Return the bidirectional loss, averaged over all positives of a row (REACT, eq. 2.5 and 2.6).
 
     ``positives``: bool (b, b), whether image i and text j belong together (by class as in UniCL: ``ids[:, None] == ids``); with
-    several ranks (b, N), and symmetric over the whole batch. Other arguments as of `react_loss`.
+    several ranks (b, N), and symmetric over the whole batch. Other arguments as of `contrastive.clip_loss`.
 
     Returns:
         A 0-d tensor: the mean of both directions over rows with a positive, in nats; 0 without any.

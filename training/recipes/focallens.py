@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from pairwright.datasets.errors import UsageError
+from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.recipes.method import Method, PreparedMethod
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pairwright.training.loading.batches import TripletBatch
     from pairwright.training.models.clip import ClipOutput
     from pairwright.training.models.focallens_mllm import FocalLensMllm
-    from pairwright.training.objectives.batch_embeddings import WeightedLoss
     from pairwright.training.objectives.distributed import Ranks
     from pairwright.training.recipes.schema import Recipe
 
@@ -33,13 +33,12 @@ class FocalLensMethod(Method):
 
     def answer_loss(self, out: ClipOutput, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
         """Return the loss of this rank's rows; rows with the same answer are not negatives of each other."""
-        from pairwright.training.objectives.batch_embeddings import WeightedLoss
         from pairwright.training.objectives.conditional import conditional_loss
 
         ranks = ranks.agree(len(out.images), out.images.device)  # a sample has any number of rows
         same = _hash_texts(batch.texts, batch.text_mask)
         loss = conditional_loss(out.images, out.texts, out.scale, same=same, both_ways=self.both_ways, ranks=ranks)
-        return WeightedLoss(loss, {})
+        return WeightedLoss(loss)
 
 
 class FocalLensClipMethod(FocalLensMethod):

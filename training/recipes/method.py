@@ -1,6 +1,7 @@
 """Base class of the objectives: settings, batches and loss.
 
-An objective is one file in this folder (settings with a ``loss``), one YAML file next to it, and one line in `schema.py`.
+An objective is one class in `pairs.py` or `focallens.py` (settings with a ``loss``), one YAML file, and one line in
+`schema.py`.
 Settings are read without torch; methods import it when they are called.
 """
 
@@ -38,7 +39,9 @@ class Method(RecipeSection):
     compares_samples: ClassVar[bool] = False
     """Whether the loss compares the samples of a step, so that a batch needs two or more."""
     splits_rows: ClassVar[bool] = False
-    """Whether rows are embedded separately and compared afterwards, in batches of one shape: see `clip.PairMethod`."""
+    """Whether rows are embedded separately and compared afterwards, in batches of one shape: see `pairs.PairMethod`."""
+    loss_parts: ClassVar[tuple[str, ...]] = ()
+    """Names of the loss's parts, which are columns of the log."""
 
     def prepare(self, recipe: Recipe, model: str) -> PreparedMethod:
         """Open ``model``, a folder or a name, and freeze what the recipe does not train.
@@ -57,10 +60,6 @@ class Method(RecipeSection):
             ranks: all processes.
         """
         raise NotImplementedError
-
-    def loss_parts(self) -> tuple[str, ...]:
-        """Return the names of the loss's parts, which are columns of the log."""
-        return ()
 
     def finish(self, model: nn.Module) -> nn.Module:
         """Return the model to save at the end of a run; may change ``model``."""

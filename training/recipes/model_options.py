@@ -9,6 +9,7 @@ from pairwright.training.loading.tokenization import TextOptions
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.models.registry import open_model
+from pairwright.training.models.trainable_parameters import train_only
 from pairwright.training.recipes.schema import Recipe
 
 
@@ -30,8 +31,8 @@ def image_options(model: Clip | FocalLensMllm, recipe: Recipe) -> ImageOptions:
     return replace(model.pixels, crop=recipe.batches.crop, mirror=recipe.batches.mirror)
 
 
-def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
-    """Open a CLIP of exactly one of these kinds.
+def open_clip(model: str, kinds: tuple[type[Clip], ...], trained: str = "") -> Clip:
+    """Open a CLIP of exactly one of these kinds, and freeze all but ``trained`` (`trainable_parameters`) if given.
 
     Raises:
         UsageError: it is of another kind.
@@ -39,17 +40,16 @@ def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
     found: Any = open_model(model)
     if type(found) not in kinds:
         raise UsageError(f"{model} is of kind {found.kind}; this recipe requires {' or '.join(k.kind for k in kinds)}.")
+    if trained:
+        train_only(found, trained)
     return cast("Clip", found)
 
 
 def check_model_limits(config: Any, *, size: int, max_tokens: int) -> None:
     """Check image size and text length against the config of a model.
 
-    Args:
-        config: of transformers; ``vision_config.image_size`` and ``text_config.max_position_embeddings`` are checked if
-            present.
-        size: image side in pixels.
-        max_tokens: tokens per text.
+    ``config`` is of transformers: ``vision_config.image_size`` is compared with ``size``, the image side in pixels, and
+    ``text_config.max_position_embeddings`` with ``max_tokens`` per text, where it has them.
 
     Raises:
         UsageError: the image size differs from the tower's, or texts are longer than its limit.

@@ -10,14 +10,18 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from pairwright.training.recipes.clip import ClipMethod, TowerMethod
 from pairwright.training.recipes.focallens import FocalLensClipMethod, FocalLensMllmMethod
-from pairwright.training.recipes.fsc_clip import FscClipMethod
-from pairwright.training.recipes.hard_positives import HardPositivesMethod
-from pairwright.training.recipes.negclip import NegClipMethod
-from pairwright.training.recipes.react import ReactMethod
+from pairwright.training.recipes.pairs import (
+    ClipMethod,
+    FscClipMethod,
+    HardPositivesMethod,
+    NegClipMethod,
+    ReactMethod,
+    SiglipHnMethod,
+    SiglipMethod,
+    TowerMethod,
+)
 from pairwright.training.recipes.sections import BatchSettings, RunSettings
-from pairwright.training.recipes.siglip import SiglipHnMethod, SiglipMethod
 
 # One line an objective: the class has its settings, batches and loss.
 RecipeMethod = (
@@ -46,24 +50,15 @@ class Recipe(RunSettings):
     save_openclip: bool = Field(default=False, description="Also save the model in OpenCLIP's layout.")
 
     @model_validator(mode="after")
-    def _rows_can_be_split(self) -> Self:
-        for name, used in (("batches.chunk", self.batches.chunk), ("compile", self.compile)):
-            if used and not self.method.splits_rows:
-                raise ValueError(f"{name} is for objectives over pairs of image and text, not for {self.method.kind}")
-        if self.batches.chunk > self.batches.size:
-            raise ValueError(
-                f"batches.chunk {self.batches.chunk} is above batches.size {self.batches.size}: set it lower"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _model_is_a_clip(self) -> Self:
-        if self.save_openclip and not isinstance(self.method, TowerMethod):
-            raise ValueError(f"save_openclip is for objectives that finetune a CLIP, not for {self.method.kind}")
-        return self
-
-    @model_validator(mode="after")
-    def _batch_is_large_enough(self) -> Self:
-        if self.method.compares_samples and self.batches.size < 2:
+    def _fits_the_method(self) -> Self:
+        method, batches = self.method, self.batches
+        for name, used in (("batches.chunk", batches.chunk), ("compile", self.compile)):
+            if used and not method.splits_rows:
+                raise ValueError(f"{name} is for objectives over pairs of image and text, not for {method.kind}")
+        if batches.chunk > batches.size:
+            raise ValueError(f"batches.chunk {batches.chunk} is above batches.size {batches.size}: set it lower")
+        if self.save_openclip and not isinstance(method, TowerMethod):
+            raise ValueError(f"save_openclip is for objectives that finetune a CLIP, not for {method.kind}")
+        if method.compares_samples and batches.size < 2:
             raise ValueError("this loss compares the samples of a step: set batches.size to 2 or more")
         return self

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("transformers", reason="the example trains a model of transformers")
 
 from pairwright.training.loading.tokenization import load_tokenizer  # noqa: E402 - behind the guard of torch
-from pairwright.training.models.random_clip import ClipSizes, new_clip  # noqa: E402
+from pairwright.training.tiny_clip import ClipSizes, new_clip  # noqa: E402
 from tests.training.loading_cases import shards, tokenizer  # noqa: E402
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "concepts" / "training-loading.md"
