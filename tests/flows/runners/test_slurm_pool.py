@@ -14,10 +14,12 @@ import pytest
 import yaml
 
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, UsageError
+from pairwright.filters.refinement import all_attacks
 from pairwright.flows.build import build
 from pairwright.flows.config.sections import SlurmSection
 from pairwright.flows.runners.slurm_pool import RETRIES, SlurmPool, task_script
 from pairwright.flows.stage_selection import StageSelection
+from pairwright.flows.stages import refine as refine_stage
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
@@ -198,6 +200,34 @@ def test_a_build_with_killed_tasks_has_the_bytes_of_one_machine(slurm: Slurm, co
     section = {"poll_seconds": 0.2, "cpus": 2, "array": 3}
     build(checked({**whole, "workers": 0, "runner": "slurm", "slurm": section}), tmp_path / "two", prefect=False)
     assert not slurm.unkilled()
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+
+
+def broken(*_: object) -> None:
+    raise RuntimeError
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("together", [True, False])
+def test_refinement_against_all_attacks_with_killed_tasks_has_the_bytes_of_one_machine(
+    slurm: Slurm, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, together: bool
+) -> None:
+    """As one task for all rounds, which waits in the queue once; and as some forty arrays, as of large sets."""
+    whole = {**settings(corpus, refine={"method": "general", "target": 0.6}), "retrieve": None}
+    build(checked(whole), tmp_path / "one", prefect=False)
+    if not together:
+        monkeypatch.setattr(all_attacks, "MAX_ROWS_TOGETHER", 0)
+    with monkeypatch.context() as ending, pytest.raises(RuntimeError):
+        ending.setattr(refine_stage, "general_jobs", broken)
+        build(checked(whole), tmp_path / "two", prefect=False)
+    slurm.kill_next("start", "work", "start", "work", "work")
+    section = {"poll_seconds": 0.2, "cpus": 2, "array": 3}
+    on_slurm = {**whole, "workers": 0, "runner": "slurm", "slurm": section}
+    build(checked(on_slurm), tmp_path / "two", prefect=False, selection=StageSelection(only="refine"))
+    assert not slurm.unkilled()
+    arrays = len(slurm.arrays)  # up to five of them for killed tasks
+    assert arrays <= 11 if together else arrays > 25
+    build(checked(whole), tmp_path / "two", prefect=False)
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
 
 
