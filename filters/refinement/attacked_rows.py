@@ -11,9 +11,10 @@ Under attack are rows whose texts differ, of types with enough rows, sorted by i
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pairwright.datasets.atomic_files import replace_atomically
@@ -23,7 +24,7 @@ from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.attacks.fold_groups import merge_mirrored_numbers
 from pairwright.filters.refinement.evidence_files import RowNumbers
 from pairwright.filters.refinement.grid_balancing import hash_ids
-from pairwright.filters.refinement.part_arrays import map_array, save_array
+from pairwright.filters.refinement.part_arrays import Array, map_array, save_array
 from pairwright.filters.refinement.round_steps import SubsetRows
 from pairwright.filters.refinement.steps import StepResult
 from pairwright.filters.refinement.stored_words import CaptionSource, store_words
@@ -34,6 +35,8 @@ TOO_FEW, IDENTICAL = "too_few_of_type", "identical"
 _CHUNK = 10_000  # texts that are read at a time
 _NOT_ATTACKED = -1
 _TEXT = ("positive", "negative")
+Kind = Literal["rows", "captions"]
+Halves: TypeAlias = npt.NDArray[np.int8]
 
 
 class StoredTexts(Sequence[str]):
@@ -129,20 +132,17 @@ def order_rows(folder: Path, parts: Sequence[str], by_type: bool, source: Captio
     places = np.full(sum(map(len, tables)), _NOT_ATTACKED, np.int64)
     places[order] = np.arange(len(order))
     if source == "rows":
-        ranks, first = groups, np.unique(rows["name"].to_numpy(), return_index=True)[1]
+        first, halves = _choose_first(rows["name"], groups)
         corpus = order[first]
     else:
-        captions = pl.concat([read_part(folder, "captions", part).drop("caption") for part in parts], rechunk=False)
-        ranks, names = captions["group"].rank("dense").to_numpy(), captions["name"].to_numpy()
-        first = np.unique(names, return_index=True)[1] if source == "pool" else np.arange(len(names))
-        corpus = first
+        corpus, halves = _choose_captions(folder, parts, source)
     ascending = np.argsort(corpus)
-    arrays = {
+    arrays: dict[str, Array] = {
         "order": order,
         "places": places,
         "text-groups": groups,
         "corpus": corpus[ascending],
-        "corpus-halves": (1 - ranks[first[ascending]] % 2).astype(np.int8),
+        "corpus-halves": halves[ascending],
     }
     facts = {
         "rows": list(map(len, tables)),
@@ -156,6 +156,23 @@ def order_rows(folder: Path, parts: Sequence[str], by_type: bool, source: Captio
         "kinds": list(numbers.kinds),
     }
     return [numbers.save(folder), *(save_array(folder, name, array) for name, array in arrays.items())], facts
+
+
+def _choose_captions(folder: Path, parts: Sequence[str], source: CaptionSource) -> tuple[IntArray, Halves]:
+    # Numbers of the captions that train scorers, and the half of each.
+    captions = pl.concat([read_part(folder, "captions", part).drop("caption") for part in parts], rechunk=False)
+    ranks = captions["group"].rank("dense").to_numpy()
+    return _choose_first(captions["name"], ranks) if source == "pool" else (np.arange(len(ranks)), _halve(ranks))
+
+
+def _choose_first(names: pl.Series, ranks: npt.NDArray[Any]) -> tuple[IntArray, Halves]:
+    # Each name once. Ranks are those of the groups, from 1.
+    first = np.unique(names.to_numpy(), return_index=True)[1]
+    return first, _halve(ranks[first])
+
+
+def _halve(ranks: npt.NDArray[Any]) -> Halves:
+    return np.asarray(1 - ranks % 2, np.int8)
 
 
 def load_texts(folder: Path, parts: Sequence[str]) -> RowTexts:
@@ -227,7 +244,7 @@ def _hash_columns(name: str, table: pl.DataFrame, columns: Sequence[str]) -> pl.
     return pl.Series(name, hash_ids(table.select(pl.concat_str(*columns, separator="\0")).to_series()))
 
 
-def read_part(folder: Path, kind: Literal["rows", "captions"], part: str) -> pl.DataFrame:
+def read_part(folder: Path, kind: Kind, part: str) -> pl.DataFrame:
     """Return the rows or the captions of a part, which stay on disk."""
     import pyarrow as pa
 

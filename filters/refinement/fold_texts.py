@@ -15,13 +15,13 @@ import numpy as np
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.filters.refinement.attacked_rows import StoredTexts, read_part
+from pairwright.filters.refinement.attacked_rows import Kind, StoredTexts, read_part
 from pairwright.filters.refinement.part_arrays import map_array
 from pairwright.filters.refinement.stored_words import CaptionSource, Hashes, Side, StoredWords
 from pairwright.filters.scorers.shared_texts import CHUNK_SIZE, CountedTexts, SharedTexts, SplitTexts, WordTable
 from pairwright.generators.language.vocabulary import IntArray, lookup_sorted
 
-_COLUMNS: dict[Side, tuple[str, str]] = {
+_COLUMNS: dict[Side, tuple[Kind, str]] = {
     "caption": ("captions", "caption"),
     "positive": ("rows", "positive"),
     "negative": ("rows", "negative"),
@@ -33,7 +33,7 @@ class StoredCaptions(CountedTexts):
     """Captions in the parts; as strings, they are read when they are asked for.
 
     Attributes:
-        words: of all parts.
+        stored: words of all parts.
         side: which texts of the parts they are.
         wanted: int32, for each part the places of the captions.
     """

@@ -158,7 +158,7 @@ class WordOrderScorer:
             left, right, _ = _find_following_pairs(*chunk.encode(vocabulary), size)
             return left * (FOLLOWING_WORDS * size) + right
 
-        keys, times = texts.count(pack)
+        keys, times = texts.count_keys(pack)
         return cls(
             vocabulary,
             *_factorize_ppmi(

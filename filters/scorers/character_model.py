@@ -54,7 +54,7 @@ class CharacterModel:
         ranked = np.argsort(-counts, kind="stable")[: min(_MAX_CHARACTERS, np.count_nonzero(counts))]
         letters = "".join(map(chr, ranked.tolist()))
         parts: list[tuple[IntArray, ...]] = []
-        longest, seen = texts.count(lambda chunk: _build_windows(*chunk.spell(), letters)[0])
+        longest, seen = texts.count_keys(lambda chunk: _build_windows(*chunk.spell(), letters)[0])
         for length in range(1, ORDER + 1):
             runs, times = sum_by_key(longest & ((1 << _BITS * length) - 1), seen)
             before, total = sum_by_key(runs >> _BITS, times)

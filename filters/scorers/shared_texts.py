@@ -163,7 +163,7 @@ class CountedTexts(Sequence[str], ABC):
     def chunks(self) -> Iterator[SplitTexts]:
         """Yield all texts as words, some thousand at a time."""
 
-    def count(self, keys_of: Callable[[SplitTexts], IntArray]) -> tuple[IntArray, IntArray]:
+    def count_keys(self, keys_of: Callable[[SplitTexts], IntArray]) -> tuple[IntArray, IntArray]:
         """Return the ascending distinct keys of all texts, and how often each occurs."""
         return sum_counts(sum_by_key(keys_of(chunk)) for chunk in self.chunks())
 
@@ -195,12 +195,14 @@ class CountedTexts(Sequence[str], ABC):
     ) -> TrigramModel:
         """Return the trigram model of what is read of each chunk."""
         return TrigramModel.of_counts(
-            vocabulary, *self.count(lambda chunk: trigram_keys(*read(chunk).encode(vocabulary))[0])
+            vocabulary, *self.count_keys(lambda chunk: trigram_keys(*read(chunk).encode(vocabulary))[0])
         )
 
     def count_pairs(self, window: int = WINDOW) -> tuple[IntArray, IntArray]:
         """Return the counts of co-occurring content words (`cooccurrence.find_cooccurrences`)."""
-        return self.count(lambda chunk: find_cooccurrences(*chunk.only_content().encode(self.content_words), window)[0])
+        return self.count_keys(
+            lambda chunk: find_cooccurrences(*chunk.only_content().encode(self.content_words), window)[0]
+        )
 
 
 class SharedTexts(CountedTexts):

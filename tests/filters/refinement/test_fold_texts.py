@@ -28,7 +28,7 @@ WORDS = ("a", "the", "Red", "red", "blue", "ball", "cat", "man's hat", "tree", "
 SCORERS = [each for each in (*build_fixed_scorers(), *build_auxiliary_scorers()) if isinstance(each, CrossFittedScorer)]
 
 
-def text(*seed: object) -> str:
+def text(*seed: str | int) -> str:
     rng = make_rng("guards", *seed)
     return rng.choice([" ", "  "]).join(rng.choices(WORDS, k=rng.randint(2, 9)))
 
@@ -87,7 +87,7 @@ def test_texts_of_a_batch_are_positives_then_negatives_and_can_be_read(tmp_path:
     store(tmp_path, "pool")
     rows = np.arange(3, 50)
     texts = load_texts(tmp_path, PARTS)
-    read = {}
+    read: dict[int, tuple[str, str]] = {}
     for places, batch in FoldTexts.load(tmp_path, PARTS, "pool", rows).batches():
         some = list(batch)
         read.update(zip(rows[places].tolist(), zip(some[: len(places)], some[len(places) :], strict=True), strict=True))

@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, UsageError
-from pairwright.filters.refinement import all_attacks
 from pairwright.flows.build import build
 from pairwright.flows.config.sections import SlurmSection
 from pairwright.flows.runners.slurm_pool import RETRIES, SlurmPool, task_script
@@ -208,25 +207,22 @@ def broken(*_: object) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("together", [True, False])
 def test_refinement_against_all_attacks_with_killed_tasks_has_the_bytes_of_one_machine(
-    slurm: Slurm, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, together: bool
+    slurm: Slurm, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one task for all rounds, which waits in the queue once; and as some forty arrays, as of large sets."""
+    """It waits in the queue a few times only, however many rounds it takes."""
     whole = {**settings(corpus, refine={"method": "general", "target": 0.6}), "retrieve": None}
     build(checked(whole), tmp_path / "one", prefect=False)
-    if not together:
-        monkeypatch.setattr(all_attacks, "MAX_ROWS_TOGETHER", 0)
-    with monkeypatch.context() as ending, pytest.raises(RuntimeError):
+    with monkeypatch.context() as ending:
         ending.setattr(refine_stage, "general_jobs", broken)
-        build(checked(whole), tmp_path / "two", prefect=False)
+        with pytest.raises(RuntimeError):
+            build(checked(whole), tmp_path / "two", prefect=False)
     slurm.kill_next("start", "work", "start", "work", "work")
     section = {"poll_seconds": 0.2, "cpus": 2, "array": 3}
     on_slurm = {**whole, "workers": 0, "runner": "slurm", "slurm": section}
     build(checked(on_slurm), tmp_path / "two", prefect=False, selection=StageSelection(only="refine"))
     assert not slurm.unkilled()
-    arrays = len(slurm.arrays)  # up to five of them for killed tasks
-    assert arrays <= 11 if together else arrays > 25
+    assert len(slurm.arrays) <= 11  # up to five of them for killed tasks
     build(checked(whole), tmp_path / "two", prefect=False)
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
 
