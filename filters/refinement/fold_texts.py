@@ -1,7 +1,7 @@
 """Texts of one fold of a refinement: the captions that its scorers are trained on, and the rows that these score.
 
 Both are read part by part and some thousand at a time, so that a job needs memory for the different n-grams of the captions
-(the models), about 20 bytes for each row under attack and 4 for each caption.
+(the models), about 60 bytes for each row under attack and 4 for each caption.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,6 @@
 """Gaps of one fold from words on disk: equal to those of scorers that are trained on the texts in memory."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -103,3 +104,40 @@ def test_captions_from_elsewhere_that_are_all_under_test_are_refused(tmp_path: P
     with pytest.raises(InputError, match="no caption is left"):
         texts.training(None)
     assert not texts.training(1)
+
+
+def test_memory_does_not_grow_with_the_number_of_captions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same words: what grows are the n-grams that no caption had before."""
+    for module in (shared_texts, fold_texts):
+        monkeypatch.setattr(module, "CHUNK_SIZE", 200)
+    monkeypatch.setattr(shared_texts, "_LEAST_WAITING", 1_000)
+    _, small, large = (measure_peak(tmp_path / str(captions), captions) for captions in (200, 1_000, 4_000))
+    assert (large - small) / 3_000 < 100  # bytes a caption; 200 if a part is counted at once, thousands if all are
+
+
+def measure_peak(folder: Path, captions: int) -> int:
+    """Return the peak of the memory while scorers are trained on so many captions, and score 50 rows."""
+    scorers = [each for each in SCORERS if each.name in {"grammar", "cooccurrence"}]
+    folder.mkdir()
+    for number in range(0, captions, 200):
+        texts = [text("memory", row) for row in range(200)]
+        groups = [f"{number + row}" for row in range(200)]
+        rows = pl.DataFrame(
+            {
+                "id": groups[:50],
+                "group": groups[:50],
+                "positive": texts[:50],
+                "negative": [text("other", row) for row in range(50)],
+                "type": ["kind"] * 50,
+            }
+        ).head(0 if number else 50)
+        store_texts(folder, f"{number:05}", pl.DataFrame({"group": groups, "caption": texts}), rows)
+    parts = tuple(f"{number:05}" for number in range(0, captions, 200))
+    order_rows(folder, parts, by_type=True, source="pool")
+    tracemalloc.start()
+    found = FoldTexts.load(folder, parts, "pool", np.arange(50))
+    gaps = compute_gaps(scorers, found.training(None), 50, found.batches)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.isfinite(gaps).all()
+    return peak
