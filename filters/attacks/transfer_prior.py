@@ -48,18 +48,19 @@ def estimate_transfer(gaps: Mapping[str, SplitCorpusGaps], types: Sequence[str])
     """
     if not types:
         return np.zeros(0)
-    whole, first, second = (
-        _build_regression_inputs([getattr(each, part) for each in gaps.values()], types)
-        for part in ("whole", "first", "second")
-    )
     # A sample of the rows, taken at even steps, is enough to fit.
-    step = -(-len(whole) // MAX_ROWS)
+    step = -(-len(types) // MAX_ROWS)
+    first, second = (
+        _build_regression_inputs([getattr(each, half) for each in gaps.values()], types)[::step].copy()
+        for half in ("first", "second")
+    )
+    whole = _build_regression_inputs([each.whole for each in gaps.values()], types)
     probabilities = []
     with limit_blas_to_one_thread():
         for each in gaps.values():
             for inputs, other in ((first, each.second), (second, each.first)):
                 prefers = 0.5 + 0.5 * np.sign(np.nan_to_num(other))
-                probabilities.append(_sigmoid(whole @ _fit_logistic(inputs[::step], prefers[::step])))
+                probabilities.append(_sigmoid(whole @ _fit_logistic(inputs, prefers[::step])))
     result: FloatArray = np.asarray(np.round(np.mean(np.stack(probabilities), axis=0), _DECIMALS), np.float64)
     return result
 

@@ -30,7 +30,7 @@ from pairwright.filters.metrics.confidence_intervals import Z95
 from pairwright.filters.refinement.attacked_rows import order_rows, read_reasons, store_texts
 from pairwright.filters.refinement.defaults import DEFAULT_MIN_KEEP, DEFAULT_ROUNDS, DEFAULT_TARGET
 from pairwright.filters.refinement.evidence_files import load_gaps
-from pairwright.filters.refinement.evidence_steps import AttackSet, CaptionSource, EvidencePlan
+from pairwright.filters.refinement.evidence_steps import AttackSet, EvidencePlan
 from pairwright.filters.refinement.grid_balancing import BalancingStep, build_reason_ledger
 from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
 from pairwright.filters.refinement.round_steps import load_subset
@@ -43,11 +43,14 @@ from pairwright.filters.refinement.rounds import (
     compute_scorer_goal,
     compute_transfer_goal,
 )
-from pairwright.filters.refinement.steps import Facts, Plan, Step, take_steps
+from pairwright.filters.refinement.steps import Facts, Plan, Step, StepResult, repeat, take_steps, take_together
+from pairwright.filters.refinement.stored_words import CaptionSource
 from pairwright.filters.refinement.two_scorers import Refinement, check_rows, describe_refinement, describe_search
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
+MAX_ROWS_TOGETHER = 100_000
+"""Up to so many rows all rounds are one step: some 40 groups of steps follow one another, and each would wait for workers."""
 _PART = "00000"
 _CAPTIONS = pl.Schema({"group": pl.String, "caption": pl.String})
 
@@ -139,14 +142,24 @@ def plan_refinement(
     """
     attacks = AttackSet(options.folds, options.without, options.meaning, options.added, scorers)
     _ = attacks.all_scorers  # raises errors of the names
-    (ordered,) = yield [Step("order", order_rows, (parts, options.by_type, source == "pool"))]
+    (ordered,) = yield [Step("order", order_rows, (parts, options.by_type, source))]
     read = ordered["number"] if source == "rows" else ordered["captions"]
     goals = compute_scorer_goal(options.target), compute_transfer_goal(options.target, read)
     collected = yield from EvidencePlan(attacks, parts, source, ordered, goals, options.seed).collect()
     rows = PlannedRows(ordered["number"], ordered["strata"], ordered["kinds"], ordered["slots"])
     requirements = options.requirements(ordered["max_kept"])
-    judged = yield from SubsetSearch(rows, collected, requirements, options.seed).judge()
+    search = SubsetSearch(rows, tuple(collected), requirements, options.seed)
+    if ordered["number"] > MAX_ROWS_TOGETHER:
+        judged = yield from search.judge()
+    else:
+        (taken,) = yield [Step("rounds", take_rounds, (search,), multi_core=True)]
+        judged = repeat(search.judge(), taken)
     return JudgedRows(parts, ordered, tuple(collected), judged)
+
+
+def take_rounds(folder: Path, search: SubsetSearch) -> StepResult:
+    """Take all steps of a search; the facts are those of `take_together`."""
+    return take_together(folder, search.judge())
 
 
 @dataclass(frozen=True)

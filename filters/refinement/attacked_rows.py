@@ -11,9 +11,10 @@ Under attack are rows whose texts differ, of types with enough rows, sorted by i
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import overload
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pairwright.datasets.atomic_files import replace_atomically
@@ -23,17 +24,19 @@ from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.attacks.fold_groups import merge_mirrored_numbers
 from pairwright.filters.refinement.evidence_files import RowNumbers
 from pairwright.filters.refinement.grid_balancing import hash_ids
-from pairwright.filters.refinement.part_arrays import map_array, save_array
+from pairwright.filters.refinement.part_arrays import Array, map_array, save_array
 from pairwright.filters.refinement.round_steps import SubsetRows
 from pairwright.filters.refinement.steps import StepResult
+from pairwright.filters.refinement.stored_words import CaptionSource, store_words
 from pairwright.filters.refinement.two_scorers import check_columns
-from pairwright.filters.scorers.text_scorers import CaptionCorpus
-from pairwright.generators.language.vocabulary import IntArray, normalize_text
+from pairwright.generators.language.vocabulary import IntArray
 
 TOO_FEW, IDENTICAL = "too_few_of_type", "identical"
 _CHUNK = 10_000  # texts that are read at a time
 _NOT_ATTACKED = -1
 _TEXT = ("positive", "negative")
+Kind = Literal["rows", "captions"]
+Halves: TypeAlias = npt.NDArray[np.int8]
 
 
 class StoredTexts(Sequence[str]):
@@ -80,26 +83,28 @@ def store_texts(folder: Path, part: str, captions: pl.DataFrame, rows: pl.DataFr
         UsageError: a column is missing or not of strings.
     """
     check_columns(rows)
-    positives, negatives = rows["positive"].to_list(), rows["negative"].to_list()
-    differs = [normalize_text(true) != normalize_text(false) for true, false in zip(positives, negatives, strict=True)]
+    words, differs = store_words(folder, part, captions, rows)
     stored = rows.with_columns(
-        pl.Series("differs", differs, pl.Boolean),
-        pl.Series("texts", hash_ids(rows.select(pl.concat_str(*_TEXT, separator="\0")).to_series())),
-        pl.Series("mirrored", hash_ids(rows.select(pl.concat_str(*_TEXT[::-1], separator="\0")).to_series())),
+        pl.Series("differs", differs),
+        _hash_columns("texts", rows, _TEXT),
+        _hash_columns("mirrored", rows, _TEXT[::-1]),
+        _hash_columns("name", rows, ("group", "positive")),
     )
-    names = captions.select(pl.concat_str("group", "caption", separator="\0")).to_series()
-    named = captions.select("group", "caption", pl.Series("name", hash_ids(names)))
-    return [_write(folder, f"rows-{part}", stored), _write(folder, f"captions-{part}", named)]
+    named = captions.select("group", "caption").with_columns(_hash_columns("name", captions, ("group", "caption")))
+    return [_write(folder, f"rows-{part}", stored), _write(folder, f"captions-{part}", named), words]
 
 
-def order_rows(folder: Path, parts: Sequence[str], by_type: bool, unique: bool) -> StepResult:  # noqa: FBT001 - a step's
-    """Store which rows are under attack and their numbers; and which captions are the first of their name.
+def order_rows(folder: Path, parts: Sequence[str], by_type: bool, source: CaptionSource) -> StepResult:  # noqa: FBT001 - a step's
+    """Store which rows are under attack and their numbers; and which captions train scorers, and in which half they are.
+
+    A caption counts once per group; captions from elsewhere count as often as they are there. Every other group is in
+    one half.
 
     Args:
         folder: of all steps.
         parts: names of all parts.
         by_type: whether rows are balanced within each type.
-        unique: whether a caption counts once per group; otherwise as often as it is there.
+        source: where the captions are from.
 
     Returns:
         The files; and the facts ``rows`` (of each part), ``groups``, ``captions``, ``few`` (types with too few rows),
@@ -108,7 +113,7 @@ def order_rows(folder: Path, parts: Sequence[str], by_type: bool, unique: bool) 
     Raises:
         UsageError: ids repeat.
     """
-    tables = [_read(folder, f"rows-{part}") for part in parts]
+    tables = [read_part(folder, "rows", part) for part in parts]
     rows = pl.concat([each.drop(_TEXT) for each in tables], rechunk=False)
     _refuse_repeated(rows["id"])
     rows = rows.with_row_index("row").filter("differs")
@@ -126,13 +131,23 @@ def order_rows(folder: Path, parts: Sequence[str], by_type: bool, unique: bool) 
     order = rows["row"].to_numpy().astype(np.int64)
     places = np.full(sum(map(len, tables)), _NOT_ATTACKED, np.int64)
     places[order] = np.arange(len(order))
-    names = pl.concat([_read(folder, f"captions-{part}")["name"] for part in parts]).to_numpy()
-    first = np.sort(np.unique(names, return_index=True)[1]) if unique else np.arange(len(names))
-    arrays = {"order": order, "places": places, "text-groups": groups, "first-captions": first}
+    if source == "rows":
+        first, halves = _choose_first(rows["name"], groups)
+        corpus = order[first]
+    else:
+        corpus, halves = _choose_captions(folder, parts, source)
+    ascending = np.argsort(corpus)
+    arrays: dict[str, Array] = {
+        "order": order,
+        "places": places,
+        "text-groups": groups,
+        "corpus": corpus[ascending],
+        "corpus-halves": halves[ascending],
+    }
     facts = {
         "rows": list(map(len, tables)),
         "groups": len(np.unique(groups)),
-        "captions": len(first),
+        "captions": len(corpus),
         "few": sorted(few),
         "number": len(order),
         "slots": bool(len(numbers.slot)),
@@ -143,18 +158,34 @@ def order_rows(folder: Path, parts: Sequence[str], by_type: bool, unique: bool) 
     return [numbers.save(folder), *(save_array(folder, name, array) for name, array in arrays.items())], facts
 
 
+def _choose_captions(folder: Path, parts: Sequence[str], source: CaptionSource) -> tuple[IntArray, Halves]:
+    # Numbers of the captions that train scorers, and the half of each.
+    captions = pl.concat([read_part(folder, "captions", part).drop("caption") for part in parts], rechunk=False)
+    ranks = captions["group"].rank("dense").to_numpy()
+    return _choose_first(captions["name"], ranks) if source == "pool" else (np.arange(len(ranks)), _halve(ranks))
+
+
+def _choose_first(names: pl.Series, ranks: npt.NDArray[Any]) -> tuple[IntArray, Halves]:
+    # Each name once. Ranks are those of the groups, from 1.
+    first = np.unique(names.to_numpy(), return_index=True)[1]
+    return first, _halve(ranks[first])
+
+
+def _halve(ranks: npt.NDArray[Any]) -> Halves:
+    return np.asarray(1 - ranks % 2, np.int8)
+
+
 def load_texts(folder: Path, parts: Sequence[str]) -> RowTexts:
     """Return the rows under attack; their texts stay on disk."""
-    rows = pl.concat([_read(folder, f"rows-{part}") for part in parts], rechunk=False)
+    rows = pl.concat([read_part(folder, "rows", part) for part in parts], rechunk=False)
     order = map_array(folder, "order")
     return RowTexts(*(StoredTexts(rows[name], order) for name in (*_TEXT, "group", "type")))
 
 
-def load_captions(folder: Path, parts: Sequence[str], *, pool: bool) -> CaptionCorpus:
-    """Return all captions, which stay on disk."""
-    captions = pl.concat([_read(folder, f"captions-{part}") for part in parts], rechunk=False)
-    first = map_array(folder, "first-captions")
-    return CaptionCorpus(StoredTexts(captions["caption"], first), StoredTexts(captions["group"], first), pool)
+def load_captions(folder: Path, parts: Sequence[str]) -> StoredTexts:
+    """Return the captions that train scorers but those of rows; they stay on disk."""
+    columns = [read_part(folder, "captions", part)["caption"] for part in parts]
+    return StoredTexts(pl.concat(columns, rechunk=False), map_array(folder, "corpus"))
 
 
 def read_reasons(  # noqa: PLR0913, PLR0917 - the part, and what decides
@@ -170,7 +201,7 @@ def read_reasons(  # noqa: PLR0913, PLR0917 - the part, and what decides
         subset: that is kept.
         names: of the evidence.
     """
-    types = _read(folder, f"rows-{part}")["type"]
+    types = read_part(folder, "rows", part)["type"]
     places = map_array(folder, "places")[start : start + len(types)]
     labels = [f"detected_by_{name}" for name in names]
     reasons = [
@@ -186,7 +217,7 @@ def read_reasons(  # noqa: PLR0913, PLR0917 - the part, and what decides
 
 def read_ids(folder: Path, part: str) -> pl.DataFrame:
     """Return ``id`` and ``type`` of the rows of a part."""
-    return _read(folder, f"rows-{part}").select("id", "type")
+    return read_part(folder, "rows", part).select("id", "type")
 
 
 def _find_small_types(rows: pl.DataFrame, slot: str) -> set[str]:
@@ -209,10 +240,15 @@ def _write(folder: Path, name: str, table: pl.DataFrame) -> Path:
     return path
 
 
-def _read(folder: Path, name: str) -> pl.DataFrame:
+def _hash_columns(name: str, table: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    return pl.Series(name, hash_ids(table.select(pl.concat_str(*columns, separator="\0")).to_series()))
+
+
+def read_part(folder: Path, kind: Kind, part: str) -> pl.DataFrame:
+    """Return the rows or the captions of a part, which stay on disk."""
     import pyarrow as pa
 
-    table = pa.ipc.open_file(pa.memory_map(str(folder / f"{name}.arrow"))).read_all()
+    table = pa.ipc.open_file(pa.memory_map(str(folder / f"{kind}-{part}.arrow"))).read_all()
     found = pl.from_arrow(table, rechunk=False)  # polars wrote it, so it needs no copy
     assert isinstance(found, pl.DataFrame)
     return found

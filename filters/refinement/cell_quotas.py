@@ -29,7 +29,7 @@ from pairwright.filters.refinement.grid_balancing import (
     limit_cells,
     place_in_cells,
 )
-from pairwright.filters.refinement.out_of_core_models import GRAMMAR, PLAUSIBILITY, sum_counts
+from pairwright.filters.refinement.out_of_core_models import GRAMMAR, PLAUSIBILITY
 from pairwright.filters.refinement.part_arrays import (
     Array,
     load_arrays,
@@ -41,6 +41,7 @@ from pairwright.filters.refinement.part_arrays import (
     unpack_names,
 )
 from pairwright.filters.refinement.two_scorers import REASONS, RefineOptions, describe_refinement
+from pairwright.filters.scorers.shared_texts import sum_counts
 from pairwright.generators.language.vocabulary import IntArray
 
 SCORERS: Final = (GRAMMAR, PLAUSIBILITY)

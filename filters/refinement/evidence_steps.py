@@ -4,13 +4,12 @@
    `score_rows`: the evidence of a scorer that is not trained. `read_features`: that of a classifier.
 2. `gather_scorers`: the evidence of the trained scorers, and the transfer estimate, from their gaps.
 
-A step of the first group holds the texts that it trains on, the others a few texts at a time.
+No step holds all texts: they are read some thousand at a time.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.suggestions import require_known
 from pairwright.filters.attacks.evidence import (
     Evidence,
-    RowTexts,
     build_auxiliary_evidence,
     build_classifier_evidence,
     build_scorer_evidence,
@@ -36,24 +34,17 @@ from pairwright.filters.attacks.registry import (
 )
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps
 from pairwright.filters.attacks.word_clusters import compute_cluster_differences
-from pairwright.filters.refinement.attacked_rows import StoredTexts, load_captions, load_texts
+from pairwright.filters.refinement.attacked_rows import load_captions, load_texts
 from pairwright.filters.refinement.evidence_files import save_evidence
+from pairwright.filters.refinement.fold_texts import FoldTexts
 from pairwright.filters.refinement.part_arrays import map_array, save_array
 from pairwright.filters.refinement.rounds import PlannedEvidence
 from pairwright.filters.refinement.steps import Facts, Plan, Step, StepResult
-from pairwright.filters.scorers.text_scorers import (
-    CaptionCorpus,
-    CrossFittedScorer,
-    GapScorer,
-    assign_folds,
-    collect_unique_captions,
-    score_held_out_rows,
-)
+from pairwright.filters.refinement.stored_words import CaptionSource
+from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer, assign_folds, compute_gaps
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 HALVES = (0, 1)
-CaptionSource = Literal["pool", "elsewhere", "rows"]
-"""Captions to train scorers on: those that the rows were made from, others, or the positives of the rows."""
 
 
 @dataclass(frozen=True)
@@ -183,14 +174,9 @@ def score_fold(  # noqa: PLR0913, PLR0917 - a step's arguments
         fold: its number; with captions from elsewhere there is one fold.
         seed: of the folds.
     """
-    texts = load_texts(folder, parts)
     rows = np.flatnonzero(_assign_rows(folder, source, attacks.folds, seed) == fold)
-    corpus = _load_corpus(folder, parts, source, texts)
-    part = corpus if half is None else corpus.halves[half]
-    positives, negatives, groups = (_take(column, rows) for column in (texts.positives, texts.negatives, texts.groups))
-    gaps = score_held_out_rows(
-        attacks.trained, part, positives, negatives, groups, required=half is None and not corpus.pool
-    )
+    texts = FoldTexts.load(folder, parts, source, rows)
+    gaps = compute_gaps(attacks.trained, texts.training(half), len(rows), texts.batches)
     return [save_array(folder, _name_gaps(half, fold), np.stack(gaps))], {}
 
 
@@ -206,11 +192,7 @@ def read_features(folder: Path, parts: Sequence[str], source: CaptionSource, nam
     texts = load_texts(folder, parts)
     if name != WORD_CLUSTERS:
         return [save_evidence(folder, build_classifier_evidence(name, texts.positives, texts.negatives))], {}
-    captions = (
-        list(dict.fromkeys(texts.positives))
-        if source == "rows"
-        else load_captions(folder, parts, pool=source == "pool").captions
-    )
+    captions = list(dict.fromkeys(texts.positives)) if source == "rows" else load_captions(folder, parts)
     read = compute_cluster_differences(texts.positives, texts.negatives, captions)
     return [save_evidence(folder, Evidence.of_features(name, read))], {}
 
@@ -250,20 +232,10 @@ def gather_scorers(  # noqa: PLR0913, PLR0917 - a step's arguments
     return [save_evidence(folder, each) for each in found.values()], {"within_goals": within}
 
 
-def _load_corpus(folder: Path, parts: Sequence[str], source: CaptionSource, texts: RowTexts) -> CaptionCorpus:
-    if source == "rows":
-        return collect_unique_captions(texts.positives, texts.groups)
-    return load_captions(folder, parts, pool=source == "pool")
-
-
 def _assign_rows(folder: Path, source: CaptionSource, folds: int, seed: int) -> IntArray:
     # The fold of each row.
     groups = map_array(folder, "text-groups")
     return np.zeros(len(groups), np.int64) if source == "elsewhere" else assign_folds(groups, folds, seed)
-
-
-def _take(column: Sequence[str], rows: IntArray) -> list[str]:
-    return column.take(rows) if isinstance(column, StoredTexts) else [column[row] for row in rows.tolist()]
 
 
 def _gather_folds(folder: Path, half: int | None, scorers: int, fold_of: IntArray) -> list[FloatArray]:

@@ -32,7 +32,6 @@ from pairwright.filters.refinement.out_of_core_models import (
     EncodedTexts,
     TextModels,
     count_captions,
-    sum_counts,
 )
 from pairwright.filters.refinement.part_arrays import (
     load_array,
@@ -43,6 +42,7 @@ from pairwright.filters.refinement.part_arrays import (
     unpack_names,
 )
 from pairwright.filters.refinement.two_scorers import check_columns
+from pairwright.filters.scorers.shared_texts import sum_counts
 from pairwright.filters.scorers.text_scorers import DECIMALS
 from pairwright.generators.language.vocabulary import IntArray, tokenize
 

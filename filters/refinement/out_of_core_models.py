@@ -7,7 +7,7 @@ the captions have at most `vocabulary.MAX_WORDS` different words. They are store
 score map into memory instead of loading a copy each.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -30,7 +30,6 @@ from pairwright.generators.language.vocabulary import (
 )
 
 GRAMMAR, PLAUSIBILITY = "grammar", "plausibility"
-_LEAST_WAITING = 1_000_000  # counts that are summed at once, at least
 _LOW_BITS = (1 << ID_BITS) - 1
 _COOCCURRENCE_ARRAYS = ("totals", "pairs", "times")
 
@@ -89,24 +88,6 @@ def count_captions(texts: EncodedTexts, times: IntArray) -> CaptionCounts:
         "trigrams": sum_by_key(grams, times[of]),
         "pairs": sum_by_key(pairs, times[of_pair]),
     }
-
-
-def sum_counts(counts: Iterable[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    """Return the distinct keys of several counts in ascending order, and the sum of the counts of each.
-
-    Counts wait until they are half as many as the sum so far, so that the time is linear in their number.
-    """
-    total = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    waiting: list[tuple[IntArray, IntArray]] = []
-    for some in counts:
-        waiting.append(some)
-        if sum(len(keys) for keys, _ in waiting) > max(len(total[0]) // 2, _LEAST_WAITING):
-            total, waiting = _sum_all([total, *waiting]), []
-    return _sum_all([total, *waiting])
-
-
-def _sum_all(counts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    return sum_by_key(np.concatenate([keys for keys, _ in counts]), np.concatenate([times for _, times in counts]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,10 +30,10 @@ from pairwright.filters.scorers.cooccurrence import (
     add_boundaries,
     find_cooccurrences,
 )
-from pairwright.filters.scorers.shared_texts import SharedTexts
+from pairwright.filters.scorers.shared_texts import SharedTexts, SplitTexts, count_texts, rank_words
 from pairwright.filters.scorers.text_scorers import DECIMALS
-from pairwright.generators.language.trigram_model import TrigramModel, trigram_keys
-from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, sum_by_key
+from pairwright.generators.language.trigram_model import TrigramModel
+from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -56,8 +56,9 @@ class FrequencyScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "FrequencyScorer":
         """Return the scorer trained on ``captions``."""
-        texts = SharedTexts.of(captions)
-        counts = np.bincount(texts.encode(texts.words)[0], minlength=len(texts.words)) + 0.5
+        texts = count_texts(captions)
+        counts = np.full(len(texts.words), 0.5)
+        np.add.at(counts, texts.table.ids(texts.words), texts.word_counts)
         return cls(texts.words, np.log(counts / counts.sum()))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
@@ -77,9 +78,12 @@ class WordShapeScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "WordShapeScorer":
         """Return the scorer trained on ``captions``."""
-        shapes = SharedTexts.of(captions).split.replace(describe_word_shape)
-        words = shapes.vocabulary()
-        return cls(TrigramModel.of_counts(words, *sum_by_key(trigram_keys(*shapes.encode(words))[0])))
+        texts = count_texts(captions)
+        shapes = texts.table.replaced(describe_word_shape)
+        counts = np.zeros(len(shapes.table.words), np.int64)
+        np.add.at(counts, shapes.flat, np.repeat(texts.word_counts, shapes.lengths))
+        words = rank_words(shapes.table.words, counts)
+        return cls(texts.count_trigrams(words, lambda chunk: chunk.replace(describe_word_shape)))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
@@ -97,9 +101,9 @@ class CooccurrenceScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "CooccurrenceScorer":
         """Return the scorer trained on ``captions``."""
-        texts = SharedTexts.of(captions)
-        encoded = texts.encode_content(texts.content_words)
-        return cls(Cooccurrence.fit_encoded(texts.content_words, *encoded, WIDE_WINDOW))
+        texts = count_texts(captions)
+        pairs = texts.count_pairs(WIDE_WINDOW)
+        return cls(Cooccurrence.of_counts(texts.content_words, *pairs, WIDE_WINDOW))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1; 0.5 without two known words."""
@@ -117,10 +121,9 @@ class SimilarityScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "SimilarityScorer":
         """Return the scorer trained on ``captions``."""
-        texts = SharedTexts.of(captions)
+        texts = count_texts(captions)
         vocabulary = texts.content_words
-        keys, _ = find_cooccurrences(*texts.encode_content(vocabulary))
-        return cls(vocabulary, _compute_cooccurrence_factors(*sum_by_key(keys), len(vocabulary)))
+        return cls(vocabulary, _compute_cooccurrence_factors(*texts.count_pairs(), len(vocabulary)))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1; 0.5 without two known words."""
@@ -147,11 +150,15 @@ class WordOrderScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "WordOrderScorer":
         """Return the scorer trained on ``captions``."""
-        texts = SharedTexts.of(captions)
+        texts = count_texts(captions)
         vocabulary = texts.words
         size = len(vocabulary)
-        left, right, _ = _find_following_pairs(*texts.encode(vocabulary), size)
-        keys, times = sum_by_key(left * (FOLLOWING_WORDS * size) + right)
+
+        def pack(chunk: SplitTexts) -> IntArray:
+            left, right, _ = _find_following_pairs(*chunk.encode(vocabulary), size)
+            return left * (FOLLOWING_WORDS * size) + right
+
+        keys, times = texts.count_keys(pack)
         return cls(
             vocabulary,
             *_factorize_ppmi(
@@ -223,13 +230,15 @@ def _factorize_ppmi(
     # Vectors of rows and of columns whose products approximate the positive mutual information of the two.
     from scipy.sparse import csr_matrix
 
-    weight = times.astype(np.float64)
     totals = (
-        np.bincount(row, weights=weight, minlength=shape[0]),
-        np.bincount(column, weights=weight, minlength=shape[1]),
+        np.bincount(row, weights=times, minlength=shape[0]),
+        np.bincount(column, weights=times, minlength=shape[1]),
     )
-    pmi = np.log(weight * weight.sum() / (totals[0][row] * totals[1][column]))
-    used = (pmi > 0) & (times > 1)
+    number = float(times.sum())
+    again = times > 1  # most pairs occur once
+    row, column, weight = row[again], column[again], times[again].astype(np.float64)
+    pmi = np.log(weight * number / (totals[0][row] * totals[1][column]))
+    used = pmi > 0
     known, columns = np.unique(row[used]), np.unique(column[used])
     size = min(len(known), len(columns))
     dimensions = min(DIMENSIONS, size // 2)

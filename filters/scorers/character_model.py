@@ -9,17 +9,18 @@ search.
 Text is lower-cased and its whitespace normalised; characters beyond the 124 most frequent share one unknown character.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, lookup_sorted, sum_by_key, tokenize
+from pairwright.filters.scorers.shared_texts import SharedTexts, count_texts, read_code_points
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, lookup_sorted, sum_by_key
 
 ORDER = 6
 _BITS = 7
 _BOUNDARY, _UNKNOWN, _FIRST = 0, 1, 2
-_CHUNK = 5_000
 _MAX_CHARACTERS = (1 << _BITS) - _FIRST
 
 
@@ -46,14 +47,14 @@ class CharacterModel:
     @classmethod
     def fit(cls, captions: Sequence[str]) -> "CharacterModel":
         """Return the model of ``captions``; their order does not matter."""
-        texts = [_normalize(caption) for caption in captions]
-        found, counts = np.unique(_read_code_points("".join(texts)), return_counts=True)
-        ranked = found[np.lexsort((found, -counts))][:_MAX_CHARACTERS]
+        texts = count_texts(captions)
+        counts = np.zeros(sys.maxunicode + 1, np.int64)
+        for chunk in texts.chunks():
+            counts += np.bincount(chunk.spell()[0], minlength=len(counts))
+        ranked = np.argsort(-counts, kind="stable")[: min(_MAX_CHARACTERS, np.count_nonzero(counts))]
         letters = "".join(map(chr, ranked.tolist()))
-        starts = range(0, max(len(texts), 1), _CHUNK)  # a text takes some KB while it is counted
-        counted = [sum_by_key(_build_windows(texts[start : start + _CHUNK], letters)[0]) for start in starts]
         parts: list[tuple[IntArray, ...]] = []
-        longest, seen = sum_by_key(*map(np.concatenate, zip(*counted, strict=True)))
+        longest, seen = texts.count_keys(lambda chunk: _build_windows(*chunk.spell(), letters)[0])
         for length in range(1, ORDER + 1):
             runs, times = sum_by_key(longest & ((1 << _BITS * length) - 1), seen)
             before, total = sum_by_key(runs >> _BITS, times)
@@ -62,8 +63,7 @@ class CharacterModel:
 
     def log_prob(self, texts: Sequence[str]) -> tuple[FloatArray, IntArray]:
         """Return the total natural log-probability of each text, float64 (n,), and its number of characters."""
-        plain = [_normalize(text) for text in texts]
-        windows, owner = _build_windows(plain, self.letters)
+        windows, owner = _build_windows(*SharedTexts.of(texts).split.spell(), self.letters)
         keys, place = np.unique(windows, return_inverse=True)  # texts repeat, and sorted keys are found faster
         share = np.full(len(keys), 1.0 / (len(self.letters) + _FIRST))
         for length in range(1, ORDER + 1):
@@ -77,28 +77,19 @@ class CharacterModel:
         return np.asarray(total, np.float64), np.bincount(owner, minlength=len(texts)).astype(np.int64)
 
 
-def _normalize(text: str) -> str:
-    return " ".join(tokenize(text))
-
-
-def _read_code_points(text: str) -> IntArray:
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
-
-
-def _build_windows(texts: Sequence[str], letters: str) -> tuple[IntArray, IntArray]:
-    # The key of the ORDER characters up to each position, the end included, and the number of the text.
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    owner = np.repeat(np.arange(len(texts)), lengths)
-    points = _read_code_points("".join(texts))
-    known = np.argsort(_read_code_points(letters), kind="stable")
-    codes = lookup_sorted(_read_code_points(letters)[known], known + _FIRST, points, _UNKNOWN)
+def _build_windows(points: IntArray, lengths: IntArray, letters: str) -> tuple[IntArray, IntArray]:
+    # The key of the ORDER characters up to each position, the end included, and the number of the text, of texts given
+    # as code points.
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    known = np.argsort(read_code_points(letters), kind="stable")
+    codes = lookup_sorted(read_code_points(letters)[known], known + _FIRST, points, _UNKNOWN)
     margin = ORDER - 1
-    row = np.full(len(codes) + (margin + 1) * len(texts), _BOUNDARY, np.int64)
+    row = np.full(len(codes) + (margin + 1) * len(lengths), _BOUNDARY, np.int64)
     row[np.arange(len(codes)) + (margin + 1) * owner + margin] = codes
     keys = np.zeros(max(len(row) - margin, 0), np.int64)
     for place in range(ORDER):
         keys = keys << _BITS | row[place : place + len(keys)]
-    text = np.repeat(np.arange(len(texts)), lengths + margin + 1)[margin:]
+    text = np.repeat(np.arange(len(lengths)), lengths + margin + 1)[margin:]
     inside = np.ones(len(row), np.bool_)
     starts = np.cumsum(lengths + margin + 1) - (lengths + margin + 1)
     for place in range(margin):

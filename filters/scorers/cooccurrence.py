@@ -70,14 +70,7 @@ class Cooccurrence:
         """Return the counts of ``captions``; their order does not matter."""
         tokens = [extract_content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
-        return cls.fit_encoded(vocabulary, *vocabulary.encode(tokens), window)
-
-    @classmethod
-    def fit_encoded(
-        cls, vocabulary: Vocabulary, flat: IntArray, lengths: IntArray, window: int = WINDOW
-    ) -> "Cooccurrence":
-        """Return `fit` of captions whose content words the vocabulary has encoded."""
-        keys, _ = find_cooccurrences(flat, lengths, window)
+        keys, _ = find_cooccurrences(*vocabulary.encode(tokens), window)
         return cls.of_counts(vocabulary, *sum_by_key(keys), window)
 
     @classmethod

@@ -11,7 +11,7 @@ elsewhere, no text under test of any row is used for training, and one scorer se
 Scores are rounded to nine decimals, so that equal evidence gives equal scores whatever the order of summation.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -23,9 +23,9 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.progress import track
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.scorers.cooccurrence import Cooccurrence
-from pairwright.filters.scorers.shared_texts import SharedTexts
+from pairwright.filters.scorers.shared_texts import CountedTexts, SharedTexts, count_texts
 from pairwright.generators.language.trigram_model import TrigramModel
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, Vocabulary, encode_names, normalize_text
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names, normalize_text
 
 DECIMALS = 9
 _BATCH_SIZE = 5_000  # rows; scorers use some KB per text
@@ -64,7 +64,7 @@ class GrammarScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "GrammarScorer":
         """Return the scorer trained on ``captions``."""
-        return cls(SharedTexts.of(captions).trigram_model)
+        return cls(count_texts(captions).trigram_model)
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the fluency of each text, float64 (n,) in 0-1."""
@@ -83,7 +83,8 @@ class PlausibilityScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "PlausibilityScorer":
         """Return the scorer trained on ``captions``."""
-        return cls(Cooccurrence.fit_encoded(*_read_content(captions)))
+        texts = count_texts(captions)
+        return cls(Cooccurrence.of_counts(texts.content_words, *texts.count_pairs()))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the plausibility of each text, float64 (n,) in 0-1."""
@@ -103,7 +104,7 @@ class LikelihoodScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "LikelihoodScorer":
         """Return the scorer trained on ``captions``."""
-        return cls(SharedTexts.of(captions).trigram_model)
+        return cls(count_texts(captions).trigram_model)
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the likelihood of each text, float64 (n,) in 0-1."""
@@ -124,11 +125,6 @@ class LengthScorer:
         positive, negative = (np.array([len(text) for text in texts], np.float64) for texts in (positives, negatives))
         result: FloatArray = np.round(50.0 / (50.0 + positive) - 50.0 / (50.0 + negative), DECIMALS)
         return result
-
-
-def _read_content(captions: Sequence[str]) -> tuple[Vocabulary, IntArray, IntArray]:
-    shared = SharedTexts.of(captions)
-    return shared.content_words, *shared.encode_content(shared.content_words)
 
 
 def compute_grammar_score(total: FloatArray, tokens: IntArray) -> FloatArray:
@@ -297,11 +293,31 @@ def score_held_out_rows(  # noqa: PLR0913 - the captions and the columns of the 
             where="corpus",
             fix="Give captions of other images, or no corpus to train on the rows themselves.",
         )
-    gaps = [np.full(len(positives), np.nan) for _ in scorers]
+    ends = np.cumsum([len(batch) // 2 for batch in texts])
+    places = [np.arange(end - len(batch) // 2, end) for batch, end in zip(texts, ends.tolist(), strict=True)]
+    return compute_gaps(scorers, training, len(positives), lambda: zip(places, texts, strict=True))
+
+
+def compute_gaps(
+    scorers: Sequence[CrossFittedScorer],
+    training: CountedTexts,
+    rows: int,
+    batches: Callable[[], Iterable[tuple[IntArray, SharedTexts]]],
+) -> list[FloatArray]:
+    """Return the gaps of scorers that are trained on captions, each float64 (rows,); NaN without captions.
+
+    Args:
+        scorers: to train, one after another.
+        training: the captions.
+        rows: number of rows.
+        batches: returns the rows in batches: their places, and their positives followed by their negatives.
+    """
+    gaps = [np.full(rows, np.nan) for _ in scorers]
     for scorer, gap in zip(scorers if training else (), gaps, strict=False):
         trained = scorer.train(training)
-        scores = np.concatenate([trained.score(batch).reshape(2, -1) for batch in texts], axis=1)
-        gap[:] = np.round(scores[0] - scores[1], DECIMALS)
+        for places, texts in batches():
+            scores = trained.score(texts).reshape(2, -1)
+            gap[places] = np.round(scores[0] - scores[1], DECIMALS)
     return gaps
 
 

@@ -1,7 +1,8 @@
 """Jobs of stage ``refine`` for method ``general``: one for each step of `filters/refinement/all_attacks.py`.
 
-Parts are stored and written by jobs of their own; a fold of the scorers, a classifier of a round or the choice of a round
-in one type is one job, too. How many rounds there are is decided by the facts of earlier ones.
+Parts are stored and written by jobs of their own; a fold of the scorers is one job, too. All rounds are one job that uses
+several cores, or from 100,000 candidates on each classifier of a round, and the choice of a round in one type, is one job.
+How many rounds there are is decided by the facts of earlier ones.
 """
 
 from collections import Counter
@@ -44,7 +45,7 @@ def general_jobs(
         for number, part in enumerate(run.parts)
     ]
     facts = [dict(receipt.facts) for receipt in written]
-    return [run.job(sum_up, judged, options, facts, after=written)]
+    return [run.job(sum_up, judged, options, facts, after=written, in_build_process=True)]
 
 
 def _take_steps(
@@ -65,6 +66,7 @@ def _take_steps(
                     state=state,
                     after=earlier,
                     shown_as_one=True,
+                    multi_core=each.multi_core,
                 )
                 for each in group
             ]

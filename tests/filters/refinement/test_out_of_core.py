@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.refinement import fold_assignment, out_of_core_models
+from pairwright.filters.refinement import fold_assignment
 from pairwright.filters.refinement.cell_quotas import (
     choose_grids,
     count_rows,
@@ -38,6 +38,7 @@ from pairwright.filters.refinement.fold_assignment import (
 )
 from pairwright.filters.refinement.out_of_core import count_part, encode_part, fit_fold, score_part
 from pairwright.filters.refinement.two_scorers import RefineOptions, refine_rows
+from pairwright.filters.scorers import shared_texts
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.generators.language.vocabulary import tokenize
 from tests.example_counts import examples
@@ -184,9 +185,9 @@ def test_counts_that_wait_are_summed_like_all_at_once(monkeypatch: pytest.Monkey
     rng = np.random.default_rng(3)
     counts = [(np.unique(rng.integers(0, 50, size)), size) for size in (0, 30, 1, 40, 5, 0, 60)]
     parts = [(keys, rng.integers(1, 9, len(keys))) for keys, _ in counts]
-    once = out_of_core_models.sum_counts(parts)
-    monkeypatch.setattr(out_of_core_models, "_LEAST_WAITING", 0)
-    keys, times = out_of_core_models.sum_counts(iter(parts))
+    once = shared_texts.sum_counts(parts)
+    monkeypatch.setattr(shared_texts, "_LEAST_WAITING", 0)
+    keys, times = shared_texts.sum_counts(iter(parts))
     assert (keys == once[0]).all()
     assert (times == once[1]).all()
     expected = Counter(dict.fromkeys(keys.tolist(), 0))

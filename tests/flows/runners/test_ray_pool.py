@@ -19,7 +19,7 @@ from tests.servers.ray_cluster import TwoNodes, two_nodes
 SAME = ("pairs", "tokens", "annotations", "candidates", "rejected", "index", "retrieval", "shards")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster() -> Iterator[TwoNodes]:
     pytest.importorskip("ray", reason="ray is not installed (extra `ray`)")
     # Not pytest's folder: Ray keeps sockets below it, whose path may have 107 characters.
@@ -42,27 +42,34 @@ def ended(building: "subprocess.Popen[str]") -> None:
     assert building.returncode == 0, said
 
 
-def kill_when_busy(cluster: TwoNodes, receipts: Path, tick: threading.Event) -> None:
-    """Kill the second node when both have begun a stage of many parts and are far from its end."""
+def kill_when_busy(cluster: TwoNodes, receipts: Path, done: int, tick: threading.Event) -> None:
+    """Kill the second node when both have begun a stage of many jobs and are far from its end."""
     while not tick.wait(0.02):
-        if receipts.is_dir() and len(list(receipts.glob("*.json"))) >= 2:
+        if receipts.is_dir() and len(list(receipts.glob("*.json"))) >= done:
             cluster.kill_second()
             return
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("refine", "killed"),
+    [({"cells": 10}, ("negatives", 2)), ({"method": "general", "target": 0.6}, ("refine", 10))],
+    ids=["reference", "general"],
+)
 def test_two_nodes_and_one_that_dies_in_the_middle_give_the_bytes_of_one_process(
-    cluster: TwoNodes, corpus: Path, tmp_path: Path
+    cluster: TwoNodes, corpus: Path, tmp_path: Path, refine: dict[str, object], killed: tuple[str, int]
 ) -> None:
+    stage, done = killed
     config = tmp_path / "build.yaml"
-    config.write_text(yaml.safe_dump(settings(corpus, part_size=16, workers=0, index={"shards": 3})))
+    whole = settings(corpus, part_size=16, workers=0, index={"shards": 3}, refine=refine)
+    config.write_text(yaml.safe_dump(whole))
     on_ray = ("--runner", "ray", "--address", cluster.address)
     ended(run(config, tmp_path / "one", "--workers", "1"))
     ended(run(config, tmp_path / "two", *on_ray))
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
     stop = threading.Event()
-    receipts = tmp_path / "three" / "receipts" / "negatives"
-    killer = threading.Thread(target=kill_when_busy, args=(cluster, receipts, stop))
+    receipts = tmp_path / "three" / "receipts" / stage
+    killer = threading.Thread(target=kill_when_busy, args=(cluster, receipts, done, stop))
     killer.start()
     try:
         ended(run(config, tmp_path / "three", *on_ray))

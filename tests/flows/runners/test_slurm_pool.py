@@ -18,6 +18,7 @@ from pairwright.flows.build import build
 from pairwright.flows.config.sections import SlurmSection
 from pairwright.flows.runners.slurm_pool import RETRIES, SlurmPool, task_script
 from pairwright.flows.stage_selection import StageSelection
+from pairwright.flows.stages import refine as refine_stage
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
@@ -198,6 +199,31 @@ def test_a_build_with_killed_tasks_has_the_bytes_of_one_machine(slurm: Slurm, co
     section = {"poll_seconds": 0.2, "cpus": 2, "array": 3}
     build(checked({**whole, "workers": 0, "runner": "slurm", "slurm": section}), tmp_path / "two", prefect=False)
     assert not slurm.unkilled()
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+
+
+def broken(*_: object) -> None:
+    raise RuntimeError
+
+
+@pytest.mark.slow
+def test_refinement_against_all_attacks_with_killed_tasks_has_the_bytes_of_one_machine(
+    slurm: Slurm, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits in the queue a few times only, however many rounds it takes."""
+    whole = {**settings(corpus, refine={"method": "general", "target": 0.6}), "retrieve": None}
+    build(checked(whole), tmp_path / "one", prefect=False)
+    with monkeypatch.context() as ending:
+        ending.setattr(refine_stage, "general_jobs", broken)
+        with pytest.raises(RuntimeError):
+            build(checked(whole), tmp_path / "two", prefect=False)
+    slurm.kill_next("start", "work", "start", "work", "work")
+    section = {"poll_seconds": 0.2, "cpus": 2, "array": 3}
+    on_slurm = {**whole, "workers": 0, "runner": "slurm", "slurm": section}
+    build(checked(on_slurm), tmp_path / "two", prefect=False, selection=StageSelection(only="refine"))
+    assert not slurm.unkilled()
+    assert len(slurm.arrays) <= 11  # up to five of them for killed tasks
+    build(checked(whole), tmp_path / "two", prefect=False)
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
 
 

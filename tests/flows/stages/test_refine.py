@@ -13,7 +13,7 @@ from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.shards.layout import find_shards
 from pairwright.datasets.shards.reading import read_shard
-from pairwright.filters.refinement import fold_assignment, rounds
+from pairwright.filters.refinement import all_attacks, fold_assignment, rounds
 from pairwright.flows.build import build
 from pairwright.flows.stages import refine_folds
 from tests.flows.conftest import checked, settings
@@ -90,17 +90,33 @@ def broken(*_: object) -> None:
     raise RuntimeError  # several jobs of a group do so, which asyncio bears of no SystemExit
 
 
-def test_the_general_method_has_jobs_for_parts_folds_types_and_attacks(generally: tuple[Path, dict[str, Any]]) -> None:
-    out, stage = generally
+def test_the_general_method_has_jobs_for_parts_and_folds_and_one_for_all_rounds(
+    generally: tuple[Path, dict[str, Any]],
+) -> None:
+    out, _ = generally
     parts = [path.stem for path in (out / "pairs").iterdir()]
     jobs = {path.stem for path in (out / "receipts" / "refine").iterdir()}
+    classifiers = ("length", "format", "words", "letters", "word_clusters")
     assert len(parts) > 1
-    assert {*parts, *(f"texts-{part}" for part in parts), "order", "scorers", "bounds", "all"} < jobs
-    assert {f"gaps-{captions}-{fold}" for captions in ("all", "half0", "half1") for fold in range(5)} < jobs
-    assert {f"evidence-{name}" for name in ("length", "format", "words", "letters", "word_clusters")} < jobs
-    types = len(stage["facts"]["by_type"])
-    assert {f"chosen-0-{number}" for number in range(types)} < jobs
+    assert jobs == {
+        *(*parts, "order", "scorers", "rounds", "all"),
+        *(f"texts-{part}" for part in parts),
+        *(f"gaps-{captions}-{fold}" for captions in ("all", "half0", "half1") for fold in range(5)),
+        *(f"evidence-{name}" for name in classifiers),
+    }
+
+
+def test_a_large_general_build_has_jobs_for_types_and_attacks_and_the_same_bytes(
+    generally: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(all_attacks, "MAX_ROWS_TOGETHER", 0)
+    stage = refined(corpus, tmp_path / "out", method="general", target=0.6)
+    jobs = {path.stem for path in (tmp_path / "out" / "receipts" / "refine").iterdir()}
+    assert "rounds" not in jobs
+    assert {f"chosen-0-{number}" for number in range(len(stage["facts"]["by_type"]))} < jobs
     assert {f"round-0-{name}" for name in ("words", "letters", "combined", "scorers")} < jobs
+    assert stage["facts"] == generally[1]["facts"]
+    same_bytes(generally[0], tmp_path / "out")
 
 
 @pytest.mark.parametrize("place", ["stack_features", "measure_classifier"])
