@@ -18,6 +18,7 @@ from transformers import (
     LlavaProcessor,
     PreTrainedModel,
 )
+from transformers.conversion_mapping import get_model_conversion_mapping
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
@@ -39,6 +40,8 @@ def open_network(recipe: FinetuningRecipe, model: str) -> GenerativeModel:
     if isinstance(method, ConversationMethod):
         language = method.language
         found = assemble_llava(model, language, dtype) if language else ImageTextModel.load(model, dtype=dtype)
+        if isinstance(found.network, LlavaForConditionalGeneration):
+            save_by_hub_names(found.network)
         read_template(found.processor, method.chat_template)
         return found
     return EncoderDecoder.load(model, dtype=dtype)
@@ -108,6 +111,15 @@ def _llava_config(vision: Any, language: Any, image_token: int) -> LlavaConfig:
         vision_feature_select_strategy="default" if _class_tokens(vision) else "full",
         tie_word_embeddings=bool(language.tie_word_embeddings),
     )
+
+
+def save_by_hub_names(model: PreTrainedModel) -> None:
+    """Let ``save_pretrained`` write all weights by their names on the hub, which are those that vLLM reads.
+
+    transformers writes the names that it has read. Of a model that was not read, or was saved as such, it writes the image
+    tower's without their prefix (``vision_tower.embeddings`` for ``vision_tower.vision_model.embeddings``).
+    """
+    cast("Any", model)._weight_conversions = get_model_conversion_mapping(model, add_legacy=False)  # noqa: SLF001
 
 
 def build_meta_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:
