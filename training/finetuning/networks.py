@@ -18,13 +18,18 @@ from transformers import (
     LlavaProcessor,
     PreTrainedModel,
 )
-from transformers.conversion_mapping import get_model_conversion_mapping
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
 from pairwright.training.finetuning.conversations import read_template
 from pairwright.training.finetuning.settings import ConversationMethod, FinetuningMethod, FinetuningRecipe
-from pairwright.training.models.checkpoints import explain_unreadable, load_pretrained, read_config, read_tokenizer
+from pairwright.training.models.checkpoints import (
+    explain_unreadable,
+    load_pretrained,
+    read_config,
+    read_tokenizer,
+    save_by_hub_names,
+)
 from pairwright.training.models.generative import EncoderDecoder, GenerativeModel, ImageTextModel
 from pairwright.training.models.registry import model_kind
 from pairwright.training.models.trainable_parameters import names_like
@@ -111,15 +116,6 @@ def _llava_config(vision: Any, language: Any, image_token: int) -> LlavaConfig:
         vision_feature_select_strategy="default" if _class_tokens(vision) else "full",
         tie_word_embeddings=bool(language.tie_word_embeddings),
     )
-
-
-def save_by_hub_names(model: PreTrainedModel) -> None:
-    """Let ``save_pretrained`` write all weights by their names on the hub, which are those that vLLM reads.
-
-    transformers writes the names that it has read. Of a model that was not read, or was saved as such, it writes the image
-    tower's without their prefix (``vision_tower.embeddings`` for ``vision_tower.vision_model.embeddings``).
-    """
-    cast("Any", model)._weight_conversions = get_model_conversion_mapping(model, add_legacy=False)  # noqa: SLF001
 
 
 def build_meta_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:

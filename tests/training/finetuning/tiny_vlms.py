@@ -25,7 +25,7 @@ from transformers.models.clip.image_processing_pil_clip import CLIPImageProcesso
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
-from pairwright.training.finetuning.networks import save_by_hub_names
+from pairwright.training.models.checkpoints import save_by_hub_names
 
 _SPECIAL = [
     *("<pad>", "<s>", "</s>", "<unk>", "<image>", "<|im_start|>", "<|im_end|>"),
