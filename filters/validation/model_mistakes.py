@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
-from pairwright.filters.validation.llm_judge import FIRST, SECOND, pair_for_row, parse_pick, read_answer
+from pairwright.filters.validation.llm_judge import FIRST, SECOND, UNCLEAR, pair_for_row, parse_pick, read_answer
 from pairwright.filters.validation.verdicts import ValidationRow, ValidationVerdict
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
@@ -26,6 +26,7 @@ REASONS: Final = {
     "model_correct": "the model chooses the caption",
     "order_dependent": "the model chooses the negative in one of the two orders only",
     "model_undecided": "the model chooses neither text, or both",
+    "model_unreadable": "the answer is empty or names no choice (reasoning requires --parameter max_tokens=N)",
 }
 
 _POSITIVE, _NEGATIVE = "positive", "negative"
@@ -71,17 +72,18 @@ def combine_choices(
     if failed := [outcome.code for outcome in outcomes if isinstance(outcome, RequestError)]:
         return ValidationVerdict(failed[0])
     choices = [_choice(question, order, outcome) for order, outcome in zip(orders, outcomes, strict=False)]
-    if not all(choices):
-        return ValidationVerdict("model_undecided")
+    if not {_POSITIVE, _NEGATIVE}.issuperset(choices):
+        return ValidationVerdict("model_unreadable" if UNCLEAR in choices else "model_undecided")
     wrong = choices.count(_NEGATIVE)
     reason = {0: "model_correct", 1: "order_dependent", 2: ""}[wrong]
     return ValidationVerdict(reason, ((CHOSE_FIRST, float(choices[0] == orders[0][0])), (SCORE, wrong / 2)))
 
 
 def _choice(question: ValidationRow, order: tuple[str, str], outcome: RequestOutcome) -> str:
-    """Return the role of the chosen text; empty if the answer chooses none."""
+    """Return the role of the chosen text, or the pick of an answer that chooses none."""
     roles: Mapping[str, str] = {FIRST: order[0], SECOND: order[1]}
-    return roles.get(parse_pick(read_answer(outcome), *_texts(question, order)), "")
+    pick = parse_pick(read_answer(outcome), *_texts(question, order))
+    return roles.get(pick, pick)
 
 
 def _texts(question: ValidationRow, order: tuple[str, str]) -> tuple[str, str]:

@@ -50,7 +50,7 @@ from pairwright.generators.triples import CachingTagger, Triples
 
 Validator = Literal["context", "clip", "llm"]
 VALIDATORS: tuple[Validator, ...] = get_args(Validator)
-UNDECIDED = "judge_undecided"
+UNDECIDED = frozenset({"judge_undecided", "judge_unreadable"})
 _BATCH = 512  # rows tagged per batch
 
 
@@ -151,7 +151,7 @@ class Validation:
         for at, verdict in found:
             before = self.verdicts.get(at, ValidationVerdict())
             heard += 1
-            ignored = self.request.keep_undecided and verdict.reason == UNDECIDED
+            ignored = self.request.keep_undecided and verdict.reason in UNDECIDED
             reason = "" if ignored else verdict.reason
             reasons[reason] += 1
             self.verdicts[at] = ValidationVerdict(reason, (*before.scores, *verdict.scores))

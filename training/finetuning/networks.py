@@ -23,7 +23,13 @@ from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
 from pairwright.training.finetuning.conversations import read_template
 from pairwright.training.finetuning.settings import ConversationMethod, FinetuningMethod, FinetuningRecipe
-from pairwright.training.models.checkpoints import explain_unreadable, load_pretrained, read_config, read_tokenizer
+from pairwright.training.models.checkpoints import (
+    explain_unreadable,
+    load_pretrained,
+    read_config,
+    read_tokenizer,
+    save_by_hub_names,
+)
 from pairwright.training.models.generative import EncoderDecoder, GenerativeModel, ImageTextModel
 from pairwright.training.models.registry import model_kind
 from pairwright.training.models.trainable_parameters import names_like
@@ -39,6 +45,8 @@ def open_network(recipe: FinetuningRecipe, model: str) -> GenerativeModel:
     if isinstance(method, ConversationMethod):
         language = method.language
         found = assemble_llava(model, language, dtype) if language else ImageTextModel.load(model, dtype=dtype)
+        if isinstance(found.network, LlavaForConditionalGeneration):
+            save_by_hub_names(found.network)
         read_template(found.processor, method.chat_template)
         return found
     return EncoderDecoder.load(model, dtype=dtype)

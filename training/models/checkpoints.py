@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -194,3 +194,14 @@ def copy_weights(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor]
     with torch.no_grad():
         for name, one in parameters.items():
             one.copy_(weights[name])
+
+
+def save_by_hub_names(model: PreTrainedModel) -> None:
+    """Let ``save_pretrained`` write all weights by their names on the hub, which are those that vLLM reads.
+
+    transformers writes the names that it has read. Of a model that was not read, or was saved as such, it writes the image
+    tower's without their prefix (``vision_tower.embeddings`` for ``vision_tower.vision_model.embeddings``).
+    """
+    from transformers.conversion_mapping import get_model_conversion_mapping  # of version 5
+
+    cast("Any", model)._weight_conversions = get_model_conversion_mapping(model, add_legacy=False)  # noqa: SLF001

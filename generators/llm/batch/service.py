@@ -192,7 +192,11 @@ class BatchService:
         if _is_queue_full(error):
             return QueueFullError()
         response = error.response
-        return parse_error(response.status_code, response.headers, _body_of(response), hide=self._hide)
+        failure = parse_error(response.status_code, response.headers, _body_of(response), hide=self._hide)
+        # Only of the collections: a single file or batch may be gone.
+        if failure.code == "wrong_url" and response.url.path.endswith(("/files", "/batches")):
+            return RequestError("no_batches", failure.detail, status=failure.status)
+        return failure
 
 
 @asynccontextmanager

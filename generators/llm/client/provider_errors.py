@@ -133,6 +133,14 @@ ERROR_SIGNATURES: tuple[ErrorSignature, ...] = (
         statuses=(400, 403, 404, 405, 422, 500, 501),
     ),
     ErrorSignature("no_image_input", message=_NO_IMAGES, statuses=(400, 404, 415, 422, 500)),
+    ErrorSignature(
+        "bad_image",
+        codes=r"invalid_image_(url|format)|image_parse_error|invalid_base64(_image)?",
+        # vLLM sends what its own download met, with status 500; proxies put their name before such a message.
+        message=r"^cannot connect to host|failed to (fetch|load) (media|image)|cannot load local files|cannot identify image"
+        r"|non-base64 digit|error while downloading",
+        statuses=(400, 422, 500),
+    ),
     ErrorSignature("token_limit", message=r"could not finish the message because max_tokens", statuses=(400,)),
     ErrorSignature(
         "schema_failed",
@@ -152,7 +160,7 @@ ERROR_SIGNATURES: tuple[ErrorSignature, ...] = (
         r"|(prompt|input|messages?)\b.{0,60}\btoo (long|many tokens)|too many tokens"
         r"|longer than the (maximum|model)|tokens?\b.{0,40}exceeds? the (maximum|limit|model|context)"
         r"|exceed(s|ed)?( the| its)?( model('s)?)? (context|token) limit|range of input length|input length of .{0,40}max_length"
-        r"|must have less than \d+ tokens|tokens\b.{0,40}must be <=|reduce the length of the (messages|prompt|input)",
+        r"|greater than max_model_len|must have less than \d+ tokens|tokens\b.{0,40}must be <=|reduce the length of the (messages|prompt|input)",
         statuses=_LENGTH,
     ),
     ErrorSignature(
@@ -172,7 +180,7 @@ ERROR_SIGNATURES: tuple[ErrorSignature, ...] = (
         codes=r"unsupported\w*|unknown_parameter|unrecognized\w*|extra_forbidden|not_supported_error|wrong_api_format",
         message=r"(not|n't) support|unsupported|unrecognized|(unexpected|unknown) (keyword|field|key|parameter|argument|name)"
         r"|extra (inputs|fields) (are )?not permitted|deprecated for this model|cannot both be specified"
-        r"|\bonly\b.{0,40}\b(allowed|supported)\b|must be strictly positive|not enabled for this model",
+        r"|\bonly\b.{0,40}\b(allowed|supported)\b|must be strictly positive|not enabled for this model|requires --[a-z]",
         statuses=(400, 422, 501),
     ),
 )

@@ -73,7 +73,9 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
         "Show an example in the prompt, or request JSON in the prompt with --structured json.",
     ),
     "context_too_long": RequestErrorCode(
-        "row", "the messages are longer than the model's context", "Shorten the row or the prompt, or lower max_tokens."
+        "row",
+        "the messages, or max_tokens, are longer than the model's context",
+        "Shorten the row or the prompt, lower max_tokens, or start the server with more context.",
     ),
     "token_limit": RequestErrorCode(
         "row",
@@ -127,6 +129,9 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
         "fatal",
         "the server refused every request",
         "Lower the concurrency or the rate, or run again later: answers are kept and not requested twice.",
+    ),
+    "no_batches": RequestErrorCode(
+        "fatal", "there is no Batch API at the base URL", "Run without --batch, or correct the base URL."
     ),
     "bad_batch": RequestErrorCode(
         "fatal",

@@ -40,7 +40,7 @@ OUTPUT_ERROR_CODES: Mapping[str, OutputErrorCode] = {
     "truncated": OutputErrorCode(
         "the answer is cut off",
         "Your answer was too long and broke off. Be brief.",
-        "Raise the token limit with --parameter max_tokens=N.",
+        "Raise the token limit with --parameter max_tokens=N, or the server's context if prompt and answer fill it.",
     ),
     "runaway_whitespace": OutputErrorCode(
         "the answer ends in whitespace up to the token limit, as some servers' JSON schemas let models write it",

@@ -66,7 +66,7 @@ ENDS: dict[str, tuple[Behaviour, str, str]] = {
     "400 as vLLM": (
         lambda *_: refusing(400, {"object": "error", "message": "maximum context length is 9 tokens", "code": 400}),
         "context_too_long",
-        "(400: maximum context length is 9 tokens). Shorten the row or the prompt, or lower max_tokens.",
+        "(400: maximum context length is 9 tokens). Shorten the row or the prompt, lower max_tokens,",
     ),
     "422 as FastAPI": (
         lambda *_: refusing(422, {"detail": [{"loc": ["body", "seed"], "msg": "extra fields not permitted"}]}),

@@ -15,7 +15,7 @@ pytest.importorskip("accelerate", reason="the trainer's processes are those of a
 pytest.importorskip("peft", reason="LoRA is peft's")
 
 from PIL import Image  # noqa: E402 - after the skips
-from safetensors.torch import load_file  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 
 from pairwright.datasets.errors import InputError, UsageError  # noqa: E402
 from pairwright.datasets.shards.layout import find_shards  # noqa: E402
@@ -112,6 +112,7 @@ def test_a_llava_of_parts_is_aligned_and_then_instructed_and_answers(data: str, 
     kept = opened.network.model.vision_tower.state_dict()
     assert all(torch.equal(one, tower[name.removeprefix("vision_model.")]) for name, one in kept.items())
     assert first.trained == sum(one.numel() for one in opened.network.model.multi_modal_projector.parameters())
+    assert "vision_tower.vision_model.embeddings.class_embedding" in weights(Path(first.model))
     second = run("llava-instruct", data, str(tmp_path / "align"), tmp_path / "instruct")
     assert first.trained < second.trained
     picture = tmp_path / "p.png"
@@ -186,6 +187,18 @@ def test_lora_trains_few_parameters_and_leaves_a_plain_model(data: str, tmp_path
     assert touched
     assert all("language_model" in name or "multi_modal_projector" in name for name in touched)
     assert (tmp_path / "run" / "adapter" / "adapter_config.json").is_file()
+
+
+@pytest.mark.parametrize("changes", [(), ("method.lora.rank=2",)])
+def test_a_llava_is_written_with_the_names_of_the_hub(data: str, tmp_path: Path, changes: tuple[str, ...]) -> None:
+    """A model that had been assembled, or saved by transformers without being loaded, did not open in vLLM."""
+    model = tmp_path / "model"
+    tiny_vlms.llava(model)
+    known = weights(model)
+    assert "vision_tower.vision_model.embeddings.class_embedding" in known
+    save_file({name.replace("vision_model.", ""): one for name, one in known.items()}, model / "model.safetensors")
+    report = run("llava-instruct", data, str(model), tmp_path / "run", "schedule.steps=1", *changes)
+    assert weights(Path(report.model)).keys() == known.keys()
 
 
 def test_text_only_and_broken_samples_do_not_stop_a_run(data: str, tmp_path: Path) -> None:

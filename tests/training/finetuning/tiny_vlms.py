@@ -25,6 +25,7 @@ from transformers.models.clip.image_processing_pil_clip import CLIPImageProcesso
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
+from pairwright.training.models.checkpoints import save_by_hub_names
 
 _SPECIAL = [
     *("<pad>", "<s>", "</s>", "<unk>", "<image>", "<|im_start|>", "<|im_end|>"),
@@ -64,27 +65,29 @@ def tokenizer(end: str = "</s>") -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=words, additional_special_tokens=_SPECIAL[4:], **names)
 
 
-def _text_sizes() -> dict[str, Any]:
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+def _text_sizes(width: int) -> dict[str, Any]:
+    sizes = {"hidden_size": width, "intermediate_size": 2 * width, "num_hidden_layers": 2, "num_attention_heads": 2}
     return {**sizes, "num_key_value_heads": 2, "vocab_size": len(WORDS), "pad_token_id": 0, "bos_token_id": 1}
 
 
-def llava(folder: Path, template: str = LLAVA_TEMPLATE) -> str:
-    """Write a LLaVA of random weights and return its folder."""
+def llava(folder: Path, template: str = LLAVA_TEMPLATE, width: int = 16) -> str:
+    """Write a LLaVA of random weights and return its folder; heads have half of ``width`` dimensions."""
     seeing = CLIPVisionConfig(
-        hidden_size=16,
-        intermediate_size=32,
+        hidden_size=width,
+        intermediate_size=2 * width,
         num_hidden_layers=2,
         num_attention_heads=2,
         image_size=SIDE,
         patch_size=PATCH,
     )
-    speaking = LlamaConfig(**_text_sizes(), eos_token_id=2)
+    speaking = LlamaConfig(**_text_sizes(width), eos_token_id=2)
     patches = (SIDE // PATCH) ** 2
     config = LlavaConfig(vision_config=seeing, text_config=speaking, image_token_index=4, image_seq_length=patches)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        LlavaForConditionalGeneration(config).save_pretrained(folder)
+        model = LlavaForConditionalGeneration(config)
+    save_by_hub_names(model)
+    model.save_pretrained(folder)
     images = CLIPImageProcessorPil(size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE})
     LlavaProcessor(
         images,
@@ -97,12 +100,13 @@ def llava(folder: Path, template: str = LLAVA_TEMPLATE) -> str:
     return str(folder)
 
 
-def qwen(folder: Path) -> str:
-    """Write a Qwen2.5-VL of random weights and return its folder."""
-    text = _text_sizes() | {"max_position_embeddings": 512, "eos_token_id": 6}
-    text["rope_parameters"] = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0}
-    vision: dict[str, Any] = {"depth": 2, "hidden_size": 16, "intermediate_size": 32, "num_heads": 2, "patch_size": 4}
-    vision |= {"out_hidden_size": 16, "window_size": 16, "fullatt_block_indexes": [1]}
+def qwen(folder: Path, width: int = 16) -> str:
+    """Write a Qwen2.5-VL of random weights and return its folder; heads have half of ``width`` dimensions."""
+    part = width // 16
+    text = _text_sizes(width) | {"max_position_embeddings": 512, "eos_token_id": 6}
+    text["rope_parameters"] = {"rope_type": "default", "mrope_section": [part, part, 2 * part], "rope_theta": 10000.0}
+    vision: dict[str, Any] = {"depth": 2, "hidden_size": width, "intermediate_size": 2 * width, "num_heads": 2}
+    vision |= {"out_hidden_size": width, "patch_size": 4, "window_size": 16, "fullatt_block_indexes": [1]}
     ids = {"image_token_id": 9, "video_token_id": 10, "vision_start_token_id": 7, "vision_end_token_id": 8}
     with torch.random.fork_rng():
         torch.manual_seed(0)

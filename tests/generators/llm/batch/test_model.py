@@ -350,6 +350,14 @@ def test_an_unknown_model_and_a_wrong_key_stop_the_run(ledger: Path) -> None:
         assert KEY not in f"{found[0]!s} {found[0]!r} {vars(found[0])}"
 
 
+def test_a_server_without_the_batch_api_stops_the_run_and_says_so(ledger: Path) -> None:
+    """It read as a wrong base URL at vLLM."""
+    with serving(lambda *_: error(404, "not_found", "Not Found")) as server:
+        found = Bench(server, ledger).ask(requests(2))
+    assert texts(found) == ["no_batches"] * 2
+    assert "Run without --batch" in str(found[0])
+
+
 def test_requests_after_the_stop_fail_at_once(ledger: Path) -> None:
     async def work(model: BatchModel) -> list[str]:
         return texts([*await ask_all(model, requests(1)), *await ask_all(model, requests(3))])

@@ -389,7 +389,102 @@ NO_IMAGES = [
     ("deepseek", 400, openai("Failed to deserialize: messages[0]: unknown variant `image_url`, expected `text`")),
     ("gateway", 400, openai("This model does not support image inputs")),
 ]
+# Recorded from vLLM 0.32.0: status, message, type, param; the code is the status.
+VLLM = [
+    ("unknown_model", 404, "The model `other` does not exist. Valid aliases: tiny.", "NotFoundError", "model"),
+    (
+        "context_too_long",
+        400,
+        (
+            "This model's maximum context length is 16384 tokens. However, your prompt contains at least 16385 input tokens,"
+            " which exceeds this limit even without any output tokens. Please reduce the length of the input prompt."
+            " (parameter=input_tokens, value=16385)"
+        ),
+        "BadRequestError",
+        "input_tokens",
+    ),
+    (
+        "context_too_long",
+        400,
+        (
+            "max_tokens=20000 cannot be greater than max_model_len=16384. Please request fewer output tokens."
+            " (parameter=max_tokens, value=20000)"
+        ),
+        "BadRequestError",
+        "max_tokens",
+    ),
+    (
+        "bad_request",
+        400,
+        "Requested sample logprobs of 30, which is greater than max allowed: 20 (parameter=logprobs, value=30)",
+        "BadRequestError",
+        "logprobs",
+    ),
+    (
+        "bad_request",
+        400,
+        (
+            "1 validation error:\n  {'type': 'float_parsing', 'loc': 'body.temperature', 'msg': 'Input should be a valid number,"
+            " unable to parse string as a number', 'input': 'a'}"
+        ),
+        "Bad Request",
+        "body.temperature",
+    ),
+    ("bad_request", 400, 'Grammar error: Unimplemented keys: ["uniqueItems"]', "BadRequestError", None),
+    ("unsupported", 400, 'tool_choice=function "f" requires --tool-call-parser to be set', "BadRequestError", None),
+    ("no_image_input", 400, "tiny is not a multimodal model", "BadRequestError", None),
+    (
+        "bad_image",
+        400,
+        "Failed to load image: cannot identify image file <_io.BytesIO object>",
+        "BadRequestError",
+        None,
+    ),
+    (
+        "bad_image",
+        422,
+        "Failed to fetch media from URL: HTTP 404 error (parameter=image_url, value=http://127.0.0.1:8711/x.png)",
+        "UnprocessableEntityError",
+        "image_url",
+    ),
+    (
+        "bad_image",
+        500,
+        "Cannot connect to host nosuch.invalid:80 ssl:default [Name or service not known]",
+        "InternalServerError",
+        None,
+    ),
+    (
+        "bad_image",
+        500,
+        "Cannot load local files without `--allowed-local-media-path`.",
+        "InternalServerError",
+        None,
+    ),
+    (
+        "server_error",
+        500,
+        "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+        "InternalServerError",
+        None,
+    ),
+]
 CASES = [
+    *(
+        (
+            code,
+            f"vllm 0.32 {message[:30]}",
+            status,
+            {"error": {"message": message, "type": kind, "param": param, "code": status}},
+        )
+        for code, status, message, kind, param in VLLM
+    ),
+    (
+        "server_error",
+        "litellm before an image",
+        500,
+        litellm("500", "litellm.InternalServerError: Cannot connect to host api.openai.com:443"),
+    ),
     *(("no_image_input", *each) for each in NO_IMAGES),
     *(("unknown_model", *each) for each in UNKNOWN_MODEL),
     *(("bad_key", *each) for each in BAD_KEY),

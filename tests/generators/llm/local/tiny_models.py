@@ -35,12 +35,12 @@ def make_model(folder: Path, *, template: str | None = CHAT, seed: int = 0, cont
     return folder
 
 
-def _language_config(tokenizer: Any, context: int) -> Any:
+def _language_config(tokenizer: Any, context: int, width: int = 32) -> Any:
     from transformers import LlamaConfig
 
     return LlamaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=32,
+        hidden_size=width,
         intermediate_size=64,
         num_hidden_layers=2,
         num_attention_heads=4,
@@ -66,6 +66,7 @@ def make_seeing_model(
     seed: int = 0,
     context: int = 4096,
     words: Sequence[str] = (),
+    width: int = 32,
 ) -> Path:
     """Write a LLaVA with random weights into ``folder`` and return it; it reads images of 28 x 28 pixels as four tokens.
 
@@ -75,6 +76,7 @@ def make_seeing_model(
         seed: of the weights.
         context: tokens that it reads at most.
         words: further tokens.
+        width: of the language model, four times that of its heads.
     """
     import torch
     from transformers import (
@@ -84,6 +86,8 @@ def make_seeing_model(
         LlavaForConditionalGeneration,
         LlavaProcessor,
     )
+
+    from pairwright.training.models.checkpoints import save_by_hub_names
 
     tokenizer = make_tokenizer(template)
     tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
@@ -99,12 +103,14 @@ def make_seeing_model(
         initializer_range=0.6,
     )
     config = LlavaConfig(
-        text_config=_language_config(tokenizer, context),
+        text_config=_language_config(tokenizer, context, width),
         vision_config=vision,
         image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
         vision_feature_layer=-1,
     )
-    LlavaForConditionalGeneration(config).save_pretrained(folder)
+    model = LlavaForConditionalGeneration(config)
+    save_by_hub_names(model)
+    model.save_pretrained(folder)
     images = CLIPImageProcessorPil(size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28})
     make: Any = LlavaProcessor
     processor = make(
