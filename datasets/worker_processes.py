@@ -50,11 +50,13 @@ class WorkerProcesses(ProcessPoolExecutor):
     """
 
     def __init__(self, workers: int, preload: str = "", *, deaf: bool = False) -> None:
-        context = _start_fork_server(preload) if preload else multiprocessing.get_context("spawn")
+        context = start_fork_server(preload) if preload else multiprocessing.get_context("spawn")
         deaf |= signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # not inherited: polars installs its own handler
         self._reports = _ReportPipe(context) if has_listener() else None
         sending = self._reports.sending if self._reports else None
-        super().__init__(workers, mp_context=context, initializer=_initialize_worker, initargs=(deaf, sending))
+        super().__init__(
+            workers, mp_context=context, initializer=_initialize_worker, initargs=(deaf, sending, dict(os.environ))
+        )
 
     def submit(
         self, work: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs
@@ -79,8 +81,8 @@ class WorkerProcesses(ProcessPoolExecutor):
             self._reports.sending.close()
 
 
-def _start_fork_server(preload: str) -> ForkServerContext | SpawnContext:
-    """Start the server that loads a module and forks workers; return the context of such processes."""
+def start_fork_server(preload: str) -> ForkServerContext | SpawnContext:
+    """Start the server that loads a module and forks workers, unless there is one; return the context of such processes."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -122,7 +124,14 @@ def _hold_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _initialize_worker(deaf: bool, reports: "Connection | None") -> None:  # noqa: FBT001 - a pool passes it by position
+def _initialize_worker(  # a pool passes the arguments by position
+    deaf: bool,  # noqa: FBT001
+    reports: "Connection | None",
+    environment: dict[str, str],
+) -> None:
+    if dict(os.environ) != environment:  # those of a fork server are of the time when it started
+        os.environ.clear()
+        os.environ.update(environment)
     atexit.register(_exit_at_once)  # before those of libraries that jobs load, so that it runs after them
     _exit_with_parent(deaf)
     collect_rarely()

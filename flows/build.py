@@ -6,8 +6,8 @@ build directory without one is unfinished. A finished version stays in place unt
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,9 +40,10 @@ from pairwright.flows.incremental import (
 from pairwright.flows.llm.model_access import model_access_for_build
 from pairwright.flows.manifest import stage_facts
 from pairwright.flows.prefect.artifacts import FlowArtifacts
+from pairwright.flows.prefect.flow_reports import FlowReports, run_beside_flow
 from pairwright.flows.prefect.preflight import refuse_broken_prefect
 from pairwright.flows.prefect.server import build_server
-from pairwright.flows.prefect.task_runs import ReportedRuns, runs_per_pass
+from pairwright.flows.prefect.task_runs import runs_per_pass
 from pairwright.flows.progress import BuildProgress, SilentProgress
 from pairwright.flows.runners.engine import Engine, open_engine
 from pairwright.flows.runners.slurm_pool import check_slurm_commands
@@ -87,7 +88,7 @@ class _RunSettings:
     retry_failed: bool = False
     selection: StageSelection = field(default_factory=StageSelection)
     wait: bool = False
-    reported: ReportedRuns = field(default_factory=ReportedRuns)
+    reports: FlowReports = field(default_factory=FlowReports)
 
 
 _SETTINGS: ContextVar[_RunSettings] = ContextVar("_SETTINGS")
@@ -127,14 +128,20 @@ def build(  # noqa: PLR0913 - keywords
     """
     if prefect:
         refuse_broken_prefect()
-    settings = _RunSettings(progress or SilentProgress(), truth, retry_failed, selection or StageSelection(), wait)
+    reports = FlowReports(expected=prefect)
+    settings = _RunSettings(
+        progress or SilentProgress(), truth, retry_failed, selection or StageSelection(), wait, reports
+    )
     settings.selection.check(stage_names(config))  # before Prefect starts
     token = _SETTINGS.set(settings)
     try:
         with SigtermHandler() as sigterm, use_listener(settings.progress.report_step):
-            run = _with_sigterm_handler(_as_flow(_with_sigterm_in_flow(sigterm)) if prefect else run_build, sigterm)
-            with build_server(settings.reported, settings.progress.note) if prefect else nullcontext():
-                return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
+            given = config.model_dump(mode="json"), str(out.resolve())
+            if not prefect:
+                return asyncio.run(_with_sigterm_handler(run_build, sigterm)(*given))
+            with build_server(settings.reports, settings.progress.note) as server:
+                run = _with_sigterm_handler(partial(_run_with_flow, sigterm, settings.reports, server), sigterm)
+                return asyncio.run(run(*given))
     except _signal_exception(prefect=prefect):
         raise TerminatedError("stopped by a signal. Start the same build again to resume it.") from None
     finally:
@@ -143,8 +150,13 @@ def build(  # noqa: PLR0913 - keywords
 
 async def build_in_flow(config: BuildConfig, out: Path, progress: BuildProgress) -> dict[str, Any]:
     """Build into ``out``, an absolute path, inside a running flow."""
-    _SETTINGS.set(_RunSettings(progress))
-    return await run_build(config.model_dump(mode="json"), str(out))
+    reports = FlowReports()
+    reports.open()
+    _SETTINGS.set(_RunSettings(progress, reports=reports))
+    try:
+        return await run_build(config.model_dump(mode="json"), str(out))
+    finally:
+        await reports.close()
 
 
 def _as_flow(run: _Flow) -> _Flow:
@@ -172,14 +184,23 @@ def _with_sigterm_handler(run: _Flow, sigterm: SigtermHandler) -> _Flow:
     return cancellable
 
 
-def _with_sigterm_in_flow(sigterm: SigtermHandler) -> _Flow:
-    """Return the build for a flow, whose own handler of SIGTERM it replaces."""
+async def _run_with_flow(
+    sigterm: SigtermHandler,
+    reports: FlowReports,
+    server: Callable[[], Awaitable[None]],
+    config: dict[str, Any],
+    out: str,
+) -> dict[str, Any]:
+    """Build while a server starts, then in a flow, whose own handler of SIGTERM is replaced."""
 
-    async def run_in_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
-        sigterm.install_in_loop()
-        return await run_build(config, out)
+    async def in_flow(build: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        async def run(config: dict[str, Any], out: str) -> dict[str, Any]:  # noqa: ARG001 - shown by Prefect
+            sigterm.install_in_loop()
+            return await build()
 
-    return run_in_flow
+        return await _as_flow(run)(config, out)
+
+    return await run_beside_flow(run_build(config, out), in_flow, server, reports)
 
 
 async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
@@ -255,7 +276,7 @@ def _refuse_own_runner(config: BuildConfig) -> None:
 async def _build_share(config: BuildConfig, root: Path, settings: _RunSettings, share: Share) -> dict[str, Any]:
     """Run a share of the jobs, while other processes run others; the manifest is left to a build of all."""
     stages = stages_of(config)
-    artifacts = FlowArtifacts(config.name, [])
+    artifacts = FlowArtifacts(config.name, [], settings.reports)
     with parts_lock(root), ExitStack() as part:
         with ExitStack() as lock:
             waiting = partial(settings.progress.note, f"Waiting for another process that prepares {root} ...")
@@ -282,7 +303,7 @@ async def _build_share(config: BuildConfig, root: Path, settings: _RunSettings, 
 
 async def _build_full(config: BuildConfig, root: Path, settings: _RunSettings) -> dict[str, Any]:
     stages = stages_of(config)
-    artifacts = FlowArtifacts(config.name, [stage.name for stage in stages])
+    artifacts = FlowArtifacts(config.name, [stage.name for stage in stages], settings.reports)
     local = with_local_inputs(config, root / COPIES)
     state = json_hash([input_state(local.input)])
     folder = full_build_folder(root)
@@ -332,7 +353,7 @@ async def _build_increment(config: BuildConfig, base: IncrementBase, settings: _
         settings.progress.note(f"The input has not changed since version {before['number']}: no new version.")
         return dict(base.manifest)
     stages = stages_of(config, incremental=True)
-    artifacts = FlowArtifacts(config.name, [stage.name for stage in stages])
+    artifacts = FlowArtifacts(config.name, [stage.name for stage in stages], settings.reports)
     folder = increment_folder(base.root)
     prepare_increment(config, base, folder)
     async with _engine(folder, config, stages, artifacts, settings) as engine:
@@ -350,4 +371,4 @@ def _engine(
     folder: Path, config: BuildConfig, stages: tuple[Stage, ...], artifacts: FlowArtifacts, settings: _RunSettings
 ) -> AbstractAsyncContextManager[Engine]:
     max_runs = runs_per_pass(len(stages), sum(stage.passes for stage in stages if stage.scope != "set"))
-    return open_engine(folder, config, settings.progress, settings.selection, artifacts, settings.reported, max_runs)
+    return open_engine(folder, config, settings.progress, settings.selection, artifacts, settings.reports, max_runs)

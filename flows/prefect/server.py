@@ -10,6 +10,7 @@ Each runs in a new session: Ctrl-C in a terminal goes to all processes of a sess
 would try for minutes to report its end. If this process is killed, a watchdog ends the server.
 """
 
+import asyncio
 import os
 import re
 import signal
@@ -20,18 +21,21 @@ import threading
 import time
 import urllib.request
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import IO
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.progress import open_step
+from pairwright.flows.prefect.flow_reports import FlowReports
 from pairwright.flows.prefect.preflight import prefect_home, prepare_prefect
-from pairwright.flows.prefect.task_runs import ReportedRuns, wait_until_recorded
+from pairwright.flows.prefect.task_runs import wait_until_recorded
 
 HOST = "127.0.0.1"
-_START_SECONDS = 180.0  # on a busy machine; 5 to 20 are usual
+_START_SECONDS = 180.0  # on a busy machine; 3 to 20 are usual
+_POLL_SECONDS = 0.1  # between two questions whether it answers
 _RETRY_SECONDS, _RETRIES = 0.1, 50  # of what SQLite was too busy for
 _END_SECONDS = 15.0  # until a server that does not end is killed
 _NEWER_DATABASE = "Can't locate revision identified by"  # alembic, about a database that a later release has migrated
@@ -52,46 +56,52 @@ def own_server(port: int) -> Iterator[str]:
     # The lease of a running build is stored on disk: in memory it would be lost with the server, its place would not.
     with _server_process(
         ["prefect", "server", "start"], port, {"PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": _LEASES}
-    ) as url:
-        yield url
+    ) as server:
+        asyncio.run(server.wait_until_ready())
+        yield server.url
 
 
 @contextmanager
-def build_server(reported: ReportedRuns, note: Callable[[str], None]) -> Iterator[None]:
-    """Make Prefect use the server of its settings, or a temporary one for the block.
+def build_server(reports: FlowReports, note: Callable[[str], None]) -> Iterator[Callable[[], Awaitable[None]]]:
+    """Make Prefect use the server of its settings, or a temporary one for the block, which begins while it starts.
 
     The temporary server ends when it has recorded the states of all task runs.
 
     Args:
-        reported: the task runs of the block.
+        reports: of the build; they are early with the temporary server.
         note: receives a message if some states could not be recorded.
 
-    Raises:
-        PairwrightError: when the server does not start.
+    Returns:
+        A function that returns when the server has started, and raises `PairwrightError` when it does not.
     """
     from pairwright.flows.prefect.api import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
     if PREFECT_API_URL.value():
-        yield
+        yield _ready
         return
+    reports.early = True
     settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
     app_dir = str(prefect_home())  # by default the working directory is first on the server's path
     server = ["uvicorn", "--factory", "prefect.server.api.server:create_app", "--app-dir", app_dir]
     # A transaction that another one overtook is a 503, after which clients wait for two seconds: at most stages of a build.
     server += ["--header", f"Retry-After:{_RETRY_SECONDS}"]
     with (
-        _server_process([*server, "--log-level", "error", "--lifespan", "on"], 0, settings) as url,
-        temporary_settings({PREFECT_API_URL: url, PREFECT_CLIENT_MAX_RETRIES: _RETRIES}),
+        _server_process([*server, "--log-level", "error", "--lifespan", "on"], 0, settings) as starting,
+        temporary_settings({PREFECT_API_URL: starting.url, PREFECT_CLIENT_MAX_RETRIES: _RETRIES}),
     ):
         try:
-            yield
+            yield starting.wait_until_ready
         finally:
-            wait_until_recorded(reported, note)
+            wait_until_recorded(reports, note)
+
+
+async def _ready() -> None:
+    """Return at once: a server of the user runs already."""
 
 
 @contextmanager
-def _server_process(module: Sequence[str], port: int, settings: Mapping[str, str]) -> Iterator[str]:
-    """Run a Python module that is a Prefect server; the user's settings override ``settings``."""
+def _server_process(module: Sequence[str], port: int, settings: Mapping[str, str]) -> Iterator["_StartingServer"]:
+    """Start a Python module that is a Prefect server, and end it; the user's settings override ``settings``."""
     port = _free_port(port)
     url = f"http://{HOST}:{port}/api"
     prepare_prefect()
@@ -106,9 +116,7 @@ def _server_process(module: Sequence[str], port: int, settings: Mapping[str, str
     try:
         with terminated_with_this_process(process.pid):
             assert process.stderr
-            with open_step("starting the Prefect server", unit=""):
-                _wait_for(url, process, ChildErrors(process.stderr))
-            yield url
+            yield _StartingServer(url, process, ChildErrors(process.stderr))
     finally:
         _terminate(process)
 
@@ -126,20 +134,38 @@ def _free_port(port: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait_for(url: str, process: "subprocess.Popen[bytes]", errors: "ChildErrors") -> None:
-    until = time.monotonic() + _START_SECONDS
-    while time.monotonic() < until:
-        if process.poll() is not None:
-            raise PairwrightError(_exit_message(process.returncode, errors.error_line()))
-        try:
-            with urllib.request.urlopen(f"{url}/health", timeout=5) as reply:  # noqa: S310 - loopback
-                if reply.status == HTTPStatus.OK:
+@dataclass(frozen=True)
+class _StartingServer:
+    """A server that may not answer yet: the URL of its API, its process, and what that prints."""
+
+    url: str
+    process: "subprocess.Popen[bytes]"
+    errors: "ChildErrors"
+
+    async def wait_until_ready(self) -> None:
+        """Return when the server answers.
+
+        Raises:
+            PairwrightError: when it does not start.
+        """
+        until = time.monotonic() + _START_SECONDS
+        with open_step("starting the Prefect server", unit=""):
+            while time.monotonic() < until:
+                if self.process.poll() is not None:
+                    raise PairwrightError(_exit_message(self.process.returncode, self.errors.error_line()))
+                if await asyncio.to_thread(self._answers):
                     return
+                await asyncio.sleep(_POLL_SECONDS)
+        raise PairwrightError(
+            f"Prefect's server did not answer at {self.url} within {_START_SECONDS:.0f} s. Start the command again."
+        )
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/health", timeout=5) as reply:  # noqa: S310 - loopback
+                return bool(reply.status == HTTPStatus.OK)
         except OSError:
-            time.sleep(0.1)
-    raise PairwrightError(
-        f"Prefect's server did not answer at {url} within {_START_SECONDS:.0f} s. Start the command again."
-    )
+            return False
 
 
 def _exit_message(code: int, error: str) -> str:

@@ -1,8 +1,7 @@
 """Execution of jobs, as Prefect task runs (`prefect/task_runs.py`), in processes, on Ray or on Slurm.
 
-Prefect shows the progress; receipts decide what has to run. Processes are spawned: threads are no use, since tagging
-holds Python's lock, and a forked process would inherit the threads of polars and FAISS. The number of processes does not
-change the output.
+Prefect shows the progress; receipts decide what has to run. Jobs run in processes, since tagging holds Python's lock
+(`datasets.worker_processes`). The number of processes does not change the output.
 """
 
 import asyncio
@@ -22,10 +21,12 @@ from pairwright.datasets.worker_processes import WorkerProcesses, available_core
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.llm.answer_service import LOOPBACK, AnswerService
 from pairwright.flows.prefect.artifacts import FlowArtifacts
-from pairwright.flows.prefect.task_runs import ReportedRuns, job_batches, run_as_task
+from pairwright.flows.prefect.flow_reports import FlowReports
+from pairwright.flows.prefect.task_runs import job_batches, run_as_task
 from pairwright.flows.progress import BuildProgress
 from pairwright.flows.runners.ray_pool import RayPool
 from pairwright.flows.runners.slurm_pool import SlurmPool, cancel_left_arrays
+from pairwright.flows.runners.worker_start import PRELOADED, process_count
 from pairwright.flows.stage_selection import Share, StageSelection
 from pairwright.flows.state.receipts import Counts, Job, Receipt, run_job, total_counts, valid_receipt
 
@@ -58,7 +59,7 @@ class Engine:
         stop: set when the build ends early; jobs that run in this process check it.
         selection: which stages run.
         artifacts: the progress on Prefect's page.
-        reported: counts the task runs.
+        reports: of the build to Prefect.
         max_task_runs: of a pass of a stage over the parts.
         workers: processes of the pool, unless it is Ray's.
         answers: sends the requests of jobs that ask a model.
@@ -73,7 +74,7 @@ class Engine:
     stop: threading.Event
     selection: StageSelection
     artifacts: FlowArtifacts
-    reported: ReportedRuns
+    reports: FlowReports
     max_task_runs: int
     workers: int
     answers: AnswerService
@@ -151,7 +152,7 @@ class Engine:
         """
         self.selection.begin_stage(self.root, name, jobs, list(self.done))
         self.progress.begin(name, len(jobs))
-        await self.artifacts.begin(name, len(jobs))
+        self.artifacts.begin(name, len(jobs))
         share = self.selection.share
         own = [job for position, job in enumerate(jobs) if share is None or share.has(position)]
         done = await asyncio.gather(*(self._batch(batch) for batch in job_batches(own, self.max_task_runs)))
@@ -167,13 +168,13 @@ class Engine:
         async def work() -> None:
             done.extend(await asyncio.gather(*(self._job(*each) for each in zip(jobs, known, strict=True))))
 
-        await run_as_task(jobs, work, self.reported, reused=all(known))
+        await run_as_task(jobs, work, self.reports, reused=all(known))
         return done
 
     async def _job(self, job: Job, known: Receipt | None) -> Receipt:
         receipt = known or await self._run(job)
         self.progress.advance(job.stage, reused=known is not None)
-        await self.artifacts.advance(job.stage)
+        self.artifacts.advance(job.stage)
         return receipt
 
     async def _run(self, job: Job) -> Receipt:
@@ -223,14 +224,10 @@ def _pool(root: Path, config: BuildConfig, note: Callable[[str], None]) -> Execu
         return SlurmPool(root, config.slurm, config.name, note)
     if config.address:
         raise UsageError("`address` requires `runner: ray` (--runner ray).")
-    workers = _workers(config)
+    workers = process_count(config)
     if workers == 1:
         return ThreadPoolExecutor(1)  # in this process: nothing has to be imported again
-    return WorkerProcesses(workers)
-
-
-def _workers(config: BuildConfig) -> int:
-    return config.workers or available_cores()
+    return WorkerProcesses(workers, PRELOADED)
 
 
 @asynccontextmanager
@@ -240,7 +237,7 @@ async def open_engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
     progress: BuildProgress,
     selection: StageSelection,
     artifacts: FlowArtifacts,
-    reported: ReportedRuns,
+    reports: FlowReports,
     max_task_runs: int,
 ) -> AsyncIterator[Engine]:
     """Open an engine with ``workers`` processes (0 = one per core, 1 = this process) or Ray's; close it at the end.
@@ -252,14 +249,14 @@ async def open_engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
     cancel_left_arrays(root)  # whatever runs the jobs now
     pool, local_pool, stop = _pool(root, config, progress.note), ThreadPoolExecutor(1), threading.Event()
     asking_pool = ThreadPoolExecutor(_ASKING_JOBS) if isinstance(pool, ThreadPoolExecutor) else pool
-    workers = _workers(config)
+    workers = process_count(config)
     # Other shares of the build may run on other machines.
     on_this_machine = config.runner == "processes" and selection.share is None
     host = LOOPBACK if on_this_machine else config.host
     answers = AnswerService(root, host, progress, others_go_on=selection.share is not None)
     try:
         yield Engine(
-            *(root, pool, progress, {}, local_pool, asking_pool, stop, selection, artifacts, reported, max_task_runs),
+            *(root, pool, progress, {}, local_pool, asking_pool, stop, selection, artifacts, reports, max_task_runs),
             *(workers, answers),
         )
     except asyncio.CancelledError:

@@ -8,9 +8,19 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 from pathlib import Path
 
+import pytest
+
 from pairwright.datasets.worker_processes import WorkerProcesses
 
 KEPT: list[object] = []
+
+
+def test_workers_of_a_fork_server_have_the_environment_of_their_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is started once in a process, for its first pool."""
+    for value in ("first", "second"):
+        monkeypatch.setenv("PAIRWRIGHT_OF_A_TEST", value)
+        with WorkerProcesses(1, "json") as pool:
+            assert pool.submit(os.getenv, "PAIRWRIGHT_OF_A_TEST").result() == value
 
 
 class Freed:

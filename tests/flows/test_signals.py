@@ -1,8 +1,9 @@
 """A build that SIGTERM ends says so and keeps what is done, at whatever moment the signal comes."""
 
+import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows import build as building
 from pairwright.flows.config.build import parse_config
+from pairwright.flows.prefect.flow_reports import FlowReports
 from pairwright.flows.progress import SilentProgress
 from pairwright.flows.signals import BuildTerminated, SigtermHandler
 from tests.flows.conftest import Run
@@ -38,9 +40,12 @@ def terminate() -> None:
 
 
 @contextmanager
-def server(at_start: Callable[[], None], at_end: Callable[[], None]) -> Iterator[None]:
+def server(at_start: Callable[[], None], at_end: Callable[[], None]) -> Iterator[Callable[[], Awaitable[None]]]:
+    async def ready() -> None:
+        await asyncio.sleep(0)
+
     at_start()
-    yield
+    yield ready
     at_end()
 
 
@@ -49,6 +54,7 @@ def without_prefect(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a build with Prefect does, but for Prefect."""
     monkeypatch.setattr(building, "refuse_broken_prefect", lambda: None)
     monkeypatch.setattr(building, "_as_flow", lambda run: run)
+    monkeypatch.setattr(building, "FlowReports", lambda **_: FlowReports())
     monkeypatch.setattr(building, "_signal_exception", lambda *, prefect: (BuildTerminated,))  # noqa: ARG005 - as it is called
 
 

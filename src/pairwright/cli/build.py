@@ -94,6 +94,7 @@ def build(
     from pairwright.datasets.remote.hub import dataset_of, is_hub
     from pairwright.datasets.remote.object_store import split_url
     from pairwright.flows.config.build import load_config
+    from pairwright.flows.runners.worker_start import start_early
     from pairwright.flows.stage_selection import Share, StageSelection
 
     if part and (finish or retry_failed):
@@ -120,6 +121,7 @@ def build(
     progress = StageBars()
     no_prefect = no_prefect or finish or share is not None
     progress.note(f"Building {loaded.name} in {folder}{start_message(no_prefect)} ...")
+    start_early(loaded, folder)
     from pairwright.flows.build import build as run_build
 
     resumable_on_interrupt()
@@ -184,4 +186,4 @@ def _with_limits(config: "BuildConfig", max_cost: float | None, max_requests: in
 
 def start_message(no_prefect: bool) -> str:  # noqa: FBT001 - the command's flag
     """Return the remark about Prefect in the first line of a build."""
-    return "" if no_prefect else ". Starting Prefect takes 5 to 20 seconds"
+    return "" if no_prefect else ", with Prefect"

@@ -34,6 +34,7 @@ def demo(
       pairwright demo --out demo
     """
     from pairwright.flows.commands.demo import demo_config, write_demo_corpus
+    from pairwright.flows.runners.worker_start import start_early
     from pairwright.flows.state.locks import claim_folder
 
     resumable_on_interrupt()
@@ -41,12 +42,13 @@ def demo(
     progress = StageBars()
     progress.note(f"Drawing {pairs:,} scenes in {out / 'corpus'} ...")
     claim_folder(out)
+    config = demo_config(corpus, pairs, seed).model_copy(update={"workers": workers})
+    start_early(config, out)
     write_demo_corpus(corpus, pairs, seed)
     progress.note(f"Building in {out}{start_message(no_prefect)} ...")
     from pairwright.flows.build import build
     from pairwright.flows.commands.demo import truth_table
 
-    config = demo_config(corpus, pairs, seed).model_copy(update={"workers": workers})
     manifest = build(config, out, progress, truth_table, prefect=not no_prefect)
     oracle = manifest["oracle"]
     result = {**build_result(out, manifest), "pairs": manifest["shards"]["samples"], "oracle": oracle}

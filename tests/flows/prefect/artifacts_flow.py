@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from pairwright.flows.prefect import artifacts
 from pairwright.flows.prefect.artifacts import FlowArtifacts
+from pairwright.flows.prefect.flow_reports import FlowReports
 
 STAGE = {"unit": "pair", "candidates": 3, "kept": 2, "rejected": {"bad_image": 1}, "parts": 1, "seconds": 0.1}
 MANIFEST = {
@@ -28,23 +30,26 @@ async def told(folder: Path) -> dict[str, Any]:
     """Tell a build of two stages, and return what the page has: the bar at three times, and the artifacts."""
     from prefect.artifacts import Artifact
 
-    story = FlowArtifacts("My_Birds", ["pairs", "shards"])
+    reports = FlowReports()
+    reports.open()
+    story = FlowArtifacts("My_Birds", ["pairs", "shards"], reports)
     shares: list[float] = []
 
     async def share() -> None:
+        await reports.close()
         artifact = await Artifact.aget(story.key("progress"))
         shares.append(float(artifact.data))  # type: ignore[union-attr,arg-type]
 
-    await story.begin("pairs", 2)
+    story.begin("pairs", 2)
     await share()
-    await story.advance("pairs")
-    await story.begin("shards", 1)
+    story.advance("pairs")
+    story.begin("shards", 1)
     await share()
     await story.end(MANIFEST, folder)
     await share()
     kinds = ("stages", "types", "card", "report")
-    artifacts = {kind: (await Artifact.aget(f"my-birds-{kind}")).data for kind in kinds}  # type: ignore[union-attr]
-    return {"shares": shares, **artifacts}
+    made = {kind: (await Artifact.aget(f"my-birds-{kind}")).data for kind in kinds}  # type: ignore[union-attr]
+    return {"shares": shares, **made}
 
 
 if __name__ == "__main__":
@@ -57,6 +62,6 @@ if __name__ == "__main__":
         parsing.add(threading.current_thread().name)
         return parse(*given, **named)
 
-    with patch.object(ast, "parse", parse_and_tell):
+    with patch.object(ast, "parse", parse_and_tell), patch.object(artifacts, "_UPDATE_SECONDS", 0.0):
         found = asyncio.run(flow(name="story")(told)(Path(sys.argv[1])))
     print(json.dumps({**found, "parsing": sorted(parsing - {"MainThread"})}))  # noqa: T201 - what the test reads

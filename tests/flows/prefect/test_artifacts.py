@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from pairwright.flows.prefect.artifacts import FlowArtifacts
+from pairwright.flows.prefect.flow_reports import FlowReports
 from tests.flows.conftest import Run
 from tests.flows.prefect.artifacts_flow import MANIFEST
 
@@ -27,9 +28,9 @@ def test_a_build_leaves_bar_tables_card_and_links_under_the_name_of_its_dataset(
 
 def test_outside_of_a_flow_no_artifact_is_created(tmp_path: Path) -> None:
     async def untold() -> None:
-        story = FlowArtifacts("birds", ["pairs"])
-        await story.begin("pairs", 1)
-        await story.advance("pairs")
+        story = FlowArtifacts("birds", ["pairs"], FlowReports())
+        story.begin("pairs", 1)
+        story.advance("pairs")
         await story.end(MANIFEST, tmp_path)
 
     asyncio.run(untold())

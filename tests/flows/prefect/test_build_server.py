@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 _REQUEST = """
+import asyncio
 import urllib.request
 
+from pairwright.flows.prefect.flow_reports import FlowReports
 from pairwright.flows.prefect.server import build_server
-from pairwright.flows.prefect.task_runs import ReportedRuns
 
-with build_server(ReportedRuns(), print):
+with build_server(FlowReports(), print) as ready:
+    asyncio.run(ready())
     from prefect.settings import PREFECT_API_URL
 
     with urllib.request.urlopen(f"{PREFECT_API_URL.value()}/health") as reply:

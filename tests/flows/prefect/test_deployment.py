@@ -18,7 +18,7 @@ def test_a_worker_of_a_process_pool_runs_the_deployed_build(tmp_path: Path, thro
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["state"] == "Completed", found
-    assert found["tasks"]["tag 00001"] == ["pairwright", "tag"]
+    assert found["tasks"]["tag 00000-00001"] == ["pairwright", "tag"]
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["config"]["workers"] == 1
     assert manifest["config"]["shards"]["images"] is False

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.flows.graph import STAGES
+from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.prefect.task_runs import MAX_TASK_RUNS, job_batches, runs_per_pass
 from tests.flows.conftest import Run
 from tests.flows.prefect.task_runs_flow import jobs
@@ -34,12 +35,20 @@ def test_the_passes_of_a_build_with_every_stage_leave_each_a_handful_of_task_run
     assert runs_per_pass(len(STAGES), passes) >= 5
 
 
-def test_a_build_of_few_parts_has_a_task_run_for_each() -> None:
-    assert [len(batch) for batch in job_batches(jobs("tag", "00000", "00001", "00002"), runs_per_pass(8, 3))] == [
-        1,
-        1,
-        1,
+@pytest.mark.parametrize(
+    ("parts", "batches"),
+    [pytest.param(18, [18], id="few"), pytest.param(40, [20, 20], id="more"), pytest.param(900, [180] * 5, id="many")],
+)
+def test_a_task_run_has_at_least_16_jobs_and_a_stage_a_handful_of_task_runs(parts: int, batches: list[int]) -> None:
+    found = job_batches(jobs("tag", *(f"{number:05d}" for number in range(parts))), 5)
+    assert [len(batch) for batch in found] == batches
+
+
+def test_parts_that_ask_a_model_have_a_task_run_each_while_they_are_few() -> None:
+    asking = [
+        replace(job, asks=ModelAccess.__new__(ModelAccess)) for job in jobs("negatives", "00000", "00001", "00002")
     ]
+    assert [len(batch) for batch in job_batches(asking, runs_per_pass(8, 3))] == [1, 1, 1]
 
 
 def test_jobs_of_a_group_that_are_shown_as_one_have_one_task_run() -> None:
@@ -48,12 +57,21 @@ def test_jobs_of_a_group_that_are_shown_as_one_have_one_task_run() -> None:
     assert job_batches([], runs_per_pass(8, 3)) == []
 
 
-def test_prefect_records_the_final_state_of_each_task_run_and_reused_parts_as_cached(through_prefect: Run) -> None:
+def test_a_build_begins_before_its_flow_and_prefect_records_the_final_state_of_each_task_run(
+    through_prefect: Run,
+) -> None:
     told = through_prefect("tests.flows.prefect.task_runs_flow")
     assert told.returncode == 0, told.stderr
     assert json.loads(told.stdout.splitlines()[-1]) == {
         "notes": [],
-        "states": {"tag 00000-00001": "Completed", "tag 00002": "Cached", "words all": "Failed"},
+        "events": ["done", "done", "flow", "disk", "disk", "asked in a task run"],
+        "states": {
+            "tag 00000-00001": "Completed",
+            "tag 00002": "Cached",
+            "words counts": "Completed",
+            "negatives 00000": "Completed",
+            "words all": "Failed",
+        },
     }
 
 

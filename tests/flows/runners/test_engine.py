@@ -22,8 +22,8 @@ from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.build import build
 from pairwright.flows.config.build import parse_config
 from pairwright.flows.prefect.artifacts import FlowArtifacts
+from pairwright.flows.prefect.flow_reports import FlowReports
 from pairwright.flows.prefect.server import _server_process, own_server
-from pairwright.flows.prefect.task_runs import ReportedRuns
 from pairwright.flows.progress import SilentProgress
 from pairwright.flows.runners.engine import open_engine
 from pairwright.flows.stage_selection import StageSelection
@@ -70,7 +70,13 @@ def test_processes_that_are_killed_while_their_jobs_are_cancelled_print_no_trace
     async def cancelled() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: unretrieved.append(context))
         async with open_engine(
-            tmp_path, config, SilentProgress(), StageSelection(), FlowArtifacts("t", ["tag"]), ReportedRuns(), 9
+            tmp_path,
+            config,
+            SilentProgress(),
+            StageSelection(),
+            FlowArtifacts("t", ["tag"], FlowReports()),
+            FlowReports(),
+            9,
         ) as running:
             stage = asyncio.create_task(running.run_stage("tag", jobs))
             while len(process_ids()) < 2:  # noqa: ASYNC110 - they are in other processes
@@ -108,16 +114,18 @@ def test_a_server_of_our_own_does_not_hear_the_ctrl_c_of_a_terminal_and_ends_wit
 ) -> None:
     (tmp_path / "a_server.py").write_text(SERVER)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    with _server_process(["a_server"], 0, {}) as url:
+    with _server_process(["a_server"], 0, {}) as server:
+        asyncio.run(server.wait_until_ready())
+        url = server.url
         with urllib.request.urlopen(f"{url}/health") as reply:  # noqa: S310 - loopback
             session = int(reply.read())
         assert session != os.getsid(0)
     with pytest.raises(URLError):
         urllib.request.urlopen(f"{url}/health")  # noqa: S310 - loopback
-    with pytest.raises(ZeroDivisionError), _server_process(["a_server"], 0, {}) as url:
+    with pytest.raises(ZeroDivisionError), _server_process(["a_server"], 0, {}) as server:
         raise ZeroDivisionError
     with pytest.raises(URLError):
-        urllib.request.urlopen(f"{url}/health")  # noqa: S310 - loopback
+        urllib.request.urlopen(f"{server.url}/health")  # noqa: S310 - loopback
 
 
 @pytest.mark.parametrize(
@@ -143,8 +151,8 @@ def test_a_server_that_does_not_start_is_reported_with_its_error(
 ) -> None:
     (tmp_path / "a_server.py").write_text(code)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    with pytest.raises(PairwrightError) as told, _server_process(["a_server"], 0, {}):
-        pass
+    with pytest.raises(PairwrightError) as told, _server_process(["a_server"], 0, {}) as server:
+        asyncio.run(server.wait_until_ready())
     assert said in str(told.value)
     assert len(str(told.value)) < 600
 

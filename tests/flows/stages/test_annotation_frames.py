@@ -60,6 +60,12 @@ def some(number: int, seed: int) -> list[Annotation]:
 rows_of = st.builds(some, st.integers(0, 40), st.integers(0, 10_000))
 
 
+@given(rows=rows_of)
+@settings(max_examples=50)
+def test_records_come_back_from_a_frame_as_they_were(rows: list[Annotation]) -> None:
+    assert ANNOTATIONS.records(ANNOTATIONS.frame(rows)) == rows
+
+
 @given(rows_of)
 def test_types_tallies_and_new_words_are_those_of_records(rows: list[Annotation]) -> None:
     frame = ANNOTATIONS.frame(rows)

@@ -67,23 +67,19 @@ def test_the_reference_method_reads_texts_in_jobs_of_one_part_each(by_reference:
     assert jobs == {*steps, *parts, "folds", *(f"fold-{fold}" for fold in range(5)), "balance", "all"}
 
 
-def test_a_build_in_several_batches_and_killed_between_them_has_the_same_bytes(
+def test_a_build_in_several_batches_and_broken_off_between_them_has_the_same_bytes(
     by_reference: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fold_assignment, "BATCH_TEXTS", 150)
     monkeypatch.setattr(fold_assignment, "BUCKET_FORMS", 100)
     with monkeypatch.context() as killing:
-        killing.setattr(refine_folds, "assign_batch", killed)
-        with pytest.raises(SystemExit):
+        killing.setattr(refine_folds, "assign_batch", broken)
+        with pytest.raises(RuntimeError):
             refined(corpus, tmp_path / "out", cells=6)
     before = {path.stem for path in (tmp_path / "out" / "receipts" / "refine").iterdir()}
     assert {"names-00000", "names-00001", "numbers", "hashes-00001", "answers-1"} < before
     refined(corpus, tmp_path / "out", cells=6)
     same_bytes(by_reference[0], tmp_path / "out")
-
-
-def killed(*_: object) -> None:
-    raise SystemExit
 
 
 def broken(*_: object) -> None:
