@@ -20,10 +20,11 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
-from pairwright.generators.edits.proposals import FloatArray, score_captions
+from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.replacements import MAX_TRIES, REPLACEMENT_TYPES, Replacements, build_replacements
 from pairwright.generators.edits.sampling import balance_of_targets, log_weights, order_by_weight
 from pairwright.generators.edits.shuffling import shuffle
+from pairwright.generators.edits.slots import find_slots
 from pairwright.generators.edits.swaps.proposal import SwapProposal
 from pairwright.generators.edits.swaps.swaps import SWAPPED, Swaps
 
@@ -166,14 +167,13 @@ class EditorSet:
         """Yield the likeliest proposals of a type of `BALANCED_TYPES` that no constraint rejects."""
         return cast("BalancedEditor", self.by_type[name]).allowed(prepared.caption, prepared.proposals[name])
 
-    def prepare(self, captions: Sequence[Caption], *, screened: bool = True) -> list[PreparedCaption]:
-        """Return captions with what the editors read, scored together; for ``screened`` see `Proposer.propose`."""
+    def prepare(self, captions: Sequence[Caption]) -> list[PreparedCaption]:
+        """Return captions with what the editors read, scored together."""
         prepared = [PreparedCaption(caption) for caption in captions]
         replacing = {name: each for name, each in self.by_type.items() if isinstance(each, Replacements)}
-        kinds = [REPLACEMENT_TYPES[name].kind for name in replacing]
-        slots = score_captions(captions, self.materials.knowledge.thesaurus, self.materials.model.cloze, kinds)
+        slots = [find_slots(each, self.materials.knowledge.thesaurus) if replacing else [] for each in captions]
         found: dict[str, Sequence[Any]] = {
-            name: editor.proposer.propose(slots, screened=screened) for name, editor in replacing.items()
+            name: editor.proposer.propose(captions, slots) for name, editor in replacing.items()
         }
         found |= {name: propose(captions) for name, propose in self.insertions.items()}
         found |= self.swaps.propose(captions)
