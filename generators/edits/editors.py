@@ -95,12 +95,12 @@ class InsertEditor:
 
     def outcomes(
         self,
-        caption: Caption,  # noqa: ARG002 - the protocol's
+        caption: Caption,
         proposals: AdditionProposals,
         seed: int,
     ) -> Iterator[Outcome | BothOutcome]:
         """Yield edits, or pairs of a false and a true one, in random order, and reasons."""
-        if proposals.places and not len(proposals):
+        if not len(proposals) and (proposals.places or not self.paired):
             yield "no_positive" if self.paired else "no_candidate"
         weights = log_weights(proposals, self.balance) if self.paired else proposals.log_ratio
         for at in islice(order_by_weight(weights, seed), MAX_TRIES):
