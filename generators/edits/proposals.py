@@ -16,11 +16,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
-from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, context_of, lexicon_key
+from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, context_of, lexicon_key, write_slot
 from pairwright.generators.language.cloze.model import ClozeModel
 
 IntArray = npt.NDArray[np.int64]
@@ -36,7 +36,8 @@ class Proposals:
     """Proposals of one kind for one caption; the arrays have one entry a proposal.
 
     Attributes:
-        slots: of the caption.
+        caption: the caption.
+        slots: whose words may be replaced.
         targets: the vocabulary.
         slot: index into ``slots``, int64.
         old: index of the word in the slot into ``targets``, int64.
@@ -45,6 +46,7 @@ class Proposals:
         refused: why words of further slots may not be replaced, whatever is written for them.
     """
 
+    caption: Caption
     slots: Sequence[Slot]
     targets: Sequence[str]
     slot: IntArray
@@ -56,9 +58,18 @@ class Proposals:
     def __len__(self) -> int:
         return len(self.new)
 
-    def at(self, index: int) -> tuple[Slot, str]:
-        """Return the slot and the new word of a proposal."""
-        return self.slots[self.slot[index]], self.targets[self.new[index]]
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why there are not more."""
+        return [*self.refused, "no_candidate"] if self.slots and not len(self) else self.refused
+
+    def proposed_edit(self, at: int) -> ProposedEdit:
+        """Return proposal ``at`` as constraints see it."""
+        return proposed_edit(self.caption, self.slots[self.slot[at]], self.targets[self.new[at]])
+
+    def outcome(self, at: int) -> Outcome:
+        """Return the change of proposal ``at``."""
+        return (write_slot(self.caption, self.slots[self.slot[at]], self.targets[self.new[at]]),)
 
 
 @dataclass
@@ -111,11 +122,12 @@ class Proposer:
         ratios = np.minimum(log_probs[at, new] - log_probs[np.arange(len(rows)), old][at], _MAX_LOG_RATIO)
         ends = np.cumsum([len(found) for found in by_caption])
         made, first, start = [], 0, 0
-        for found, reasons, last, stop in zip(
-            by_caption, refused, ends.tolist(), np.searchsorted(at, ends).tolist(), strict=True
+        for caption, found, reasons, last, stop in zip(
+            captions, by_caption, refused, ends.tolist(), np.searchsorted(at, ends).tolist(), strict=True
         ):
             part = slice(start, stop)
-            made.append(Proposals(found, targets, at[part] - first, old[at[part]], new[part], ratios[part], reasons))
+            words = at[part] - first, old[at[part]], new[part]
+            made.append(Proposals(caption, found, targets, *words, ratios[part], reasons))
             first, start = last, stop
         return made
 

@@ -1,26 +1,20 @@
 """REPLACE edits: a noun, attribute or relation of the caption becomes one that excludes it.
 
-A type says which slots it fills and which words of the lexicon exclude the one there. Proposals of the cloze model
-(`proposals`) are drawn (`sampling`), and pass the constraints one by one until one makes a text.
+A type says which slots it fills and which words of the lexicon exclude the one there.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.captions.caption import Caption, Outcome
-from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
+from pairwright.generators.edits.constraints.table import Constraint
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.proposals import TARGETS, FloatArray, Proposals, Proposer, proposed_edit
-from pairwright.generators.edits.sampling import balance_of_targets, log_weights, order_by_weight
+from pairwright.generators.edits.proposals import Proposer
 from pairwright.generators.edits.slots import (
     ADJECTIVE,
     FINITE,
@@ -30,56 +24,8 @@ from pairwright.generators.edits.slots import (
     begins_with_verb,
     lexicon_key,
     relation_form,
-    write_slot,
 )
 from pairwright.generators.lexicon.relations import UNKNOWN, load_relations
-
-MAX_TRIES: Final = 128  # proposals of a caption that are checked at most
-_MOST_REMEMBERED: Final = 200_000
-
-
-@dataclass
-class Replacements:
-    """Makes the REPLACE edits of one kind.
-
-    Attributes:
-        proposer: proposes words.
-        balance: of each word of the vocabulary; see `word_balance`.
-        known: what the constraints read.
-        by_words: constraints that the words of an edit decide.
-        others: constraints on an edit as a whole.
-    """
-
-    proposer: Proposer
-    balance: FloatArray
-    known: Knowledge
-    by_words: Sequence[Constraint]
-    others: Sequence[Constraint]
-    _decided: dict[Hashable, Constraint | None] = field(default_factory=dict)
-
-    def outcomes(self, caption: Caption, proposals: Proposals, seed: int) -> Iterator[Outcome]:
-        """Yield edits of a caption, drawn by weight, and the reason wherever a constraint rejects one."""
-        yield from proposals.refused
-        if proposals.slots and not len(proposals):
-            yield "no_candidate"
-        for at in islice(order_by_weight(log_weights(proposals, self.balance), seed), MAX_TRIES):
-            slot, new = proposals.at(at)
-            violated = self._violation(proposed_edit(caption, slot, new))
-            yield (write_slot(caption, slot, new),) if violated is None else violated.reason
-
-    def allowed(self, caption: Caption, proposals: Proposals) -> Iterator[tuple[int, int, float]]:
-        """Yield the likeliest proposals that no constraint rejects: indices of the old and new word, and log-ratio."""
-        for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
-            if self._violation(proposed_edit(caption, *proposals.at(at))) is None:
-                yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
-
-    def _violation(self, edit: ProposedEdit) -> Constraint | None:
-        key = edit.old, edit.new, edit.before, edit.after
-        if key not in self._decided:
-            if len(self._decided) >= _MOST_REMEMBERED:
-                self._decided.clear()
-            self._decided[key] = first_violated(self.by_words, edit, self.known)
-        return self._decided[key] or first_violated(self.others, edit, self.known)
 
 
 @dataclass(frozen=True)
@@ -141,24 +87,19 @@ REPLACEMENT_TYPES: Final = {
 }
 
 
-def build_replacements(
-    name: str, materials: EditMaterials, floor: float = DEFAULT_FLOOR, skip: frozenset[str] = frozenset()
-) -> Replacements:
-    """Return the maker of a type of replacement.
+def build_proposer(
+    name: str, materials: EditMaterials, floor: float = DEFAULT_FLOOR, constraints: Sequence[Constraint] = ()
+) -> Proposer:
+    """Return the proposer of a type of replacement.
 
     Args:
         name: of `REPLACEMENT_TYPES`.
         materials: of the pool.
         floor: least probability of the new word in its context, above 0.
-        skip: ids of constraints that are not applied.
+        constraints: on the places.
     """
-    chosen, model = REPLACEMENT_TYPES[name], materials.model
-    targets = model.cloze.targets(chosen.kind)
+    chosen = REPLACEMENT_TYPES[name]
     substitutes = partial(chosen.substitutes, materials)
-    constraints = applicable_constraints("hard_negative", "replace", TARGETS[chosen.kind], skip)
-    by_place = [each for each in constraints if each.by_place]
-    by_words = [each for each in constraints if each.by_words]
-    others = [each for each in constraints if not (each.by_place or each.by_words)]
-    proposer = Proposer(chosen.kind, model.cloze, substitutes, chosen.group, floor, by_place, materials.knowledge)
-    balance = balance_of_targets(targets, model.balance.get(name, {}))
-    return Replacements(proposer, balance, materials.knowledge, by_words, others)
+    return Proposer(
+        chosen.kind, materials.model.cloze, substitutes, chosen.group, floor, constraints, materials.knowledge
+    )

@@ -18,7 +18,8 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.edited import BothOutcome
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import AbsentObjects, BoolArray
 from pairwright.generators.edits.additions.attributes import FalseAttributes
@@ -102,6 +103,7 @@ class AdditionProposals:
         new: index into ``targets`` of the word that is false, int64.
         log_ratio: natural logarithm of p(new | context) over that of the true or a typical word, float32.
         form: of the edits.
+        paired: whether each comes with a true word in the same place.
     """
 
     caption: Caption
@@ -112,6 +114,7 @@ class AdditionProposals:
     new: IntArray
     log_ratio: FloatArray
     form: str = "add"
+    paired: bool = True
 
     @classmethod
     def of_pairs(
@@ -139,8 +142,19 @@ class AdditionProposals:
             self.caption, self.form, place.target, "", new, before, described, start=place.token, end=place.token
         )
 
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why there are not more."""
+        tried = self.places if self.paired else self.caption.things
+        return () if len(self) or not tried else ("no_positive",) if self.paired else ("no_candidate",)
+
+    def outcome(self, at: int) -> Outcome | BothOutcome:
+        """Return the change of proposal ``at``, or the false and the true one."""
+        false = (self.false_change(at),)
+        return (false, (self.true_change(at),)) if self.paired else false
+
     def false_change(self, at: int) -> Change:
-        """Return the change of proposal ``at``."""
+        """Return the change of proposal ``at`` that is false."""
         return self.places[int(self.place[at])].change(self.targets[int(self.new[at])])
 
     def true_change(self, at: int) -> Change:
@@ -344,7 +358,8 @@ class Additions:
         new = np.concatenate([np.zeros(0, np.int64), *(columns for columns, _ in rows)])
         ratios = np.minimum(np.concatenate([np.zeros(0, np.float32), *(ratios for _, ratios in rows)]), _MAX_LOG_RATIO)
         targets = self._model.targets(KINDS[target])
-        return AdditionProposals(scored.caption, scored.places, targets, place, np.full(len(new), -1), new, ratios)
+        old = np.full(len(new), -1)
+        return AdditionProposals(scored.caption, scored.places, targets, place, old, new, ratios, paired=False)
 
 
 def typical_log_probs(log_probs: FloatArray) -> FloatArray:
