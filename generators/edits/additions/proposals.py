@@ -249,7 +249,8 @@ class Additions:
         """Return whether captions would have each relation in its context."""
         log_probs, index = self._model.log_probs("relation", contexts), self._model.index("relation")
         own = [row[index[each]] if each in index else -np.inf for row, each in zip(log_probs, relations, strict=True)]
-        return np.array(own, np.float32) >= typical_log_probs(log_probs) + np.log(RELATION_FLOOR)
+        fits: BoolArray = np.array(own, np.float32) >= typical_log_probs(log_probs) + np.log(RELATION_FLOOR)
+        return fits
 
     def _object_rows(self, scored: ScoredPlaces) -> list[Row]:
         """Return for each place the columns of the absent objects that captions could have there, and their log-ratios."""
