@@ -109,25 +109,12 @@ class RuleNegatives:
         return self.annotate_batch([pair], [tokens], [rng])[0]
 
     def annotate_batch(
-        self,
-        pairs: Sequence[Pair],
-        tokens: Sequence[Sequence[Token]],
-        rngs: Sequence[random.Random],
-        *,
-        screened: bool = True,
+        self, pairs: Sequence[Pair], tokens: Sequence[Sequence[Token]], rngs: Sequence[random.Random]
     ) -> list[list[Annotation]]:
-        """Return the annotations of several pairs, which are those of `annotate`, in less time.
-
-        Args:
-            pairs: the pairs.
-            tokens: of each caption.
-            rngs: of each pair.
-            screened: ask the constraints about all proposals at once, which pays for batches. The texts are the same
-                without, but of several reasons to reject a row another may be given.
-        """
+        """Return the annotations of several pairs, which are those of `annotate`, in less time."""
         stripped = [strip_invisible(pair, words) for pair, words in zip(pairs, tokens, strict=True)]
         captions = [Caption(pair, words) for pair, words in stripped]
-        prepared = self._editors.prepare(captions, screened=screened)
+        prepared = self._editors.prepare(captions)
         return [
             restore_invisible(self._annotate(caption, rng), pair)
             for caption, pair, rng in zip(prepared, pairs, rngs, strict=True)

@@ -90,7 +90,7 @@ class OnlineNegatives:
         pair = Pair(pair_key("", "", caption), caption, captions=_texts(captions), boxes=tuple(boxes))
         rng = make_rng(self.seed, epoch, NAME, VERSION, pair.key)
         maker = _build_generator(self.pool, self.types, self.per_type, self.floor)
-        return _by_type(self.types, maker.annotate_batch([pair], [words], [rng], screened=False)[0])
+        return _by_type(self.types, maker.annotate(pair, words, rng))
 
     def many(self, captions: Sequence[str], *, epoch: int = 0) -> list[Texts]:
         """Return the negatives of several captions; tagging them together is faster than one call each."""

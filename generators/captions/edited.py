@@ -2,11 +2,11 @@
 
 Shared by the makers of negatives and positives. `taken` holds the texts that may not be made again; what is made is
 added to it. Every maker's changes pass here, so here those that would cut a word in two ("walk-in", "dog's") are
-turned away, and captions that ask. An asked type such as "replace-object" is the annotation's form and target.
+turned away, and captions that ask or are not in English. An asked type such as "replace-object" is the annotation's form and target.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
@@ -16,14 +16,7 @@ from pairwright.generators.captions.realisation import Change, rewrite, splits_a
 BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
 _DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
 _DOUBLED = re.compile(r"\b([a-z]+),? \1\b", re.IGNORECASE)  # "a sofa, couch" would become "a sofa, sofa"
-
-
 _RANK = {reason: rank for rank, reason in enumerate(REASONS)}
-
-
-def _nearer(one: str, other: str) -> str:
-    """Return the reason that came nearer to success."""
-    return other if _RANK[other] > _RANK[one] else one
 
 
 class Edited(NamedTuple):
@@ -36,49 +29,49 @@ class Edited(NamedTuple):
 
 def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -> Edited:
     """Return the first outcome that makes a new text; `outcomes` goes on where it stopped at the next call."""
-    source = caption.pair.caption
-    if caption.unfit:
-        return Edited(reason=caption.unfit)
-    reason = REASONS[0]
-    for outcome in outcomes:
-        if isinstance(outcome, str):
-            reason = _nearer(reason, outcome)
-            continue
-        if splits_any_span(caption.joined, outcome):
-            reason = _nearer(reason, "not_grammatical")
-            continue
-        text, edits = rewrite(source, outcome)
-        if text == source:
-            reason = _nearer(reason, "identical")
-        elif any(slip.search(text) and not slip.search(source) for slip in (_DOUBLE_GENITIVE, _DOUBLED)):
-            reason = _nearer(reason, "not_grammatical")
-        elif text in taken:
-            reason = _nearer(reason, "duplicate")
-        else:
-            taken.add(text)
-            return Edited(text, edits)
-    return Edited(reason=reason)
+    return _first(caption, (each if isinstance(each, str) else (each,) for each in outcomes), taken)[0]
 
 
 def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str]) -> tuple[Edited, Edited]:
     """Return the first two texts that come together, the false one first; a reason stands in the false one."""
+    false, *true = _first(caption, outcomes, taken)
+    return false, true[0] if true else false
+
+
+def _first(caption: Caption, outcomes: Iterable[Sequence[Sequence[Change]] | str], taken: set[str]) -> Sequence[Edited]:
+    """Return the first texts that come together and are all new, or a reason."""
+    source = caption.pair.caption
     if caption.unfit:
-        return Edited(reason=caption.unfit), Edited(reason=caption.unfit)
+        return (Edited(reason=caption.unfit),)
     reason = REASONS[0]
     for outcome in outcomes:
         if isinstance(outcome, str):
-            reason = _nearer(reason, outcome)
-            continue
-        if any(splits_any_span(caption.joined, changes) for changes in outcome):
-            reason = _nearer(reason, "not_grammatical")
-            continue
-        false, true = (Edited(*rewrite(caption.pair.caption, changes)) for changes in outcome)
-        texts = {false.text, true.text}
-        if len(texts) == len(texts - taken - {caption.pair.caption}) == 2:
-            taken |= texts
-            return false, true
-        reason = _nearer(reason, "duplicate")
-    return Edited(reason=reason), Edited(reason=reason)
+            fault = outcome
+        elif any(splits_any_span(caption.joined, changes) for changes in outcome):
+            fault = "not_grammatical"
+        else:
+            made = [Edited(*rewrite(source, changes)) for changes in outcome]
+            texts = {each.text for each in made}
+            fault = _fault(source, texts, taken)
+            if len(texts) == len(made) and not fault:
+                taken |= texts
+                return made
+            fault = fault or "duplicate"
+        reason = max(reason, fault, key=_RANK.__getitem__)
+    return (Edited(reason=reason),)
+
+
+def _fault(source: str, texts: Collection[str], taken: Collection[str]) -> str:
+    if source in texts:
+        return "identical"
+    if any(repeats_words(text, source) for text in texts):
+        return "not_grammatical"
+    return "" if all(text not in taken for text in texts) else "duplicate"
+
+
+def repeats_words(text: str, source: str) -> bool:
+    """Whether a text has a slip that its source has not: a word or a genitive twice in a row."""
+    return any(slip.search(text) and not slip.search(source) for slip in (_DOUBLE_GENITIVE, _DOUBLED))
 
 
 def edited_annotation(found: Edited, pair: Pair, kind: str, attempt: str, origin: Origin) -> Annotation:

@@ -43,6 +43,8 @@ class ImageWords:
 
     Attributes:
         own: words of the caption.
+        own_set: the same words.
+        own_text: the same as one string, between spaces.
         others: words of each other caption, in order.
         labels: box labels, lower-case, with how often each occurs.
         boxes: of the pair, in order.
@@ -55,6 +57,8 @@ class ImageWords:
     """
 
     own: tuple[str, ...]
+    own_set: frozenset[str]
+    own_text: str
     others: tuple[tuple[str, ...], ...]
     labels: dict[str, int]
     boxes: tuple[Box, ...]
@@ -79,9 +83,20 @@ class ImageWords:
         lines += [words_of(form) for label in sorted(crowds) for form in (label, plural_of(label))]
         elsewhere, text = frozenset().union(*lines), f" {' | '.join(map(' '.join, lines))} "
         hyphenated = tuple(tuple(word.split("-")) for word in elsewhere if "-" in word)
-        everything = f" {' '.join(own)} |{text}"
+        own_set, own_text = frozenset(own), f" {' '.join(own)} "
         return cls(
-            own, others, labels, pair.boxes, crowds, elsewhere.union(own), everything, elsewhere, text, hyphenated
+            own,
+            own_set,
+            own_text,
+            others,
+            labels,
+            pair.boxes,
+            crowds,
+            elsewhere | own_set,
+            f"{own_text}|{text}",
+            elsewhere,
+            text,
+            hyphenated,
         )
 
     def has(self, phrase: str) -> bool:
@@ -126,6 +141,8 @@ class ImageWords:
         )
 
     def _say(self, adjectives: AbstractSet[str], nouns: AbstractSet[str], *, own: bool) -> bool:
+        if adjectives.isdisjoint(self.all if own else self.elsewhere):
+            return False
         lines = (self.own, *self.others) if own else self.others
         return any(
             _stands_before(words, adjectives, nouns) or _is_predicated(words, adjectives, nouns) for words in lines

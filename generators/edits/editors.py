@@ -4,7 +4,7 @@ Captions are prepared in batches, since one call of the cloze model for many slo
 edits of a caption do not depend on the others.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -17,16 +17,20 @@ from pairwright.generators.captions.edited import BothOutcome
 from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import KINDS, AdditionProposals, Additions
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.table import find_violation
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
-from pairwright.generators.edits.proposals import FloatArray, score_captions
-from pairwright.generators.edits.replacements import MAX_TRIES, REPLACEMENT_TYPES, Replacements, build_replacements
-from pairwright.generators.edits.sampling import balance_of_targets, log_weights, order_by_weight
+from pairwright.generators.edits.proposals import FloatArray, Proposals, Proposer
+from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, build_proposer
+from pairwright.generators.edits.sampling import balance_of_targets, order_by_weight
 from pairwright.generators.edits.shuffling import shuffle
+from pairwright.generators.edits.slots import find_slots
 from pairwright.generators.edits.swaps.proposal import SwapProposal
 from pairwright.generators.edits.swaps.swaps import SWAPPED, Swaps
 
+MAX_TRIES: Final = 128  # proposals of a caption that are checked at most
+_MOST_REMEMBERED: Final = 200_000
 ADDED: Final = {"add-object": OBJECT, "add-attribute": ATTRIBUTE}
 BALANCED_TYPES: Final = {  # with the slots whose vocabulary they insert
     **{name: each.kind for name, each in REPLACEMENT_TYPES.items()},
@@ -49,10 +53,11 @@ class PreparedCaption:
 
 
 ProposeInsertions = Callable[[Sequence[Caption]], Sequence[AdditionProposals]]
+Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted one, and the log-ratio
 
 
 class Editor(Protocol):
-    """Makes the edits of one type; `Replacements` is one."""
+    """Makes the edits of one type."""
 
     def outcomes(self, caption: Caption, proposals: Any, seed: int) -> Iterator[Outcome | BothOutcome]:
         """Yield edits of a caption in random order, and reasons where there is none.
@@ -65,57 +70,51 @@ class Editor(Protocol):
         ...
 
 
-Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted one, and the log-ratio
+@dataclass
+class WordEditor:
+    """Makes edits with words that the cloze model proposes: REPLACE, ADD and NEGATION.
 
-
-class BalancedEditor(Editor, Protocol):
-    """An editor whose inserted and replaced words are balanced."""
-
-    def allowed(self, caption: Caption, proposals: Any) -> Iterator[Proposal]:
-        """Yield the likeliest proposals that no constraint rejects."""
-        ...
-
-
-@dataclass(frozen=True)
-class InsertEditor:
-    """Makes edits that insert words: ADD of one target, and NEGATION.
+    Proposals are drawn by weight (`sampling`), and pass the constraints one by one until one makes a text.
 
     Attributes:
-        balance: of each word of the vocabulary, for paired edits.
-        knowledge: what the constraints read.
-        paired: yield pairs of a false and a true edit.
-        skip: ids of constraints that are not applied.
+        balance: of each word of the vocabulary; see `word_balance`.
+        known: what the constraints read.
+        by_words: constraints that the words of an edit decide.
+        others: constraints on an edit as a whole.
     """
 
     balance: FloatArray
-    knowledge: Knowledge
-    paired: bool
-    skip: frozenset[str]
+    known: Knowledge
+    by_words: Sequence[Constraint]
+    others: Sequence[Constraint]
+    _decided: dict[Hashable, Constraint | None] = field(default_factory=dict)
 
     def outcomes(
         self,
         caption: Caption,  # noqa: ARG002 - the protocol's
-        proposals: AdditionProposals,
+        proposals: Proposals | AdditionProposals,
         seed: int,
     ) -> Iterator[Outcome | BothOutcome]:
-        """Yield edits, or pairs of a false and a true one, in random order, and reasons."""
-        if proposals.places and not len(proposals):
-            yield "no_positive" if self.paired else "no_candidate"
-        weights = log_weights(proposals, self.balance) if self.paired else proposals.log_ratio
+        """Yield reasons, and edits, or pairs of a false and a true one, in random order."""
+        yield from proposals.reasons
+        weights = proposals.log_ratio + self.balance[proposals.new] - self.balance[proposals.old]
         for at in islice(order_by_weight(weights, seed), MAX_TRIES):
-            violated = find_violation(proposals.proposed_edit(at), self.knowledge, skip=self.skip)
-            if violated is not None:
-                yield violated.reason
-            elif self.paired:
-                yield (proposals.false_change(at),), (proposals.true_change(at),)
-            else:
-                yield (proposals.false_change(at),)
+            violated = self._violation(proposals.proposed_edit(at))
+            yield proposals.outcome(at) if violated is None else violated.reason
 
-    def allowed(self, caption: Caption, proposals: AdditionProposals) -> Iterator[Proposal]:  # noqa: ARG002
+    def allowed(self, proposals: Proposals | AdditionProposals) -> Iterator[Proposal]:
         """Yield the likeliest proposals that no constraint rejects."""
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
-            if find_violation(proposals.proposed_edit(at), self.knowledge, skip=self.skip) is None:
+            if self._violation(proposals.proposed_edit(at)) is None:
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
+
+    def _violation(self, edit: ProposedEdit) -> Constraint | None:
+        key = edit.old, edit.new, edit.before, edit.after
+        if key not in self._decided:
+            if len(self._decided) >= _MOST_REMEMBERED:
+                self._decided.clear()
+            self._decided[key] = first_violated(self.by_words, edit, self.known)
+        return self._decided[key] or first_violated(self.others, edit, self.known)
 
 
 class SwapEditor:
@@ -149,12 +148,14 @@ class EditorSet:
     Attributes:
         materials: of the pool.
         by_type: the editors.
+        replacing: of types that replace words: the proposers.
         insertions: of types that insert words: return the proposals for captions.
         swaps: proposes the swaps of types that exchange words.
     """
 
     materials: EditMaterials
     by_type: Mapping[str, Editor]
+    replacing: Mapping[str, Proposer]
     insertions: Mapping[str, ProposeInsertions]
     swaps: Swaps
 
@@ -164,16 +165,14 @@ class EditorSet:
 
     def allowed(self, prepared: PreparedCaption, name: str) -> Iterator[Proposal]:
         """Yield the likeliest proposals of a type of `BALANCED_TYPES` that no constraint rejects."""
-        return cast("BalancedEditor", self.by_type[name]).allowed(prepared.caption, prepared.proposals[name])
+        return cast("WordEditor", self.by_type[name]).allowed(prepared.proposals[name])
 
-    def prepare(self, captions: Sequence[Caption], *, screened: bool = True) -> list[PreparedCaption]:
-        """Return captions with what the editors read, scored together; for ``screened`` see `Proposer.propose`."""
+    def prepare(self, captions: Sequence[Caption]) -> list[PreparedCaption]:
+        """Return captions with what the editors read, scored together."""
         prepared = [PreparedCaption(caption) for caption in captions]
-        replacing = {name: each for name, each in self.by_type.items() if isinstance(each, Replacements)}
-        kinds = [REPLACEMENT_TYPES[name].kind for name in replacing]
-        slots = score_captions(captions, self.materials.knowledge.thesaurus, self.materials.model.cloze, kinds)
+        slots = [find_slots(each, self.materials.knowledge.thesaurus) if self.replacing else [] for each in captions]
         found: dict[str, Sequence[Any]] = {
-            name: editor.proposer.propose(slots, screened=screened) for name, editor in replacing.items()
+            name: proposer.propose(captions, slots) for name, proposer in self.replacing.items()
         }
         found |= {name: propose(captions) for name, propose in self.insertions.items()}
         found |= self.swaps.propose(captions)
@@ -204,27 +203,33 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
     """
     wanted = tuple(types)
     editors: dict[str, Editor] = {}
+    replacing: dict[str, Proposer] = {}
     insertions: dict[str, ProposeInsertions] = {}
     swaps = Swaps(materials, [name for name in wanted if name in SWAPPED], skip)
     additions = Additions(materials) if not ADDED.keys().isdisjoint(wanted) else None
     for name in wanted:
+        if name in SWAPPED or name == "shuffle":
+            editors[name] = SwapEditor() if name in SWAPPED else ShuffleEditor()
+            continue
+        form, _, target = name.partition("-")
+        constraints = applicable_constraints("hard_negative", form, target or OBJECT, skip)
         if name in REPLACEMENT_TYPES:
-            editors[name] = build_replacements(name, materials, floor, skip)
+            at_place = [each for each in constraints if each.by_place]
+            replacing[name] = build_proposer(name, materials, floor, at_place)
+            constraints = tuple(each for each in constraints if not each.by_place)
         elif name in ADDED and additions is not None:
             insertions[name] = partial(additions.propose, target=ADDED[name], paired=both_sides)
-            editors[name] = _insert_editor(name, materials, paired=both_sides, skip=skip)
-        elif name == "negation":
-            negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary)
-            insertions[name] = negations.propose
-            editors[name] = _insert_editor(name, materials, paired=True, skip=skip)
-        elif name in SWAPPED:
-            editors[name] = SwapEditor()
         else:
-            editors[name] = ShuffleEditor()
-    return EditorSet(materials, editors, insertions, swaps)
+            insertions[name] = Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary).propose
+        balanced = both_sides or name not in ADDED
+        balance = materials.model.balance.get(name, {}) if balanced else {}
+        editors[name] = _word_editor(name, materials, constraints, balance)
+    return EditorSet(materials, editors, replacing, insertions, swaps)
 
 
-def _insert_editor(name: str, materials: EditMaterials, *, paired: bool, skip: frozenset[str]) -> InsertEditor:
+def _word_editor(
+    name: str, materials: EditMaterials, constraints: Sequence[Constraint], balance: Mapping[str, float]
+) -> WordEditor:
     targets = materials.model.cloze.targets(BALANCED_TYPES.get(name, "noun"))
-    balance = balance_of_targets(targets, materials.model.balance.get(name, {}))
-    return InsertEditor(balance, materials.knowledge, paired, skip)
+    by_words, others = ([each for each in constraints if each.by_words is alone] for alone in (True, False))
+    return WordEditor(balance_of_targets(targets, balance), materials.knowledge, by_words, others)

@@ -171,8 +171,8 @@ def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationPlace]:
 
 
 def _speaks(caption: Caption, names: frozenset[str]) -> bool:
-    own = f" {' '.join(caption.words.own)} "
-    return any(f" {name} " in own if " " in name else name in caption.words.own for name in names)
+    words = caption.words
+    return any(f" {name} " in words.own_text if " " in name else name in words.own_set for name in names)
 
 
 def _alike(one: str, other: str) -> bool:

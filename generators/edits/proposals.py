@@ -8,7 +8,7 @@ is for sampling.
 Exclusion is symmetric, and a word that the model does not know is not replaced, since it could not be inserted either.
 """
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
@@ -16,15 +16,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.screens import Replaced, Screen, Screened
-from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, context_of, find_slots, lexicon_key
+from pairwright.generators.edits.constraints.table import Constraint, first_violated
+from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, context_of, lexicon_key, write_slot
 from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.lexicon.protocols import Thesaurus
 
 IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
 
 TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
@@ -33,80 +32,44 @@ _MAX_LOG_RATIO = 3.0  # above it a proposal is not preferred any more: an odd or
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredCaption:
-    """A caption, with its slots by kind.
-
-    Attributes:
-        caption: the parsed caption.
-        slots: of each kind whose words the cloze model knows, from left to right.
-        log_probs: of each kind, the natural log-probability of each target in each slot, shape (slots, targets).
-    """
-
-    caption: Caption
-    slots: dict[str, list[Slot]]
-    log_probs: dict[str, FloatArray]
-
-
-def score_captions(
-    captions: Sequence[Caption], thesaurus: Thesaurus, model: ClozeModel, kinds: Collection[str]
-) -> list[ScoredCaption]:
-    """Return captions with their slots of some kinds, scored together.
-
-    The scores of a caption do not depend on the others.
-    """
-    slots = [find_slots(caption, thesaurus) for caption in captions]
-    by_kind = {
-        kind: [[slot for slot in found if slot.kind == kind and slot.key in model.index(kind)] for found in slots]
-        for kind in kinds
-    }
-    scores = {kind: _split(model, kind, captions, by_kind[kind]) for kind in kinds}
-    return [
-        ScoredCaption(caption, {kind: by_kind[kind][at] for kind in kinds}, {kind: scores[kind][at] for kind in kinds})
-        for at, caption in enumerate(captions)
-    ]
-
-
-def _split(
-    model: ClozeModel, kind: str, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]
-) -> list[FloatArray]:
-    contexts = [
-        context_of(caption, slot.start, slot.end, slot.before, slot.after)
-        for caption, found in zip(captions, slots, strict=True)
-        for slot in found
-    ]
-    scores = model.log_probs(kind, contexts)
-    ends = np.cumsum([len(found) for found in slots])
-    return np.split(scores, ends[:-1])
-
-
-@dataclass(frozen=True, slots=True)
 class Proposals:
     """Proposals of one kind for one caption; the arrays have one entry a proposal.
 
     Attributes:
-        slots: of the caption.
+        caption: the caption.
+        slots: whose words may be replaced.
         targets: the vocabulary.
         slot: index into ``slots``, int64.
         old: index of the word in the slot into ``targets``, int64.
         new: index of the proposed word into ``targets``, int64.
         log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32.
-        screened: which constraints each violates or may violate.
+        refused: why words of further slots may not be replaced, whatever is written for them.
     """
 
+    caption: Caption
     slots: Sequence[Slot]
     targets: Sequence[str]
     slot: IntArray
     old: IntArray
     new: IntArray
     log_ratio: FloatArray
-    screened: Screened
+    refused: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.new)
 
-    def at(self, index: int) -> tuple[Slot, str]:
-        """Return the slot and the new word of a proposal."""
-        return self.slots[self.slot[index]], self.targets[self.new[index]]
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why there are not more."""
+        return [*self.refused, "no_candidate"] if self.slots and not len(self) else self.refused
+
+    def proposed_edit(self, at: int) -> ProposedEdit:
+        """Return proposal ``at`` as constraints see it."""
+        return proposed_edit(self.caption, self.slots[self.slot[at]], self.targets[self.new[at]])
+
+    def outcome(self, at: int) -> Outcome:
+        """Return the change of proposal ``at``."""
+        return (write_slot(self.caption, self.slots[self.slot[at]], self.targets[self.new[at]]),)
 
 
 @dataclass
@@ -119,7 +82,8 @@ class Proposer:
         substitutes: returns the columns of the vocabulary, ascending, that may stand in a slot instead.
         group: what of a slot `substitutes` depends on.
         floor: the least probability of a proposal in its context, above 0.
-        screen: of the constraints.
+        by_place: constraints that the replaced words decide.
+        known: what they read.
     """
 
     kind: str
@@ -127,53 +91,62 @@ class Proposer:
     substitutes: Callable[[Slot], Sequence[int] | npt.NDArray[Any]]
     group: Callable[[Slot], Hashable]
     floor: float
-    screen: Screen
+    by_place: Sequence[Constraint]
+    known: Knowledge
     _rows: dict[Hashable, npt.NDArray[np.int32]] = field(default_factory=dict)
 
-    def propose(self, captions: Sequence[ScoredCaption], *, screened: bool = True) -> list[Proposals]:
-        """Return the proposals for each caption, which do not depend on the others.
+    def propose(self, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]) -> list[Proposals]:
+        """Return the proposals for each caption, scored together; they do not depend on the others.
 
         Args:
-            captions: with the scores of their slots.
-            screened: find out at once which constraints all proposals violate; else each is asked when it is drawn.
+            captions: the captions.
+            slots: of each caption; those of other kinds are left out.
         """
-        if not captions:
-            return []
         index, targets = self.model.index(self.kind), self.model.targets(self.kind)
-        by_caption = [each.slots[self.kind] for each in captions]
-        slots = [*chain.from_iterable(by_caption)]
-        rows = [self._candidates(slot) for slot in slots]
-        log_probs = np.concatenate([each.log_probs[self.kind] for each in captions])
-        old = np.array([index[slot.key] for slot in slots], np.int64)
-        at = np.repeat(np.arange(len(slots)), [len(row) for row in rows])
+        by_caption, refused = self._open_slots(captions, slots)
+        open_slots = [*chain.from_iterable(by_caption)]
+        log_probs = self.model.log_probs(
+            self.kind,
+            [
+                context_of(caption, slot.start, slot.end, slot.before, slot.after)
+                for caption, found in zip(captions, by_caption, strict=True)
+                for slot in found
+            ],
+        )
+        rows = [self._candidates(slot) for slot in open_slots]
+        old = np.array([index[slot.key] for slot in open_slots], np.int64)
+        at = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
         new = np.concatenate([np.zeros(0, np.int64), *rows])
         fits = np.flatnonzero(log_probs[at, new] >= np.log(self.floor))
         at, new = at[fits], new[fits]
-        ratios = np.minimum(log_probs[at, new] - log_probs[np.arange(len(slots)), old][at], _MAX_LOG_RATIO)
-        sizes = [len(found) for found in by_caption]
-        ends = np.cumsum(sizes)
-        if screened:
-            asked, violated = self._screen([each.caption for each in captions], slots, sizes, at, new)
-        else:
-            asked, violated = self.screen.pass_all(len(new))
-        found, first, start = [], 0, 0
-        for these, last, stop in zip(by_caption, ends.tolist(), np.searchsorted(at, ends).tolist(), strict=True):
+        ratios = np.minimum(log_probs[at, new] - log_probs[np.arange(len(rows)), old][at], _MAX_LOG_RATIO)
+        ends = np.cumsum([len(found) for found in by_caption])
+        made, first, start = [], 0, 0
+        for caption, found, reasons, last, stop in zip(
+            captions, by_caption, refused, ends.tolist(), np.searchsorted(at, ends).tolist(), strict=True
+        ):
             part = slice(start, stop)
-            verdicts = Screened(asked[part], violated[part])
-            found.append(Proposals(these, targets, at[part] - first, old[at[part]], new[part], ratios[part], verdicts))
+            words = at[part] - first, old[at[part]], new[part]
+            made.append(Proposals(caption, found, targets, *words, ratios[part], reasons))
             first, start = last, stop
-        return found
+        return made
 
-    def _screen(
-        self, captions: Sequence[Caption], slots: Sequence[Slot], sizes: Sequence[int], at: IntArray, new: IntArray
-    ) -> Screened:
-        used, slot = np.unique(at, return_inverse=True)  # slots without proposals are not looked at
-        caption = np.repeat(np.arange(len(captions)), sizes)[used]
-        edits = [
-            proposed_edit(captions[number], slots[number_of_slot], "")
-            for number, number_of_slot in zip(caption.tolist(), used.tolist(), strict=True)
-        ]
-        return self.screen.screen(Replaced(captions, edits, caption, slot, new))
+    def _open_slots(
+        self, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]
+    ) -> tuple[list[list[Slot]], list[list[str]]]:
+        """Return the slots of each caption whose word the model knows and may be replaced, and why others may not."""
+        index = self.model.index(self.kind)
+        opened: list[list[Slot]] = [[] for _ in captions]
+        refused: list[list[str]] = [[] for _ in captions]
+        for at, (caption, found) in enumerate(zip(captions, slots, strict=True)):
+            for slot in found:
+                if slot.kind == self.kind and slot.key in index:
+                    violated = first_violated(self.by_place, proposed_edit(caption, slot, ""), self.known)
+                    if violated is None:
+                        opened[at].append(slot)
+                    else:
+                        refused[at].append(violated.reason)
+        return opened, refused
 
     def _candidates(self, slot: Slot) -> npt.NDArray[np.int32]:
         key = self.group(slot)

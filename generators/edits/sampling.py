@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.edits.additions.proposals import AdditionProposals
-from pairwright.generators.edits.proposals import FloatArray, Proposals
+from pairwright.generators.edits.proposals import FloatArray
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -30,11 +29,6 @@ def order_by_weight(log_weights: FloatArray, seed: int) -> Iterator[int]:
     # Exponential waiting times: the shortest is that of i with probability weight_i / sum of weights.
     waiting = np.log(-np.log(uniform(seed, len(log_weights)))) - log_weights
     yield from np.argsort(waiting, kind="stable").tolist()
-
-
-def log_weights(proposals: Proposals | AdditionProposals, balance: FloatArray) -> FloatArray:
-    """Return the natural logarithm of the weight of each proposal, given the balance of each word of the vocabulary."""
-    return proposals.log_ratio + balance[proposals.new] - balance[proposals.old]
 
 
 def uniform(seed: int, count: int) -> npt.NDArray[np.float64]:

@@ -299,12 +299,6 @@ class RelationLexicon:
 
 
 @lru_cache(maxsize=1)
-def swap_ways() -> dict[str, frozenset[str]]:
-    """Return what an exchange of the two things does to each relation (``swap_relations.tsv``)."""
-    return {row["relation"]: frozenset(row["ways"].split()) for row in read_rows("swap_relations")}
-
-
-@lru_cache(maxsize=1)
 def load_relations() -> RelationLexicon:
     """Return the lexicon of relation phrases."""
     return RelationLexicon()

@@ -70,7 +70,7 @@ def made(kind: str, pair: Pair, seeds: int = 12, **options: object) -> set[str]:
         ("replace-attribute", "two dogs and three cats", "two dogs and two cats"),
         ("replace-attribute", "a black dog and a white cat", "a black dog and an orange cat"),
         ("replace-relation", "a cat under a table", " on a table"),
-        ("swap-object", "A dog chasing a cat.", "A cat chasing a dog."),
+        ("swap-object", "Two dogs and three cats.", "Two cats and three dogs."),
         ("swap-attribute", "two dogs and three cats", "three dogs and two cats"),
     ],
 )
@@ -99,9 +99,7 @@ def test_objects_stay_where_both_orders_are_true(caption: str) -> None:
         ("replace-relation", "on top of", pair_of("a cat under a table", "a cat on top of a table")),
         ("replace-relation", "on top of", pair_of("a cat under a table", "a cat atop a wooden table")),
         ("replace-relation", "on top of", pair_of("a cat under a table", "two cats near a table")),
-        ("swap-object", "cat chasing", pair_of("a dog chasing a cat", "a cat chasing a dog")),
-        ("swap-object", "cat chasing", pair_of("a dog chasing a cat", "a dog chased by a cat")),
-        ("swap-object", "cat chasing", pair_of("a dog chasing a cat", "two dogs and two cats chase each other")),
+        ("swap-object", "three dogs", pair_of("two dogs and three cats", "three dogs")),
         ("swap-attribute", "three dogs", pair_of("two dogs and three cats", "three dogs")),
     ],
 )

@@ -5,7 +5,7 @@ caption ("... | near a tree", "... | with a boat in the background") or before i
 attribute is added before a noun that is not described ("a | red | bus").
 
 The words around the added one (the *frame*) are those of captions; whether captions would use them there is for the
-cloze model to say: `Place.relation` is the key of the frame's relation, `Place.relation_context` what is around it.
+cloze model to say: `Place.relation` is the key of the frame's relation.
 """
 
 import re
@@ -61,9 +61,9 @@ class Place(NamedTuple):
         behind: text inserted behind the word.
         token: the token before which it is inserted.
         head: lemma of the noun that it is added to; empty if it is said of the whole picture.
-        context: around the added word.
+        left: inserted words that a cloze model reads before the word.
+        right: inserted words that it reads behind the word.
         relation: key of the relation that the added words begin with; empty if there is none.
-        relation_context: around that relation.
         shown: whether any object in the picture may be named here, wherever it is.
         claim: whether the words around say no more than that; they are rare in captions.
         phrase: that an attribute describes.
@@ -76,9 +76,9 @@ class Place(NamedTuple):
     behind: str
     token: int
     head: str
-    context: ClozeContext
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
     relation: str = ""
-    relation_context: ClozeContext | None = None
     shown: bool = False
     claim: bool = False
     phrase: NounPhrase | None = None
@@ -87,6 +87,15 @@ class Place(NamedTuple):
     def asks_relation(self) -> bool:
         """Whether its relation has to fit the noun: drawn figures may stand in any."""
         return bool(self.relation) and self.head not in drawn_figures()
+
+    def context(self, caption: Caption) -> ClozeContext:
+        """Return what is around the added word."""
+        heads = ("", self.head if self.target == ATTRIBUTE else "")
+        return context_of_insertion(caption, self.token, self.left, self.right, heads)
+
+    def relation_context(self, caption: Caption, noun: str = _ANY_NOUN) -> ClozeContext:
+        """Return what is around the relation by which a noun is added."""
+        return context_of_insertion(caption, self.token, (), ("a", *noun.split(), *self.right), (self.head, noun))
 
     def change(self, word: str) -> Change:
         """Return the change that adds a word here: an adjective, or a singular noun."""
@@ -117,19 +126,10 @@ def object_places(caption: Caption) -> list[Place]:
 def attribute_places(caption: Caption) -> list[Place]:
     """Return the places for an adjective: before nouns that are not described."""
     return [
-        Place(
-            ATTRIBUTE,
-            caption.tokens[phrase.nouns[0]].start,
-            caption.tokens[phrase.nouns[0]].start,
-            "",
-            " ",
-            phrase.nouns[0],
-            caption.head(phrase),
-            context_of_insertion(caption, phrase.nouns[0], heads=("", caption.head(phrase))),
-            phrase=phrase,
-        )
+        Place(ATTRIBUTE, start, start, "", " ", phrase.nouns[0], caption.head(phrase), phrase=phrase)
         for phrase in caption.things
         if _is_bare(caption, phrase)
+        for start in (caption.tokens[phrase.nouns[0]].start,)
     ]
 
 
@@ -179,7 +179,7 @@ def _leads_to_scene(caption: Caption, phrase: NounPhrase) -> bool:
 
 
 def _behind(caption: Caption, phrase: NounPhrase, frame: Frame) -> Place:
-    return _place(caption, caption.tokens[phrase.end - 1].end, phrase.end, caption.head(phrase), frame)
+    return _place(caption.tokens[phrase.end - 1].end, phrase.end, caption.head(phrase), frame)
 
 
 def end_of_caption(caption: Caption) -> tuple[int, int] | None:
@@ -210,7 +210,7 @@ def _last(caption: Caption) -> Iterator[Place]:
         bare = frame.relation == "with" and not frame.behind
         if frame.unless.isdisjoint(caption.lower) and not (joined and bare) and not (drawn and frame.behind):
             shown = frame.shown or (of_scene and bare)
-            yield _place(caption, at, last, caption.head(phrase), frame._replace(shown=shown))
+            yield _place(at, last, caption.head(phrase), frame._replace(shown=shown))
 
 
 def _first(caption: Caption) -> Iterator[Place]:
@@ -223,43 +223,16 @@ def _first(caption: Caption) -> Iterator[Place]:
     if not (named and verbless) or caption.head(phrase) in flagged("surroundings") | drawn_figures():
         return
     if ANAPHORS.isdisjoint(caption.lower):
-        opening = caption.tokens[0]
-        context = context_of_insertion(caption, 0, ("a",), ("and",))
-        yield Place(
-            OBJECT,
-            opening.start,
-            opening.end,
-            "",
-            f" and {caption.lower[0]}",
-            0,
-            caption.head(phrase),
-            context,
-            shown=True,
-        )
+        first, head = caption.tokens[0], caption.head(phrase)
+        behind = f" and {caption.lower[0]}"
+        yield Place(OBJECT, first.start, first.end, "", behind, 0, head, ("a",), ("and",), shown=True)
 
 
-def _place(caption: Caption, at: int, token: int, head: str, frame: Frame) -> Place:
+def _place(at: int, token: int, head: str, frame: Frame) -> Place:
     before, behind = frame.before.split() or [","], tuple(frame.behind.replace(",", " , ").split())
-    return Place(
-        OBJECT,
-        at,
-        at,
-        frame.before,
-        frame.behind,
-        token,
-        head,
-        context_of_insertion(caption, token, (*before, "a"), behind),
-        frame.relation,
-        context_of_insertion(caption, token, (), ("a", _ANY_NOUN), (head, _ANY_NOUN)) if frame.relation else None,
-        frame.shown,
-        not frame.relation and frame.shown,
-    )
-
-
-def context_of_relation(caption: Caption, place: Place, noun: str) -> ClozeContext:
-    """Return the context of the relation by which an object is added at a place."""
-    behind = ("a", *noun.split(), *place.behind.split())
-    return context_of_insertion(caption, place.token, (), behind, (place.head, noun))
+    claim = not frame.relation and frame.shown
+    left, relation, shown = (*before, "a"), frame.relation, frame.shown
+    return Place(OBJECT, at, at, frame.before, frame.behind, token, head, left, behind, relation, shown, claim)
 
 
 def context_of_insertion(

@@ -18,7 +18,8 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.edited import BothOutcome
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import AbsentObjects, BoolArray
 from pairwright.generators.edits.additions.attributes import FalseAttributes
@@ -27,7 +28,6 @@ from pairwright.generators.edits.additions.places import (
     OBJECT,
     Place,
     attribute_places,
-    context_of_relation,
     drawn_figures,
     object_places,
 )
@@ -35,6 +35,7 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.stated import StatedObjects
 from pairwright.generators.edits.floors import ADDED_PAIR_FLOOR, ADDITION_FLOORS, MAX_LENGTH_DIFFERENCE, RELATION_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.lexicon.function_words import words_with
 
 IntArray = npt.NDArray[np.int64]
@@ -102,6 +103,7 @@ class AdditionProposals:
         new: index into ``targets`` of the word that is false, int64.
         log_ratio: natural logarithm of p(new | context) over that of the true or a typical word, float32.
         form: of the edits.
+        paired: whether each comes with a true word in the same place.
     """
 
     caption: Caption
@@ -112,6 +114,7 @@ class AdditionProposals:
     new: IntArray
     log_ratio: FloatArray
     form: str = "add"
+    paired: bool = True
 
     @classmethod
     def of_pairs(
@@ -139,8 +142,19 @@ class AdditionProposals:
             self.caption, self.form, place.target, "", new, before, described, start=place.token, end=place.token
         )
 
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why there are not more."""
+        tried = self.places if self.paired else self.caption.things
+        return () if len(self) or not tried else ("no_positive",) if self.paired else ("no_candidate",)
+
+    def outcome(self, at: int) -> Outcome | BothOutcome:
+        """Return the change of proposal ``at``, or the false and the true one."""
+        false = (self.false_change(at),)
+        return (false, (self.true_change(at),)) if self.paired else false
+
     def false_change(self, at: int) -> Change:
-        """Return the change of proposal ``at``."""
+        """Return the change of proposal ``at`` that is false."""
         return self.places[int(self.place[at])].change(self.targets[int(self.new[at])])
 
     def true_change(self, at: int) -> Change:
@@ -173,30 +187,24 @@ class Additions:
     def score(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[ScoredPlaces]:
         """Return the places of captions, scored together; those in which no relation fits are left out.
 
-        Places of objects at which none is absent are not scored unless additions are paired, since they get none.
+        Places of objects at which none is absent are left out as well unless additions are paired.
         """
         find, filtered = object_places if target == OBJECT else attribute_places, target == OBJECT and not paired
         absent = [self._find_absent(each) if filtered else np.zeros(0, bool) for each in captions]
         found = [
-            (at, place, not filtered or self._has_object(place, absent[at]))
+            (at, place)
             for at, each in enumerate(captions)
+            if not filtered or absent[at].any()
             for place in find(each)
+            if not filtered or self._has_object(place, absent[at])
         ]
-        found = self._with_fitting_relations(found)
-        scored = np.array([promising for _, _, promising in found], bool)
-        known = self._model.log_probs(KINDS[target], [place.context for _, place, promising in found if promising])
-        scores = np.full((len(found), known.shape[1]), -np.inf, np.float32)
-        typical = np.zeros(len(found), np.float32)
-        scores[scored], typical[scored] = known, typical_log_probs(known)
-        sizes = (
-            np.bincount([at for at, _, _ in found], minlength=len(captions)) if found else np.zeros(len(captions), int)
-        )
-        ends = np.cumsum(sizes)
+        found = self._with_fitting_relations(captions, found)
+        log_probs = self._model.log_probs(KINDS[target], [place.context(captions[at]) for at, place in found])
+        typical = typical_log_probs(log_probs)
+        ends = np.searchsorted([at for at, _ in found], np.arange(len(captions)), side="right").tolist()
         return [
-            ScoredPlaces(caption, [place for _, place, _ in found[part]], scores[part], typical[part], absent[at])
-            for at, (caption, part) in enumerate(
-                zip(captions, map(slice, (ends - sizes).tolist(), ends.tolist()), strict=True)
-            )
+            ScoredPlaces(caption, [place for _, place in found[part]], log_probs[part], typical[part], absent[at])
+            for at, (caption, part) in enumerate(zip(captions, map(slice, [0, *ends], ends), strict=True))
         ]
 
     def _find_absent(self, caption: Caption) -> BoolArray:
@@ -228,20 +236,21 @@ class Additions:
             self._keep_fitting_relations(scored, rows)
         return [self._false_additions(each, target, row) for each, row in zip(scored, rows, strict=True)]
 
-    def _with_fitting_relations(self, found: list[tuple[int, Place, bool]]) -> list[tuple[int, Place, bool]]:
-        asked = [
-            (at, place.relation, place.relation_context)
-            for at, (_, place, promising) in enumerate(found)
-            if promising and place.asks_relation
-        ]
-        log_probs = self._model.log_probs("relation", [context for _, _, context in asked if context is not None])
-        index = self._model.index("relation")
-        unfit = {
-            at
-            for (at, relation, _), row, typical in zip(asked, log_probs, typical_log_probs(log_probs), strict=True)
-            if relation not in index or row[index[relation]] < typical + np.log(RELATION_FLOOR)
-        }
+    def _with_fitting_relations(
+        self, captions: Sequence[Caption], found: list[tuple[int, Place]]
+    ) -> list[tuple[int, Place]]:
+        asked = [at for at, (_, place) in enumerate(found) if place.asks_relation]
+        contexts = [place.relation_context(captions[of]) for of, place in map(found.__getitem__, asked)]
+        fits = self._fit_relation([found[at][1].relation for at in asked], contexts)
+        unfit = {at for at, fit in zip(asked, fits, strict=True) if not fit}
         return [each for at, each in enumerate(found) if at not in unfit]
+
+    def _fit_relation(self, relations: Sequence[str], contexts: Sequence[ClozeContext]) -> BoolArray:
+        """Return whether captions would have each relation in its context."""
+        log_probs, index = self._model.log_probs("relation", contexts), self._model.index("relation")
+        own = [row[index[each]] if each in index else -np.inf for row, each in zip(log_probs, relations, strict=True)]
+        fits: BoolArray = np.array(own, np.float32) >= typical_log_probs(log_probs) + np.log(RELATION_FLOOR)
+        return fits
 
     def _object_rows(self, scored: ScoredPlaces) -> list[Row]:
         """Return for each place the columns of the absent objects that captions could have there, and their log-ratios."""
@@ -251,36 +260,28 @@ class Additions:
         ratios = scored.log_probs[:, columns] - scored.typical[:, None]
         fits = ratios >= np.log(self._floors[OBJECT])
         for at, place in enumerate(scored.places):
-            if place.claim or not fits[at].any():
-                rows.append((columns[:0], ratios[at, :0]))
-                continue
             fitting = fits[at] & self._join(place)[scored.absent] if place.head else fits[at]
             rows.append((columns[fitting], ratios[at, fitting]))
         return rows
 
     def _keep_fitting_relations(self, captions: Sequence[ScoredPlaces], rows: Sequence[list[Row]]) -> None:
         """Remove from rows the objects that captions do not join in this way to the noun of the place."""
-        targets, index = self._model.targets("noun"), self._model.index("relation")
+        targets = self._model.targets("noun")
         asked = [
             (found, at, scored.caption, place)
             for scored, found in zip(captions, rows, strict=True)
             for at, place in enumerate(scored.places)
-            if place.asks_relation and len(found[at][0])
+            if place.asks_relation
         ]
-        log_probs = self._model.log_probs(
-            "relation",
-            [
-                context_of_relation(caption, place, targets[column])
-                for found, at, caption, place in asked
-                for column in found[at][0].tolist()
-            ],
-        )
-        least, start = typical_log_probs(log_probs) + np.log(RELATION_FLOOR), 0
-        for found, at, _, place in asked:
+        added = [
+            (caption, place, targets[column]) for found, at, caption, place in asked for column in found[at][0].tolist()
+        ]
+        contexts = [place.relation_context(caption, noun) for caption, place, noun in added]
+        fits, start = self._fit_relation([place.relation for _, place, _ in added], contexts), 0
+        for found, at, _, _ in asked:
             columns, ratios = found[at]
-            part = slice(start, start := start + len(columns))
-            fits = log_probs[part, index[place.relation]] >= least[part]
-            found[at] = columns[fits], ratios[fits]
+            part = fits[start : (start := start + len(columns))]
+            found[at] = columns[part], ratios[part]
 
     def _may_be_shown(self, caption: Caption) -> BoolArray:
         """Return for each object whether a caption like this may show it: figures in drawings, and nobody beside whom is alone."""
@@ -358,7 +359,8 @@ class Additions:
         new = np.concatenate([np.zeros(0, np.int64), *(columns for columns, _ in rows)])
         ratios = np.minimum(np.concatenate([np.zeros(0, np.float32), *(ratios for _, ratios in rows)]), _MAX_LOG_RATIO)
         targets = self._model.targets(KINDS[target])
-        return AdditionProposals(scored.caption, scored.places, targets, place, np.full(len(new), -1), new, ratios)
+        old = np.full(len(new), -1)
+        return AdditionProposals(scored.caption, scored.places, targets, place, old, new, ratios, paired=False)
 
 
 def typical_log_probs(log_probs: FloatArray) -> FloatArray:

@@ -3,7 +3,6 @@
 from typing import Final
 
 from pairwright.generators.captions.caption import GENDERED
-from pairwright.generators.captions.questions import asks
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.lexicon.function_words import words_with
@@ -11,11 +10,6 @@ from pairwright.generators.lexicon.nouns import flagged, gendered_words
 
 OTHER_SEX: Final = {"male": "female", "female": "male"}
 _FURTHER = words_with("further")
-
-
-def is_question(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the caption asks: what states nothing is neither true nor false."""
-    return asks(edit.caption.pair.caption)
 
 
 def splits_word(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -29,17 +23,6 @@ def splits_word(edit: ProposedEdit, known: Knowledge) -> bool:
         return False
     cuts = {tokens[edit.start].start, tokens[edit.end - 1].end if edit.end > edit.start else tokens[edit.start].start}
     return any(start < cut < end for start, end in joined for cut in cuts)
-
-
-def repeats_neighbour(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a new word stands beside the same word: "a sofa, sofa"."""
-    if edit.form == "swap" or not edit.new:
-        return False
-    words, caption = edit.new.split(), edit.caption
-    behind, before = edit.end, edit.start - 1
-    behind += caption.word(behind) in {",", "-"}
-    before -= caption.word(before) in {",", "-"}
-    return words[-1] == caption.word(behind) or words[0] == caption.word(before)
 
 
 def is_in_name(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -64,14 +64,14 @@ def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     words, new, old = edit.caption.words, edit.new, edit.old
     if old and old.rpartition(" ")[2] == new.rpartition(" ")[2]:
         return words.has(new)
-    own = known.own_mentions(new, edit.form).found_in(frozenset(words.own), f" {' '.join(words.own)} ")
+    own = known.own_mentions(new, edit.form).found_in(words.own_set, words.own_text)
     if old and own:  # what may mean the old thing does not count
         own -= (same_forms(old) | names_of(old)) - same_forms(new)
     if own:
         return True
     # What the caption itself names is its own thing, of which other captions speak as well: "a man" is no other child.
-    elsewhere = words.elsewhere.difference(words.own)
-    names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere).difference(words.own)
+    elsewhere = words.elsewhere - words.own_set
+    names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere) - words.own_set
     # "sofa" may mean the bed, but says that a couch is there.
     if names and not (old and names <= loosely_same(old) - same_forms(new)):
         return True

@@ -14,7 +14,6 @@ A text is only compared with its own source, so a caption that reads like an ins
 rejected row.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from typing import Final
 
 from pairwright.datasets.records import Edit, Pair
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.edited import repeats_words
 from pairwright.generators.captions.realisation import Change, normalize_capitals, rewrite
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
@@ -30,7 +30,6 @@ from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.written.agreement import corrections
 from pairwright.generators.edits.written.alignment import Hunk, differences
 from pairwright.generators.edits.written.locating import (
-    are_described_oppositely,
     find_edit,
     follows,
     grown_list,
@@ -54,13 +53,11 @@ from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 _OPEN: Final = ("ADJ", "ADV", "NOUN", "VERB")
 _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
-_TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
 _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
 _CLOSED = words_with("closed")
 # A writer may be fanciful, or have seen the image; pronouns change along with a person (`agreement`).
-_SKIPPED: Final = frozenset({"plausibility", "question", "in_name", "in_company", "pronoun"})
-_SKIPPED_IF_OPPOSED: Final = _SKIPPED | {"same_thing"}
+_SKIPPED: Final = frozenset({"plausibility", "in_name", "in_company", "pronoun"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +143,11 @@ class _Found:
         edit: as constraints see it.
         changes: of the source.
         agreement_changes: words that agree with it.
-        opposed: whether it describes a thing otherwise than the source does, so that the nouns may mean the same.
     """
 
     edit: ProposedEdit
     changes: list[Change]
     agreement_changes: int
-    opposed: bool = False
 
 
 class EditChecks:
@@ -253,7 +248,7 @@ class EditChecks:
     def _check(self, rows: _Rows, asked: Asked, text: str, tokens: Sequence[Token]) -> Checked:
         caption, source, new = rows.caption, rows.source, without_final_mark(tokens)
         reason = rows.repeats(asked, text)
-        if not reason and _is_clumsy(text, caption.pair.caption):
+        if not reason and repeats_words(text, caption.pair.caption):
             reason = "not_grammatical"
         if not reason and not (source and new):
             reason = "no_edit"
@@ -269,7 +264,7 @@ class EditChecks:
         )
         if isinstance(found, str):
             return Checked(text, reason=found)
-        violated = find_violation(found.edit, self._known, skip=_SKIPPED_IF_OPPOSED if found.opposed else _SKIPPED)
+        violated = find_violation(found.edit, self._known, skip=_SKIPPED)
         if violated is not None:
             return Checked(text, reason=violated.reason, constraint=violated.id)
         made, edits = rewrite(caption.pair.caption, found.changes)
@@ -323,9 +318,7 @@ class EditChecks:
         fresh = Stretch(new, main.new_start, main.new_end, main.new)
         if reason := wrong_edit(asked, old, fresh):
             return reason
-        opposed = asked.kind == "hard_negative" and asked.target == "object" and are_described_oppositely(old, fresh)
-        edit = proposed(caption, asked, old, fresh)
-        return _Found(edit, changes, len(agreed | words.keys()) + bool(grown), opposed)
+        return _Found(proposed(caption, asked, old, fresh), changes, len(agreed | words.keys()) + bool(grown))
 
     def _in_slot(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
         """Return the text's tokens, the last new word tagged as the last old one if it can be that; of a deed, the first.
@@ -373,12 +366,6 @@ def _applied(source: Sequence[Token], new: Sequence[Token], hunks: Sequence[Hunk
 def _bases(word: str) -> frozenset[str]:
     """Return the dictionary forms of which a word may be a form, whatever the tagger took it for."""
     return frozenset(base for found in dictionary_lemmas(word).values() for base in found)
-
-
-def _is_clumsy(text: str, source: str) -> bool:
-    """Whether a word stands twice in a row that does not in the source."""
-    twice = {found[0].lower() for found in _TWICE.finditer(text)}
-    return bool(twice) and not twice <= {found[0].lower() for found in _TWICE.finditer(source)}
 
 
 def _bag(tokens: Sequence[Token]) -> Counter[str]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import ARTICLES
-from pairwright.generators.edits.constraints.lexical import are_opposed, split_relation
+from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import Hunk
 from pairwright.generators.edits.written.repairs import is_small
@@ -143,12 +143,6 @@ def proposed(caption: Caption, asked: Asked, old: Stretch, new: Stretch) -> Prop
         gone, fresh = f"{verb.lemma} {gone}", f"{verb.lemma} {fresh}"  # "sitting | on", "sitting | under"
         start -= 1
     return ProposedEdit(caption, asked.form, asked.target, gone, fresh, before, after, start, old.end, kind=asked.kind)
-
-
-def are_described_oppositely(old: Stretch, new: Stretch) -> bool:
-    """Whether adjectives of two noun phrases exclude each other: "a young boy", "an elderly man"."""
-    olds, news = ([word.lemma for word in each.counting if word.pos == "ADJ"] for each in (old, new))
-    return any(are_opposed(one, other) for one in olds for other in news)
 
 
 def noun_key(tokens: Sequence[Token]) -> str:

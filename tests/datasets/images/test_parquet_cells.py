@@ -81,7 +81,7 @@ def test_pictures_of_hugging_faces_tables_are_read_row_by_row_over_row_groups(tm
 def test_a_list_of_one_picture_is_read_as_that_picture_and_one_of_several_is_not(tmp_path: Path) -> None:
     pictures = [picture(number) for number in range(6)]
     of_row: list[list[int] | None] = [[0], [], [1], [2, 3], None, [4]]
-    lists = [row and [{"bytes": pictures[at], "path": None} for at in row] for row in of_row]
+    lists = [row if row is None else [{"bytes": pictures[at], "path": None} for at in row] for row in of_row]
     table = write(tmp_path / "t.parquet", 2, images=pa.array(lists, pa.list_(HF)), text=list("abcdef"))
     pairs, rejects = read(table)
     assert [open_image(pair.image) if pair.image else b"" for pair in pairs] == [

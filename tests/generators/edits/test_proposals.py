@@ -6,8 +6,8 @@ import pytest
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import load_carried_model
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.proposals import score_captions
-from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, build_replacements
+from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, build_proposer
+from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.rule_fixtures import pair_of, small_pool, tokens_of
 
@@ -21,11 +21,13 @@ CAPTIONS = (
 @pytest.mark.parametrize("name", REPLACEMENT_TYPES)
 def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the_replaced_word_is(name: str) -> None:
     materials = EditMaterials.of(load_wordnet(), small_pool(), load_carried_model())
-    proposer, kind = build_replacements(name, materials, floor=0.02).proposer, REPLACEMENT_TYPES[name].kind
+    proposer, cloze = build_proposer(name, materials, floor=0.02), materials.model.cloze
     captions = [Caption(pair_of(caption), tokens_of(caption)) for caption in CAPTIONS]
-    scored = score_captions(captions, load_wordnet(), materials.model.cloze, [kind])
+    slots = [find_slots(caption, load_wordnet()) for caption in captions]
     number = 0
-    for each, proposals in zip(scored, proposer.propose(scored), strict=True):
-        assert (np.exp(each.log_probs[kind][proposals.slot, proposals.new]) >= 0.02 * 0.999).all()
+    for proposals in proposer.propose(captions, slots):
+        contexts = [context_of(proposals.caption, s.start, s.end, s.before, s.after) for s in proposals.slots]
+        log_probs = cloze.log_probs(proposer.kind, contexts)
+        assert (np.exp(log_probs[proposals.slot, proposals.new]) >= 0.02 * 0.999).all()
         number += len(proposals)
     assert number

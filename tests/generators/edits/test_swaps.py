@@ -105,10 +105,6 @@ def test_a_colour_in_a_picture_without_colours_stays(materials: SwapMaterials) -
     [
         ("A red car behind a blue bus.", "A red bus behind a blue car."),
         ("Two giraffes and a zebra", "Two zebras and a giraffe"),
-        ("A dog chasing a cat", "A cat chasing a dog"),
-        ("A boy sitting on a rug near a bed", "A boy sitting on a bed near a rug"),
-        ("A man in a suit and a woman in a dress", "A man in a dress and a woman in a suit"),
-        ("A man sitting and a woman standing", "A woman sitting and a man standing"),
     ],
 )
 def test_things_change_places(materials: SwapMaterials, caption: str, swapped: str) -> None:
@@ -120,11 +116,8 @@ def test_things_change_places(materials: SwapMaterials, caption: str, swapped: s
     [
         ("A cat next to a dog", ()),
         ("A cat and a dog", ()),
-        ("A dog chasing a cat", ("two dogs and a cat",)),
-        ("A dog chasing a cat", ("a cat that chases a dog",)),
-        ("A boy sitting on a rug near a bed", ("a boy sits on the bed",)),
-        ("A man in a suit and a woman in a dress", ("two men and two women",)),
-        ("A man in his suit and a woman in a dress", ()),
+        ("A red car behind a blue bus.", ("a blue car and a red bus",)),
+        ("Two men and a woman in his car", ()),
         ("A bed with two pillows", ()),
     ],
 )
