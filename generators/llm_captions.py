@@ -181,6 +181,7 @@ class LLMCaptions:
 
     name = NAME
     version = VERSION
+    draws = False
 
     def __init__(  # noqa: PLR0913 - the parts of a build's materials
         self,

@@ -126,8 +126,26 @@ AnyLLMGenerator = LLMGenerator | CheckedLLMGenerator[Any]
 
 
 def pair_rng(generator: RuleGenerator | AnyLLMGenerator, seed: int, pair: Pair) -> random.Random:
-    """Return the random stream of a generator for one pair, in a run with this seed."""
+    """Return the random stream of a generator for one pair, in a run with this seed.
+
+    A generator with an attribute ``draws`` that is False gets none: to seed one takes as long as to build a request.
+    """
+    if not getattr(generator, "draws", True):
+        return _NO_NUMBERS
     return make_rng(seed, 0, generator.name, generator.version, pair.key)
+
+
+class _NoNumbers(random.Random):
+    """The random stream of a generator that draws nothing."""
+
+    def random(self) -> float:
+        raise RuntimeError("a generator whose attribute `draws` is False has drawn a random number")
+
+    def getrandbits(self, k: int, /) -> int:  # noqa: ARG002 - the base class's
+        return int(self.random())
+
+
+_NO_NUMBERS: Final = _NoNumbers(0)
 
 
 def annotate_pairs(

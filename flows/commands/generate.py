@@ -120,7 +120,7 @@ class GenerateCounts:
         self.tally.add(rows)
         self.lengths.add(rows)
         self.captions += 1
-        self.turns += sum(map(count_exchanges, rows))
+        self.turns += sum([count_exchanges(row) for row in rows if row.turns])
         for row in rows:
             if "things" in row.scores:
                 self.support["texts"] += 1

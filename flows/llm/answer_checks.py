@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
 from threading import Thread
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -29,12 +28,10 @@ class FinishedItem(NamedTuple, Generic[Item]):
     """An item of a finished row.
 
     Attributes:
-        name: name of the item.
         item: the item.
-        done: its row, with the result of this item; None after an error.
+        done: its row, with the name and the result of this item; None after an error.
     """
 
-    name: str
     item: Item
     done: RowResult[Any]
 
@@ -121,7 +118,10 @@ class AnswerChecks:
                 "a worker process died (killed, or out of memory). Start again, with fewer --workers if memory is short."
             ) from None
         for each in batch:
-            yield each if each.done.error is not None else each._replace(done=replace(each.done, result=next(results)))
+            item, done = each
+            if done.error is None:
+                done = done.with_result(next(results), row=done.row, attempt=done.attempt)
+            yield FinishedItem(item, done)
 
 
 def completed(value: Value) -> "Future[Value]":

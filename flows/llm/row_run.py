@@ -57,7 +57,7 @@ class RowTask(Protocol[Item_contra, Output_co]):
 
         Args:
             item: the item.
-            done: its row, with the checked result of this item.
+            done: its row, with the name and the checked result of this item.
         """
         ...
 
@@ -153,9 +153,9 @@ class RowRun:
     ) -> Iterator[tuple[Item, Output]]:
         checks = task.checks
         finished = self._finished(rows, total, checks.is_full if checks is not None else None)
-        for name, item, done in finished if checks is None else checks.results(finished):
+        for item, done in finished if checks is None else checks.results(finished):
             output, reason = task.finish(item, done)
-            self.failed.note(replace(done, row=name), reason)
+            self.failed.note(done, reason)
             yield item, output
 
     def _finished(
@@ -179,9 +179,10 @@ class RowRun:
                 row, attempts = pending.popleft()
             results = [None] * len(row.items) if done.error is not None else done.result or ()
             for name, item, result, own in zip(row.names, row.items, results, attempts, strict=True):
-                alone = replace(done, result=result, attempt=own)
-                ended = result.in_row(done, own) if isinstance(result, ItemResult) else alone
-                yield FinishedItem(name, item, ended)
+                if isinstance(result, ItemResult):
+                    yield FinishedItem(item, result.in_row(done, row=name, attempt=own))
+                else:
+                    yield FinishedItem(item, done.with_result(result, row=name, attempt=own))
 
     def _stop_message(self, total: int, unit: str, partial: Path | None) -> str:
         done = self.done if self.failed.counts.total() < self.done else 0

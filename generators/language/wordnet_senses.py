@@ -84,6 +84,9 @@ class SenseWeights:
 
     def means(self, word: int, pos: str, synset: int, least: float = _NEAR_MAIN) -> bool:
         """Return whether the word means the synset: its main sense, or one with that share of its count."""
+        only = self._graph.only_sense(word, pos)  # without the cache: hyponyms of "person" are thousands of words
+        if only >= 0:
+            return synset == only
         main, shares = self._weighed(word, pos)
         return synset == main or any(share >= least for sense, share in shares if sense == synset)
 

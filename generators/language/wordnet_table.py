@@ -88,6 +88,11 @@ class WordGraph:
         start, end = self._slot(word, pos)
         return self._sense_synset[start:end].tolist()
 
+    def only_sense(self, word: int, pos: str) -> int:
+        """Return the synset of a lemma that has one alone, as most have; else -1."""
+        start, end = self._slot(word, pos)
+        return self._sense_synset[start] if end - start == 1 else -1
+
     def counts(self, word: int, pos: str) -> list[int]:
         """Return the count of each sense, in the order of `senses`."""
         start, end = self._slot(word, pos)

@@ -24,6 +24,7 @@ import orjson
 
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Schema, Usage
+from pairwright.generators.llm.client.request_key import canonical_json
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON
 from pairwright.generators.llm.output.json_parsing import (
@@ -37,6 +38,7 @@ from pairwright.generators.llm.output.structured import decode_json_string
 T = TypeVar("T")
 
 _IDS = range(100, 1000)  # one token each in current vocabularies
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` creates an encoder each time
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 
 _TELLING = 2  # words of another item from which an entry may be about that one
@@ -94,26 +96,21 @@ def _mergeable(requests: Sequence[Request]) -> list[list[int]]:
     groups: dict[Any, list[int]] = {}
     for at, request in enumerate(requests):
         *fixed, last = request.messages
-        plain = request.schema is not None and request.repair != "this" and not request.documents and not last.images
-        shown = [fixed[0].role] + [message.role for message in fixed[1:]] if fixed else []
-        if not plain or shown != ["system", *["user", "assistant"] * (len(shown) // 2)]:
+        plain = request.repair != "this" and not request.documents and not last.images
+        shown = [message.role for message in fixed]
+        if request.schema is None or not plain or shown != ["system", *["user", "assistant"] * (len(shown) // 2)]:
             groups[at] = [at]
             continue
         key = (
-            tuple(fixed), request.model, json.dumps(request.parameters, sort_keys=True), request.schema,
-            request.sample, request.resample,
+            tuple([(message.role, message.text) for message in fixed]), request.model,
+            canonical_json(sorted(request.parameters.items())), request.schema.shape, request.sample, request.resample,
         )  # fmt: skip
-        groups.setdefault(_hashable(key), []).append(at)
+        groups.setdefault(key, []).append(at)
     return list(groups.values())
 
 
 def _differ(requests: Sequence[Request], group: Sequence[int]) -> bool:
     return len({requests[at].messages[-1].text for at in group}) > 1
-
-
-def _hashable(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    fixed, model, parameters, schema, *rest = key
-    return (tuple((message.role, message.text) for message in fixed), model, parameters, schema.shape, *rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +141,7 @@ def _share(usage: Usage, items: int) -> Usage:
 
 def _reply_of(whole: Reply, answer: Mapping[str, Any], usage: Usage) -> Reply:
     """Return the part of a reply about one item, with its share of the tokens."""
-    text = json.dumps(answer, ensure_ascii=False)
+    text = _encode(answer)
     finish = whole.finish_reason if whole.finish_reason == PLANNED_FINISH_REASON else "stop"
     return replace(whole, text=text, finish_reason=finish, usage=usage)
 
@@ -268,7 +265,14 @@ def split_items(text: str) -> list[tuple[int, str]]:
 
 def _with_id(own: int, answer: str) -> str:
     """Return a JSON object with an id as its first field."""
-    return json.dumps({"id": own, **json.loads(answer)}, ensure_ascii=False)
+    fields = _fields(answer)
+    return f'{{"id": {own}, {fields}}}' if fields else f'{{"id": {own}}}'
+
+
+@lru_cache(maxsize=256)  # typical answers, each of one prompt
+def _fields(answer: str) -> str:
+    """Return the fields of a JSON object as they are written between its braces."""
+    return _encode(json.loads(answer))[1:-1]
 
 
 def _answers(answers: Sequence[str]) -> str:

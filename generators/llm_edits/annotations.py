@@ -91,9 +91,10 @@ class AnnotationBuilder:
                 (replace(candidate, type=name), outcome) for candidate, outcome in of_type if candidate.type != name
             ]
             missing = self.per_type - len(own) if name in self.types else 0
-            moved = any(candidate.type == name and _type_of(candidate, outcome) != name for candidate, outcome in pairs)
-            reason = "another_target" if moved else "no_edit"
-            own += [(EditCandidate(name), Checked("", reason=reason))] * missing
+            if missing > 0:
+                moved = any(each.type == name and _type_of(each, outcome) != name for each, outcome in pairs)
+                reason = "another_target" if moved else "no_edit"
+                own += [(EditCandidate(name), Checked("", reason=reason))] * missing
             made += [
                 self._annotation(pair, ordinal, candidate, outcome, positives)
                 for ordinal, (candidate, outcome) in enumerate(_rank_candidates(own, self.per_type))

@@ -43,9 +43,14 @@ class LLMEditGenerator:
         builder: builds the annotations of a caption.
         images: reads images for messages; used only with ``see_image``.
 
+    Attributes:
+        draws: whether requests depend on the random stream of the pair.
+
     Raises:
         UsageError: less than one caption per request.
     """
+
+    draws = False
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ candidate, each missing type another one, so that nothing is dropped silently.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, Field, field_validator
@@ -109,6 +110,7 @@ SEEN_NEGATIVES: ListShape[Any] = ListShape(SeenNegatives, SeenNegative)
 POSITIVES: ListShape[Any] = ListShape(Positives, Positive)
 
 
+@lru_cache(maxsize=1_000)  # models write few different ones
 def normalize_type(kind: str) -> str:
     """Return "REPLACE_OBJECT" and "Replace object" as the type that they mean."""
     return "-".join(re.split(r"[\s_-]+", kind.strip().lower()))

@@ -32,7 +32,7 @@ from pairwright.generators.llm_edits.generator import LLMEditGenerator
 from pairwright.generators.llm_edits.listed_answers import BOTH_SIDES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm_edits.requests import EditCandidate, PairRequests
 from pairwright.generators.llm_edits.sugarcrepe_workflow import SugarCrepeWorkflow
-from pairwright.generators.prompts.book import PromptBook
+from pairwright.generators.prompts.book import Prompt, PromptBook
 
 NAME = "llm-negatives"
 VERSION = 12  # raise when the same answers would give other rows
@@ -115,8 +115,12 @@ class LLMNegatives(LLMEditGenerator):
         per_type = chosen.per_type * chosen.candidates
         builder = AnnotationBuilder("hard_negative", chosen.types, per_type, origin, chosen.both_sides)
         super().__init__(chosen, (thesaurus, pool, tagger), builder, images)
-        self._at_once = _listed_edits(book, chosen) if chosen.variant == "one-call" else None
-        self._workflow = SugarCrepeWorkflow(book, chosen.types, chosen.per_type)
+        self._variant: ListedEdits | SugarCrepeWorkflow = (
+            _listed_edits(book, chosen)
+            if chosen.variant == "one-call"
+            else SugarCrepeWorkflow(book, chosen.types, chosen.per_type)
+        )
+        self.draws = isinstance(self._variant, SugarCrepeWorkflow)
 
     @property
     def texts_per_pair(self) -> int:
@@ -126,7 +130,8 @@ class LLMNegatives(LLMEditGenerator):
     @property
     def prompts(self) -> Sequence[str]:
         """The prompts in use, each as ``name@hash``."""
-        return [self._at_once.prompt.id] if self._at_once is not None else self._workflow.prompts
+        variant = self._variant
+        return [variant.prompt.id] if isinstance(variant, ListedEdits) else variant.prompts
 
     def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[EditCandidate]]:
         """Return the steps for ``pair``, which end in its candidates."""
@@ -134,10 +139,10 @@ class LLMNegatives(LLMEditGenerator):
         if images is None:
             return self.without_image(pair, self.options.types)
         asking = PairRequests(pair, self._model, attempt * self.options.per_type, images)
-        edits = self._at_once
-        if edits is None:
-            return (yield from self._workflow.steps(asking, rng.getrandbits(64)))
-        return (yield from self._in_one_call(asking, edits))
+        variant = self._variant
+        if isinstance(variant, ListedEdits):
+            return (yield from self._in_one_call(asking, variant))
+        return (yield from variant.steps(asking, rng.getrandbits(64)))
 
     def _in_one_call(self, asking: PairRequests, edits: ListedEdits) -> LLMStep[list[EditCandidate]]:
         chosen, prompt = self.options, edits.prompt
@@ -148,7 +153,7 @@ class LLMNegatives(LLMEditGenerator):
         requests = [
             asking.request(
                 prompt,
-                {**values, "hint": self._draw_hint(asking, ordinal)},
+                {**values, "hint": self._draw_hint(prompt, asking, ordinal)},
                 edits.shape.whole,
                 ordinal,
                 answers=chosen.candidates,
@@ -158,9 +163,9 @@ class LLMNegatives(LLMEditGenerator):
         answers = yield from request_answers(requests, edits.shape)
         return [each for answer in answers for each in edits.candidates(asking.pair.caption, answer)]
 
-    def _draw_hint(self, asking: PairRequests, ordinal: int) -> str:
+    def _draw_hint(self, prompt: Prompt, asking: PairRequests, ordinal: int) -> str:
         """Return the preference for one request, so that similar captions get different edits; the same for equal ones."""
-        hints = self._at_once.prompt.lists.get("hints", ()) if self._at_once is not None else ()
+        hints = prompt.lists.get("hints", ())
         rng = make_rng(self.options.seed, "hint", asking.pair.caption, asking.first + ordinal)
         return rng.choice(hints) if hints else ""
 

@@ -1,8 +1,9 @@
 """SQLite cache of model responses, and a model that asks only what the cache does not hold.
 
-- `Cache`: responses by request key. `Cache.put` commits each response at once, so a killed process (``kill -9``) loses
-  none that was put; a power cut costs at most the last `SYNC_INTERVAL_S` seconds.
-- `CachedModel`: wraps a model. Identical concurrent requests are sent once.
+- `Cache`: responses by request key. `Cache.flush` commits those that were put, so a killed process (``kill -9``) loses
+  none of them; a power cut costs at most the last `SYNC_INTERVAL_S` seconds.
+- `CachedModel`: wraps a model. Identical concurrent requests are sent once. A response is returned when it is committed;
+  those that arrive in one iteration of the event loop share a transaction.
 
 Every response is stored, including refusals and truncated texts: they were billed and would come again. Request errors
 are not stored.
@@ -16,8 +17,7 @@ does not survive a fork: open it afterwards.
 
 Durability is SQLite's own: in WAL mode with ``synchronous=NORMAL`` a commit is one ``write`` to the operating system,
 which keeps it when the process dies. A thread syncs the WAL to disk. An earlier version grouped commits in a thread and
-journalled responses until then. SQLite alone takes 25 µs of CPU more per new response (61 instead of 36 for a whole row,
-``benchmarks/own_code.py``, ``benchmarks/llm/cache.py``) and 220 lines of code less; lookups cost the same.
+journalled responses until then, in 220 lines of code more (``benchmarks/own_code.py``, ``benchmarks/llm/cache.py``).
 """
 
 import asyncio
@@ -35,10 +35,10 @@ from typing import Self
 
 from pairwright.datasets.errors import StorageError
 from pairwright.generators.llm.cache.database import (
-    INSERT,
     SELECT,
     AnswerRow,
     add_refused,
+    insert_rows,
     open_database,
     read_refused,
     reply_from_row,
@@ -125,7 +125,7 @@ class Cache:
         return found
 
     def put(self, key: str, reply: Reply, *, asked: str, endpoint: str) -> Reply:
-        """Store a response; an existing response to the same key stays.
+        """Take a response, which `flush` writes; an existing response to the same key stays.
 
         Args:
             key: of the request.
@@ -136,14 +136,11 @@ class Cache:
         Returns:
             The response as stored: with its key, lone surrogates replaced, token counts capped at 2**53.
 
-        Raises:
-            StorageError: the file cannot be written. The response is kept in memory; `flush` and `close` try again.
         """
         stored = _is_cacheable(reply, key)
         row = _to_row(stored, asked, endpoint)
         with self._lock:
             self._unwritten.setdefault(row[0], row)
-        self.flush()
         return stored
 
     def claim(self, key: str) -> bool:
@@ -185,17 +182,20 @@ class Cache:
             add_refused(self._connection, endpoint, model, name)
 
     def flush(self) -> None:
-        """Write responses that could not be written before.
+        """Commit the responses that are not written yet, in one transaction.
 
         Raises:
-            StorageError: the file cannot be written.
+            StorageError: the file cannot be written. They are kept in memory; the next `flush` and `close` try again.
         """
-        with self._lock, translate_errors(self.path):
-            for key, row in list(self._unwritten.items()):
-                self._connection.execute(INSERT, row)
-                del self._unwritten[key]
+        with self._lock:
+            if not self._unwritten:
+                return
+            with translate_errors(self.path):
+                insert_rows(self._connection, list(self._unwritten.values()))
+            self._unsynced = True
+            for key in self._unwritten:
                 self._leases.drop(key)
-                self._unsynced = True
+            self._unwritten.clear()
 
     def close(self) -> None:
         """Write what is not written yet and close the file.
@@ -254,6 +254,7 @@ class CachedModel:
         self._endpoint = server_id(endpoint)
         self._secrets = [secret for secret in secrets if len(secret) >= SECRET_LENGTH]
         self._asking: dict[str, asyncio.Future[Reply]] = {}
+        self._storing: list[asyncio.Future[None]] = []  # of responses that are written together
         self._waiting = 0  # rows that wait for another process
 
     async def ask(self, request: Request) -> Reply:
@@ -294,6 +295,7 @@ class CachedModel:
         try:
             reply = self._without_secrets(await self._model.ask(request))
             reply = self._cache.put(key, reply, asked=request.model, endpoint=self._endpoint)
+            await self._stored()
         except BaseException as error:
             self._cache.release_claim(key)
             if isinstance(error, Exception):
@@ -306,6 +308,30 @@ class CachedModel:
         finally:
             answer.cancel()  # unless it is done: waiting rows then send their own request
             del self._asking[key]
+
+    async def _stored(self) -> None:
+        """Wait until the response that was added is written, with all others of this iteration of the event loop."""
+        loop = asyncio.get_running_loop()
+        stored: asyncio.Future[None] = loop.create_future()
+        self._storing.append(stored)
+        if len(self._storing) == 1:
+            loop.call_soon(self._flush)
+        await stored
+
+    def _flush(self) -> None:
+        storing, self._storing = self._storing, []
+        failure: Exception | None = None
+        try:
+            self._cache.flush()
+        except Exception as error:  # noqa: BLE001 - raised where the responses are waited for
+            failure = error
+        for stored in storing:
+            if stored.done():  # cancelled
+                continue
+            if failure is None:
+                stored.set_result(None)
+            else:
+                stored.set_exception(failure)
 
     def _without_secrets(self, reply: Reply) -> Reply:
         for secret in self._secrets:

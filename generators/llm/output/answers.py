@@ -241,7 +241,7 @@ def _reject_bad_entries(request: Request, read: ParsedAnswer[Any]) -> ParsedAnsw
     errors = [entry.error for entry in entries if entry.error is not None]
     if errors and len(errors) == len(entries):
         return ParsedAnswer(None, errors[0], read.tolerated)
-    return replace(read, value=entries)
+    return ParsedAnswer(entries, None, read.tolerated)
 
 
 def _find_error(request: Request, value: Any, check: Check[Any] | None) -> OutputError | None:

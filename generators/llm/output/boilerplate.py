@@ -5,8 +5,9 @@ anything: "Sorry, we are closed" is the text of a sign, "I'm sorry, but I can't 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 from pairwright.generators.llm.client.messages import Request
 
@@ -140,24 +141,27 @@ def strip_list_marker(text: str) -> str:
     return text[found.end() :] if found and found.end() < len(text) else text
 
 
-def echoes_prompt(texts: Iterable[str], request: Request) -> bool:
+def echoes_prompt(texts: Sequence[str], request: Request) -> bool:
     """Return whether texts of an answer contain parts of the instructions of its request.
 
     That is a whole line of the system text of at least `_LONG` characters, or one of the tags that it names, such as
     ``<caption>``, which enclose the text of a row. A caption that reads like an instruction makes models repeat theirs.
     """
-    system = "\n".join(message.text for message in request.messages if message.role == "system")
+    system = "\n".join([message.text for message in request.messages if message.role == "system"])
     if not system:
         return False
     marks, lines = _own(system)
-    said = list(texts)
-    if any(mark in text for mark in marks for text in said):
+    said = "\n".join(texts)  # no mark and no line goes over the end of one
+    if any(mark in said for mark in marks):
         return True
-    flat = "\n".join(" ".join(text.split()) for text in said if len(text) >= _LONG).casefold()
-    return any(line in flat for line in lines)
+    flat = [" ".join(text.split()).casefold() for text in texts if len(text) >= _LONG]
+    longest = max(map(len, flat), default=0)
+    return any(any(line in text for text in flat) for line in takewhile(lambda each: len(each) <= longest, lines))
 
 
 @lru_cache(maxsize=64)
 def _own(system: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the tags of a system text and its long lines, the shortest first."""
     lines = (" ".join(line.split()).casefold() for line in system.splitlines())
-    return tuple(sorted(set(_TAG.findall(system)))), tuple(line for line in lines if len(line) >= _LONG)
+    long = sorted({line for line in lines if len(line) >= _LONG}, key=lambda line: (len(line), line))
+    return tuple(sorted(set(_TAG.findall(system)))), tuple(long)

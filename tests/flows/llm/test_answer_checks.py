@@ -23,7 +23,6 @@ def finished(numbers: Sequence[int], failed: frozenset[int] = frozenset()) -> li
     """Return items that ended in their number, or in an error."""
     return [
         FinishedItem(
-            str(n),
             f"item {n}",
             RowResult(str(n), None if n in failed else n, FAILED if n in failed else None, RequestTotals()),
         )
@@ -55,7 +54,7 @@ def test_items_come_in_order_with_checked_results_for_any_number_of_workers(
     with ThreadPoolExecutor(max(workers, 1)) as pool:
         checks = AnswerChecks(completed(squares), pool if workers else None, max(workers, 1))
         found = list(checks.results(given_items))
-    assert [each.name for each in found] == [str(n) for n in range(count)]
+    assert [each.done.row for each in found] == [str(n) for n in range(count)]
     assert [each.done.result for each in found] == [None if n in failed else (f"item {n}", n * n) for n in range(count)]
     assert [each.done.error for each in found] == [FAILED if n in failed else None for n in range(count)]
 
@@ -88,11 +87,11 @@ def test_batches_wait_for_the_check_up_to_a_limit() -> None:
     def rows() -> Iterator[FinishedItem[str]]:
         for each in finished(range(12)):
             full.append(checks.is_full())
-            if each.name == "9":
+            if each.done.row == "9":
                 check.set_result(squares)  # known now
             yield each
 
-    assert [each.name for each in checks.results(rows())] == [str(n) for n in range(12)]
+    assert [each.done.row for each in checks.results(rows())] == [str(n) for n in range(12)]
     assert full == [False] * 6 + [True] * 4 + [False] * 2
 
 

@@ -34,6 +34,7 @@ from pairwright.generators.llm_edits.negatives import LLMNegativeOptions, LLMNeg
 from pairwright.generators.llm_edits.positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.llm_edits.requests import EditCandidate
 from pairwright.generators.prompts.book import PromptBook
+from pairwright.generators.protocols import pair_rng
 from tests.generators import recorded_negatives
 from tests.generators.pair_steps import steps_of_pair
 from tests.generators.recorded_negatives import AT_ONCE, answering, line_of, maker, pairs, recorded, rows, settings
@@ -159,6 +160,15 @@ def test_each_text_and_each_asked_type_ends_in_a_row_kept_or_rejected() -> None:
     assert found[0].text == GOOD["replace-object"]
     assert found[1].text.endswith("on a mountain.")
     assert len({row.id for row in found}) == len(found)
+
+
+def test_only_the_workflow_draws_numbers() -> None:
+    assert pair_rng(negatives(LLMNegativeOptions(variant="workflow")), 0, pair_of(SOURCE)).random() < 1
+    for generator in (negatives(), positives()):
+        rng = pair_rng(generator, 0, pair_of(SOURCE))
+        for draw in (rng.random, lambda of=rng: of.choice([1, 2]), lambda of=rng: of.shuffle([1, 2])):
+            with pytest.raises(RuntimeError, match="`draws` is False"):
+                draw()
 
 
 @pytest.mark.parametrize("named", ["REPLACE_OBJECT", "Replace Object", " replace-object "])

@@ -9,8 +9,10 @@ HERE = "http://localhost:8000"
 
 
 def keep(cache: Cache, key: str = KEY, reply: Reply = YES) -> Reply:
-    """Keep an answer."""
-    return cache.put(key, reply, asked="small", endpoint=HERE)
+    """Put an answer, and write it."""
+    kept = cache.put(key, reply, asked="small", endpoint=HERE)
+    cache.flush()
+    return kept
 
 
 def numbered(number: int) -> str:

@@ -14,7 +14,7 @@ import textwrap
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import StorageError
-from pairwright.generators.llm.cache import contents, database, json_lines
+from pairwright.generators.llm.cache import contents, database, json_lines, store
 from pairwright.generators.llm.cache.store import SYNC_INTERVAL_S, Cache, CachedModel
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
@@ -100,7 +100,7 @@ def test_the_first_answer_to_a_request_stays(path: Path) -> None:
 
 def test_answers_are_read_in_bulk_whether_on_the_disk_or_not(cache: Cache) -> None:
     for number in range(1200):
-        keep(cache, numbered(number), replace(YES, text=str(number)))
+        cache.put(numbered(number), replace(YES, text=str(number)), asked="small", endpoint=HERE)
         if number == 700:
             cache.flush()
     found = cache.get_many(numbered(number) for number in range(0, 2400, 2))
@@ -464,6 +464,54 @@ def test_one_row_more_sends_one_request_more(cache: Cache) -> None:
     asyncio.run(run(50))
     asyncio.run(run(51))
     assert model.asked == 51
+
+
+def test_responses_of_one_iteration_share_a_transaction_and_are_committed_before_they_are_returned(
+    path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+
+    def insert(connection: sqlite3.Connection, rows: Sequence[database.AnswerRow]) -> int:
+        written.append(len(rows))
+        return database.insert_rows(connection, rows)
+
+    monkeypatch.setattr(store, "insert_rows", insert)
+
+    async def ask(asking: CachedModel, number: int) -> None:
+        reply = await asking.ask(request(str(number)))
+        with contextlib.closing(sqlite3.connect(path)) as other:
+            assert other.execute(f"{database.SELECT} WHERE key = ?", (bytes.fromhex(reply.key),)).fetchone()
+
+    async def run() -> None:
+        model = Scripted()
+        model.go = asyncio.Event()
+        asking = CachedModel(model, cache, HERE)
+        tasks = [asyncio.create_task(ask(asking, number)) for number in range(20)]
+        await asyncio.sleep(0)
+        model.go.set()
+        await asyncio.gather(*tasks)
+        await ask(asking, 20)
+
+    asyncio.run(run())
+    assert written == [20, 1]
+
+
+def test_responses_that_cannot_be_written_are_an_error_of_each_request(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.01)
+
+    async def run(asking: CachedModel) -> list[Reply | BaseException]:
+        tasks = [asyncio.create_task(asking.ask(request(str(number)))) for number in range(3)]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    with Cache.open(path) as cache:
+        with locked(path):
+            ends = asyncio.run(run(CachedModel(Scripted(), cache, HERE)))
+        assert [type(end) for end in ends] == [asyncio.CancelledError, StorageError, StorageError]
+        assert len(cache.get_many(request(str(number)).key(HERE) for number in range(3))) == 3
 
 
 def test_equal_requests_at_once_are_sent_once(cache: Cache) -> None:
