@@ -8,10 +8,11 @@ the index) runs in processes of its own, all of whose memory is summed while the
 linear when the CPU seconds a thousand pairs stay the same from line to line; the stages below each line say which is not.
 
 A stage is jobs of several kinds, one after another: ``pairs`` scans pieces, numbers the pairs, and writes parts. A kind
-with one job cannot be divided; ``single %`` is the share of these jobs, and of the build's own process, in all CPU
-seconds. The line below a table says how many times faster 32 nodes with a worker each would be than one: they need what
-the build's own process takes and, for each kind, its longest job or a 32nd of its CPU time. CPU seconds of jobs come from the
-receipts; those of the build's own process and the start of workers are the rest of what the system counted.
+with one job cannot be divided; the line below a table has the share of these jobs, and of the build's own process, in
+all CPU seconds, and how many times faster 32 nodes with a worker each would be than one: they need what the build's own
+process and the start of workers take and, for each kind, its longest job or a 32nd of its CPU time. CPU seconds of jobs
+come from the receipts; those of the start of workers, which all nodes spend at the same time, are the rest of what the
+system counted.
 
 With ``--work`` builds are kept: the same command goes on where an earlier one was stopped, and figures of a build that
 was resumed lack the time before.
@@ -87,13 +88,16 @@ def figures(out: Path, run: Measured, pairs: int) -> dict[str, Any]:
     stages = {name: stage_figures(by_stage[name]) for name in order}
     in_jobs = sum(stage["cpu"] for stage in stages.values())
     total, outside = max(run.cpu, in_jobs), max(0.0, run.cpu - in_jobs)
-    single, divided = (outside + sum(stage[name] for stage in stages.values()) for name in ("single", "divided"))
+    own = min(run.own_cpu, outside)
+    single = own + sum(stage["single"] for stage in stages.values())
+    divided = outside + sum(stage["divided"] for stage in stages.values())
     return {
         "pairs": pairs,
         "wall s": run.wall,
         "CPU s": run.cpu,
         "CPU s a thousand": 1000 * run.cpu / pairs,
-        "outside of jobs": outside,
+        "own process": own,
+        "start of workers": outside - own,
         "single": single / total,
         "speed-up": total / divided,
         "resident GiB": run.resident / GIB,
@@ -117,7 +121,8 @@ def report(found: dict[str, Any]) -> None:
             f"{name:<20}{stage['jobs']:>6}{stage['cpu']:>9.1f}{1000 * stage['cpu'] / pairs:>11.3f}"
             f"{stage['single']:>10.1f}{stage['longest']:>11.1f}{stage['MiB']:>9.1f}"
         )
-    print(f"{'(outside of jobs)':<20}{'':>6}{found['outside of jobs']:>9.1f}")
+    for name in ("own process", "start of workers"):
+        print(f"{f'({name})':<20}{'':>6}{found[name]:>9.1f}")
     print(
         f"single {found['single']:.1%} of the CPU time; {NODES} nodes: {found['speed-up']:.1f} times faster", flush=True
     )

@@ -700,7 +700,7 @@ def test_a_downloader_that_hangs_is_ended(server: ImageServer, tmp_path: Path) -
     arguments = {"url_list": str(one.urls), "output_folder": str(one.shards), "input_format": "parquet"}
     log = one.folder / "log"
     assert not run_img2dataset(arguments, settings, log, lambda _done: None, patience=0.5)
-    assert not processes_of(tmp_path)
+    assert eventually(lambda: not processes_of(tmp_path))  # killed processes take a moment
     assert one.settle(ended=True)["state"].to_list() == ["lost"]
 
 
