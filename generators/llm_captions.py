@@ -28,10 +28,10 @@ from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.box_truth import exceeds_boxes, number_of
 from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.captions.phrases import noun_phrases
-from pairwright.generators.conversations.answer_language import LanguageDetector
 from pairwright.generators.conversations.hallucination import HypernymLookup, ObjectSupport, SupportedObjects
 from pairwright.generators.conversations.image_context import ImageContext
 from pairwright.generators.conversations.turn_checks import TurnLimits, check_text
+from pairwright.generators.language.identification import answers_in_other_language
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.vocabulary import normalize_text
 from pairwright.generators.llm.client.messages import Image, Request
@@ -44,7 +44,7 @@ from pairwright.generators.llm.output.lists import ListEntry, ListShape
 from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-captions"
-VERSION = 1
+VERSION = 2
 PROMPT = "captions"
 
 Form = Literal["short", "long", "tags"]
@@ -199,7 +199,7 @@ class LLMCaptions:
             raise UsageError("captions: at least one form, at least 1 per image, max_hallucination from 0 to 1.")
         self._prompt = prompts.get(PROMPT)
         self._model, self._images, self._tagger = model, images or MessageImages(), tagger
-        self._support, self._languages = ObjectSupport(kinds, tagger), LanguageDetector(kinds)
+        self._support = ObjectSupport(kinds, tagger)
 
     @property
     def kind(self) -> str:
@@ -277,7 +277,7 @@ class LLMCaptions:
 
     def _form_reason(self, one: WrittenText, context: ImageContext) -> str:
         """Return the reason of a caption's length, wording or language."""
-        if self._languages.differ(self._prompt.messages[0].text, one.text, context.captions):
+        if answers_in_other_language(one.text, self._prompt.messages[0].text, context.captions):
             return "other_language"
         reason = _tags_reason(one.text) if one.form == "tags" else check_text(one.text, LIMITS[one.form], context)
         return "hedged" if reason == "unanswerable" else reason

@@ -5,7 +5,7 @@ a question drawn from the prompt's list) and *reasoning* (one question that requ
 is asked for all types in `LLMConversationOptions.types`, for one type drawn by `ratios` (the paper's:
 `type_ratios.PAPER_RATIOS`), or for the types that select the pair in `only`.
 
-Answers are parsed into turns, checked (`turn_checks`, `answer_language`), requested once more on an error, and then
+Answers are parsed into turns, checked (`turn_checks`, `language.identification`), requested once more on an error, and then
 kept or rejected with a reason. Objects without support in captions and boxes are scored, not rejected:
 ``hallucination`` (share of the objects, 0-1) and ``unsupported_things`` (their number), see `hallucination`.
 
@@ -22,11 +22,11 @@ from pydantic import BaseModel
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.suggestions import suggest_alternatives
-from pairwright.generators.conversations.answer_language import LanguageDetector
 from pairwright.generators.conversations.hallucination import HypernymLookup, ObjectSupport, SupportedObjects
 from pairwright.generators.conversations.image_context import ContextLimits, ImageContext
 from pairwright.generators.conversations.turn_checks import TURN_REASONS, Exchange, check_turns
 from pairwright.generators.conversations.type_ratios import check_ratios, draw_type
+from pairwright.generators.language.identification import answers_in_other_language
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.client.messages import Image, Request
 from pairwright.generators.llm.client.steps import LLMStep
@@ -39,7 +39,7 @@ from pairwright.generators.llm.output.plain_text import TextShape
 from pairwright.generators.prompts.book import Prompt, PromptBook
 
 NAME = "llm-conversations"
-VERSION = 3  # raise when the same answers would give other rows
+VERSION = 4  # raise when the same answers would give other rows
 MODEL_TYPES = ("conversation", "detail", "reasoning")
 
 Exchanges = tuple[Exchange, ...]
@@ -153,7 +153,7 @@ class LLMConversations:
             )
         self._model = model
         self._images = (images or MessageImages()) if self.options.see_image else None
-        self._support, self._languages = ObjectSupport(kinds, tagger), LanguageDetector(kinds)
+        self._support = ObjectSupport(kinds, tagger)
 
     @property
     def kind(self) -> str:
@@ -177,9 +177,7 @@ class LLMConversations:
         if self._images is not None and not images:
             return [*texts, *(ConversationText(kind, reason=missing_image_reason(pair.image)) for kind in selected)]
         for kind in selected:
-            task = _PromptTask(
-                self._prompts[kind], self._model, pair.key, attempt, context, images, rng, self._languages
-            )
+            task = _PromptTask(self._prompts[kind], self._model, pair.key, attempt, context, images, rng)
             turns, answer = yield from _STEPS[kind](task)
             texts.append(ConversationText(kind, turns, answer.raw, answer.reason, answer.key))
         return texts
@@ -234,7 +232,6 @@ class _PromptTask:
     context: ImageContext
     images: tuple[Image, ...]
     rng: random.Random
-    languages: LanguageDetector
 
     def request(self, shape: type[BaseModel] | None = None) -> Request:
         return self.prompt.request(
@@ -251,7 +248,7 @@ class _PromptTask:
         if error is not None:
             return error
         for number, turn in enumerate(turns, 1):
-            if self.languages.differ(turn.question, turn.answer, self.context.captions):
+            if answers_in_other_language(turn.answer, turn.question, self.context.captions):
                 return OutputError("other_language", TURN_REASONS["other_language"].retry_hint, f"turn {number}")
         return None
 

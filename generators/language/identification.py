@@ -1,54 +1,41 @@
-"""The language that a caption is written in, by py3langid (Lui and Baldwin 2012: naive Bayes over sequences of bytes).
+"""The language that a text is written in: English by its words, others by py3langid.
 
-A caption is short, often holds names, and the wanted language is likely; so it counts as another one only if that is
-`MIN_RATIO` times as likely. Of 15,000 captions of COCO none does, and 0.2% of 1,651 sentences of web English; of parts of package
-descriptions (5 to 14 words, many of them English) 95 to 98% in Czech, French, German, Italian, Polish, Portuguese and
-Spanish, 91% in Danish.
+Words are looked up in WordNet, in any inflection, and among the function words; a text of which `ENGLISH_SHARE` of the
+words are known is English. Others are identified by py3langid (Lui and Baldwin 2012: naive Bayes over sequences of
+bytes). A caption is short, often holds names, and the wanted language is likely; so it counts as another one only if
+that is `MIN_RATIO` times as likely.
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from pairwright.datasets.errors import MissingResourceError
+from pairwright.generators.language.word_set import word_set
+from pairwright.generators.language.wordnet import load_wordnet
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
+ENGLISH_SHARE: Final = 0.65
 MIN_RATIO: Final = 20.0
 _NO_LANGUAGE: Final = "zxx"  # of ISO 639-3
-_PLAIN_SHARE: Final = 0.25
 _WORD = re.compile(r"[^\W\d_]+")
-_PLAIN_ENGLISH = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "at",
-        "by",
-        "from",
-        "her",
-        "his",
-        "in",
-        "is",
-        "of",
-        "on",
-        "that",
-        "the",
-        "their",
-        "there",
-        "this",
-        "to",
-        "which",
-        "with",
-    ]
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|„[^“”]*[“”]")
+_POS: Final = ("NOUN", "VERB", "ADJ", "ADV")
+_FUNCTION_WORDS = word_set(
+    "a an the this that these those it its they them their there here he him his she her hers we us our you your i me my "
+    "and or but nor so yet if then than as while when where which who whom whose what why how because since although "
+    "though of in on at to from by with without for about into onto over under between behind above below near beside "
+    "across along around through during after before against among toward towards off out up down upon within per via "
+    "is are was were be been being am do does did done have has had having will would can could may might must shall "
+    "should not no yes any some each every both all either neither such own same other another others more most many "
+    "much few several one two three four five six seven eight nine ten ok okay let lets cannot something someone anyone "
+    "everyone everything nothing anything itself himself herself themselves also too very just only even still"
 )
-
-
-@lru_cache(maxsize=1)
-def _identifier() -> "LanguageIdentifier":
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # unpacks its model for half a second
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+_SUFFIXES = (("ies", "y"), ("es", ""), ("es", "e"), ("s", ""), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"),
+             ("er", ""), ("est", ""), ("ly", ""))  # fmt: skip
 
 
 def known_languages() -> frozenset[str]:
@@ -60,10 +47,10 @@ def other_language(text: str, wanted: str = "en") -> str:
     """Return the language of a text if it is clearly not the wanted one, else an empty text.
 
     Args:
-        text: a caption; one of digits or marks alone is of no language.
+        text: such as a caption; one of digits or marks alone is of no language.
         wanted: one of `known_languages`.
     """
-    if wanted == "en" and _is_plain_english(text):
+    if wanted == "en" and _is_english(text):
         return ""
     ranked = _identifier().rank(text)
     best, probability = ranked[0]
@@ -71,10 +58,38 @@ def other_language(text: str, wanted: str = "en") -> str:
     return str(best) if is_other else ""
 
 
-def _is_plain_english(text: str) -> bool:
-    """Return whether a quarter of the words are English function words.
+def answers_in_other_language(answer: str, question: str, captions: Iterable[str] = ()) -> bool:
+    """Return whether an answer is clearly in another language than its question and the captions of the image.
 
-    True of 93% of COCO's captions and 0.5% of the foreign texts above; takes 3 microseconds, the identifier 70.
+    Quoted words, such as the text of a sign, are ignored.
     """
+    asked = _QUOTED.sub(" ", " ".join((question, *captions)))
+    wanted = "en" if _is_english(asked) else _identifier().rank(asked)[0][0]
+    return bool(other_language(_QUOTED.sub(" ", answer), wanted))
+
+
+def _is_english(text: str) -> bool:
+    """Return whether most words are English; takes 5 microseconds a caption, the identifier 70 and half a second once."""
     words = _WORD.findall(text.lower())
-    return sum(word in _PLAIN_ENGLISH for word in words) >= _PLAIN_SHARE * len(words) > 0
+    return sum(map(_is_known, words)) >= ENGLISH_SHARE * len(words) > 0
+
+
+@lru_cache(maxsize=50_000)
+def _is_known(word: str) -> bool:
+    """Return whether a word in lower case is a function word or has a stem in WordNet."""
+    if word in _FUNCTION_WORDS:
+        return True
+    stems = {word, *(word.removesuffix(end) + put for end, put in _SUFFIXES if word.endswith(end))}
+    stems |= {stem[:-1] for stem in stems if len(stem) > 3 and stem[-1] == stem[-2]}
+    try:
+        wordnet = load_wordnet()
+    except MissingResourceError:  # every text is left to the identifier
+        return False
+    return any(wordnet.has(stem, pos) for stem in stems for pos in _POS)
+
+
+@lru_cache(maxsize=1)
+def _identifier() -> "LanguageIdentifier":
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # unpacks its model for half a second
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pairwright.generators.conversations.answer_language import LanguageDetector
-from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.language.identification import answers_in_other_language
 
 ASKED = "What is the dog doing on the beach?"
-
-
-@pytest.fixture(scope="module")
-def languages() -> LanguageDetector:
-    return LanguageDetector(load_wordnet())
 
 
 @pytest.mark.parametrize(
@@ -30,12 +24,14 @@ def languages() -> LanguageDetector:
         "الكلب يركض على الشاطئ",
     ],
 )
-def test_an_answer_in_another_language_is_detected(languages: LanguageDetector, answer: str) -> None:
-    assert languages.differ(ASKED, answer)
+def test_an_answer_in_another_language_is_detected(answer: str) -> None:
+    assert answers_in_other_language(answer, ASKED)
 
 
-def test_a_question_in_another_language_than_its_answer_is_detected(languages: LanguageDetector) -> None:
-    assert languages.differ("¿Qué está haciendo el perro en esta playa?", "The dog is running along the beach.")
+def test_a_question_in_another_language_than_its_answer_is_detected() -> None:
+    assert answers_in_other_language(
+        "The dog is running along the beach.", "¿Qué está haciendo el perro en esta playa?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,20 +47,20 @@ def test_a_question_in_another_language_than_its_answer_is_detected(languages: L
         (ASKED, "..."),
     ],
 )
-def test_an_answer_in_the_language_of_its_question_is_kept(
-    languages: LanguageDetector, question: str, answer: str
-) -> None:
-    assert not languages.differ(question, answer)
+def test_an_answer_in_the_language_of_its_question_is_kept(question: str, answer: str) -> None:
+    assert not answers_in_other_language(answer, question)
 
 
-def test_words_of_the_captions_are_known(languages: LanguageDetector) -> None:
+def test_names_of_dishes_are_not_a_language() -> None:
     answer = "Bibimbap, kimchi, japchae, tteokbokki, bulgogi and mandu are served."
-    assert languages.differ("What is on the table in front of her?", answer)
-    caption = "A table with bibimbap, kimchi, japchae, tteokbokki, bulgogi, mandu."
-    assert not languages.differ("What is on the table in front of her?", answer, [caption])
+    assert not answers_in_other_language(answer, "What is on the table in front of her?")
 
 
-def test_no_real_caption_is_taken_for_another_language(languages: LanguageDetector, real_data: Path) -> None:
+def test_two_languages_of_one_script_are_told_apart() -> None:
+    assert answers_in_other_language("Der Hund rennt am Strand entlang.", "¿Qué está haciendo el perro en esta playa?")
+
+
+def test_no_real_caption_is_taken_for_another_language(real_data: Path) -> None:
     with (real_data / "coco_captions" / "captions.jsonl").open() as rows:
         captions = [caption for row in islice(rows, 2_000) for caption in json.loads(row)["captions"]]
-    assert sum(languages.differ(ASKED, caption) for caption in captions) <= len(captions) // 1_000
+    assert sum(answers_in_other_language(caption, ASKED) for caption in captions) <= len(captions) // 1_000
