@@ -2,7 +2,8 @@
 
 Shared by the makers of negatives and positives. `taken` holds the texts that may not be made again; what is made is
 added to it. Every maker's changes pass here, so here those that would cut a word in two ("walk-in", "dog's") are
-turned away, and captions that ask or are not in English. An asked type such as "replace-object" is the annotation's form and target.
+rejected, and captions that ask or are not in English. An asked type such as "replace-object" is the annotation's form
+and target.
 """
 
 import re

@@ -39,7 +39,7 @@ _SUFFIXES = (("ies", "y"), ("es", ""), ("es", "e"), ("s", ""), ("ed", ""), ("ed"
 
 
 def known_languages() -> frozenset[str]:
-    """Return the languages that can be told apart, as codes of ISO 639 ("en")."""
+    """Return the languages that can be identified, as codes of ISO 639 ("en")."""
     return frozenset(_identifier().nb_classes) - {_NO_LANGUAGE}
 
 

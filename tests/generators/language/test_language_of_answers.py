@@ -56,7 +56,7 @@ def test_names_of_dishes_are_not_a_language() -> None:
     assert not answers_in_other_language(answer, "What is on the table in front of her?")
 
 
-def test_two_languages_of_one_script_are_told_apart() -> None:
+def test_two_languages_of_one_script_are_distinguished() -> None:
     assert answers_in_other_language("Der Hund rennt am Strand entlang.", "¿Qué está haciendo el perro en esta playa?")
 
 
