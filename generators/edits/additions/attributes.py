@@ -24,7 +24,7 @@ from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.tables import read_rows
 
-_SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip
+SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip
 _PRIOR: Final = 2.0  # captions added to those that give a noun an attribute
 _MIN_DESCRIBED: Final = (
     20  # captions of the pool that give a noun an attribute of a class, for its usual ones to be known
@@ -69,10 +69,6 @@ class FalseAttributes:
         said = self.said_of(caption, phrase)
         return [attribute for attribute in seen if self._is_false(caption, head, attribute, said)]
 
-    def is_seen(self, attribute: str, noun: str) -> bool:
-        """Return whether captions of the pool give a noun an attribute."""
-        return bool(self._pool.adjacency(attribute, noun) >= _SEEN)
-
     def _is_false(self, caption: Caption, head: str, attribute: str, said: list[str]) -> bool:
         if caption.words.has_any(same_concept(attribute)):
             return False
@@ -103,8 +99,8 @@ class FalseAttributes:
         return (
             self._lexicon.is_described(word)
             and "-" not in word
-            and self._pool.frequency(word, "ADJ") >= _SEEN
-            and self._pool.adjacency(word, noun) >= _SEEN
+            and self._pool.frequency(word, "ADJ") >= SEEN
+            and self._pool.adjacency(word, noun) >= SEEN
         )
 
 

@@ -56,8 +56,6 @@ _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
 _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
 _CLOSED = words_with("closed")
-# A writer may be fanciful, or have seen the image; pronouns change along with a person (`agreement`).
-_SKIPPED: Final = frozenset({"plausibility", "in_name", "in_company", "pronoun"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +262,7 @@ class EditChecks:
         )
         if isinstance(found, str):
             return Checked(text, reason=found)
-        violated = find_violation(found.edit, self._known, skip=_SKIPPED)
+        violated = find_violation(found.edit, self._known)
         if violated is not None:
             return Checked(text, reason=violated.reason, constraint=violated.id)
         made, edits = rewrite(caption.pair.caption, found.changes)

@@ -26,8 +26,8 @@ def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the
     slots = [find_slots(caption, load_wordnet()) for caption in captions]
     number = 0
     for proposals in proposer.propose(captions, slots):
-        contexts = [context_of(proposals.caption, s.start, s.end, s.before, s.after) for s in proposals.slots]
+        contexts = [context_of(proposals.caption, s.start, s.end, s.before, s.after) for s in proposals.places]
         log_probs = cloze.log_probs(proposer.kind, contexts)
-        assert (np.exp(log_probs[proposals.slot, proposals.new]) >= 0.02 * 0.999).all()
+        assert (np.exp(log_probs[proposals.place, proposals.new]) >= 0.02 * 0.999).all()
         number += len(proposals)
     assert number

@@ -31,14 +31,19 @@ def test_each_constraint_blocks_and_allows_its_examples(constraint: Constraint) 
     kind = constraint.kinds[0]
     for example, violated in ((constraint.blocked, True), (constraint.allowed, False)):
         edit = proposed(example, kind)
-        assert constraint.applies_to(kind, edit.form, edit.target)
+        assert constraint.applies_to(kind, edit.form, edit.target, by_rules=not constraint.of_texts)
         assert constraint.violated(edit, known()) is violated, example
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda each: each.id)
 def test_an_allowed_example_violates_no_constraint_but_those_of_plausibility(constraint: Constraint) -> None:
     skip = frozenset() if constraint.group == "plausibility" else frozenset({"plausibility"})
-    assert find_violation(proposed(constraint.allowed, constraint.kinds[0]), known(), skip=skip) is None
+    assert (
+        find_violation(
+            proposed(constraint.allowed, constraint.kinds[0]), known(), by_rules=not constraint.of_texts, skip=skip
+        )
+        is None
+    )
 
 
 def test_a_skipped_constraint_or_group_is_not_asked() -> None:
