@@ -70,13 +70,13 @@ class FalseAttributes:
         return [attribute for attribute in seen if self._is_false(caption, head, attribute, said)]
 
     def _is_false(self, caption: Caption, head: str, attribute: str, said: list[str]) -> bool:
-        if caption.words.has_any(same_concept(attribute)):
-            return False
-        if said:
-            return self._lexicon.class_of(attribute) != "size" and any(
+        if said:  # a size is a matter of opinion
+            false = self._lexicon.class_of(attribute) != "size" and any(
                 self._lexicon.exclusive(attribute, other, head) for other in said
-            )  # a size is a matter of opinion
-        return self._is_unusual(head, attribute) and self._risk(caption, head, attribute) <= MAX_RISK
+            )
+        else:
+            false = self._is_unusual(head, attribute) and self._risk(caption, head, attribute) <= MAX_RISK
+        return false and not caption.words.has_any(same_concept(attribute))
 
     def _is_unusual(self, head: str, attribute: str) -> bool:
         described = self._described_count(head, self._lexicon.class_of(attribute))
@@ -105,7 +105,7 @@ class FalseAttributes:
 
 
 def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str]:
-    size = len(nouns)
+    size = len(nouns) if nouns[0] in line else len(line)
     for at in range(1, len(line) - size + 1):
         if line[at : at + size] == nouns:
             yield line[at - 1]
