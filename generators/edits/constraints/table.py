@@ -124,13 +124,7 @@ _LEFT_RIGHT: Final = (Box("dog", 0.8, 0.1, 0.9, 0.3), Box("cat", 0.5, 0.1, 0.6, 
 
 CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     Constraint(
-        "splits_word", "grammar", "not_grammatical", ("*",), grammar.splits_word,
-        Example("a walk-[in] closet", "in front of", "replace-relation"),
-        Example("a [two]-story house", "three", "replace-attribute"),
-        _BOTH, of_rules=(),
-    ),
-    Constraint(
-        "in_name", "grammar", "not_grammatical", ("*",), grammar.is_in_name,
+        "in_name", "grammar", "not_grammatical", ("replace-attribute",), grammar.is_in_name,
         Example("A fan of the [Red] Sox on a bench", "blue", "replace-attribute"),
         Example("A fan of the [red] bus on a bench", "blue", "replace-attribute"),
         by_place=True, of_texts=False,
@@ -156,7 +150,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     Constraint(
         "disjunction", "truth", "true_of_image", ("*",), scope.is_in_disjunction,
         Example("a [cat] or a dog on a bed", "horse", "replace-object"),
-        Example("a cat or a dog on a [bed]", "roof", "replace-object"),
+        Example("a cat and a dog on a [bed]", "roof", "replace-object"),
         by_place=True,
     ),
     Constraint(
@@ -170,12 +164,6 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("a man on a [couch]", "sofa", "replace-object"),
         Example("a man on a [bench]", "chair", "replace-object"),
         by_words=True, of_rules=(),
-    ),
-    Constraint(
-        "general_noun", "truth", "same_meaning", ("replace-object",), meaning.is_general_noun,
-        Example("a [room] with a lamp", "kitchen", "replace-object"),
-        Example("a [bathroom] with a lamp", "kitchen", "replace-object"),
-        by_words=True,
     ),
     Constraint(
         "same_attribute", "truth", "same_meaning", ("replace-attribute",), meaning.is_same_attribute,
@@ -227,7 +215,6 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "swapped_description", "truth", "same_meaning", ("swap-attribute",), swapped.describes_one_thing,
         Example("a [white] blue and [red] train", "", "swap-attribute"),
         Example("a [black] cat and a [white] dog", "", "swap-attribute"),
-        of_rules=(),
     ),
     Constraint(
         "everywhere", "truth", "true_of_image", _THINGS, plausibility.is_everywhere,
@@ -336,14 +323,14 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("a dog [to the right of] a cat", "to the left of", "replace-relation", boxes=_LEFT_RIGHT),
     ),
     Constraint(
-        "done", "truth", "true_of_image", ("replace-relation",), image.is_said_deed,
-        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("someone stands there",)),
-        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("someone sits there",)),
-    ),
-    Constraint(
         "related", "truth", "true_of_image", ("replace-relation", "swap-object"), image.is_said_relation,
         Example("flowers [next to] a vase", "in", "replace-relation", ("a vase full of flowers",)),
         Example("flowers [next to] a vase", "in", "replace-relation", ("flowers beside a vase",)),
+    ),
+    Constraint(
+        "done", "truth", "true_of_image", ("replace-relation",), image.is_said_deed,
+        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("someone stands there",)),
+        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("someone sits there",)),
     ),
 )  # fmt: skip
 """In the order in which they are asked: what rejects many at little cost comes first."""

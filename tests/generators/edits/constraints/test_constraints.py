@@ -68,8 +68,9 @@ def test_a_skipped_constraint_or_group_is_not_asked() -> None:
 )
 def test_words_that_captions_never_use_so_are_not_written(caption: str, new: str, blocked: str) -> None:
     edit = proposed(Example(caption, new, "replace-object"))
-    asked = [each for each in CONSTRAINTS if each.id in {"unused_form", "unseen_thing", "strange_company"}]
-    assert next((each.id for each in asked if each.violated(edit, known())), "") == blocked
+    violated = {each.id for each in CONSTRAINTS if each.violated(edit, known())}
+    asked = ("unused_form", "unseen_thing", "strange_company")
+    assert next((each for each in asked if each in violated), "") == blocked
 
 
 @pytest.mark.parametrize(("noun", "violated"), [("cat", True), ("house cat", True), ("walrus", False)])
@@ -108,7 +109,6 @@ def test_ids_are_unique() -> None:
         ("a man who is not [riding] a horse", "lead", "replace-relation", "", "negation_scope"),
         ("a street [without] cars", "with", "replace-relation", "", "denial"),
         ("a [black] or white dog", "red", "replace-attribute", "", "disjunction"),
-        ("a dog on a bed or on a [couch]", "roof", "replace-object", "", "disjunction"),
         ("a dog [on] a bed", "under", "replace-relation", "two dogs", "one_of_several"),
     ],
 )  # fmt: skip
