@@ -11,9 +11,8 @@ Slots are found in every caption of the pool, to train the cloze model, and in t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption, ParsedText
 from pairwright.generators.captions.phrases import ARTICLES, NOUNS, NounPhrase
@@ -37,8 +36,7 @@ _CLAUSES: Final = words_with("opens_clause")
 _FURTHEST: Final = 3  # tokens between a thing and its relation: "a man who is standing on"
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A place of a caption at which another word or phrase may stand.
 
     Attributes:

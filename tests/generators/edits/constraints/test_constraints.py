@@ -1,6 +1,5 @@
 """The table of constraints: each blocks and allows what it says, and nothing is asked of what it does not apply to."""
 
-from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -75,7 +74,7 @@ def test_words_that_captions_never_use_so_are_not_written(caption: str, new: str
 
 @pytest.mark.parametrize(("noun", "violated"), [("cat", True), ("house cat", True), ("walrus", False)])
 def test_a_compound_is_described_as_its_head_and_a_rare_noun_by_any_attribute(noun: str, *, violated: bool) -> None:
-    edit = replace(proposed(Example("a [red] cat on a table", "wooden", "replace-attribute")), after=noun)
+    edit = proposed(Example("a [red] cat on a table", "wooden", "replace-attribute"))._replace(after=noun)
     constraint = next(each for each in CONSTRAINTS if each.id == "unknown_quality")
     assert constraint.violated(edit, known()) is violated
 
