@@ -30,6 +30,8 @@ def order_by_weight(log_weights: FloatArray, sizes: Sequence[int], seeds: Sequen
         sizes: of the groups.
         seeds: 64 random bits for each group, which its order alone depends on.
     """
+    if not len(log_weights):
+        return [[] for _ in sizes]
     group = np.repeat(np.arange(len(sizes)), sizes)
     ends = np.cumsum(sizes, dtype=np.int64)
     within = np.arange(len(group)) - (ends - sizes)[group]

@@ -49,14 +49,14 @@ class ScoredPlaces(NamedTuple):
         of: number of the caption of each of n places, ascending, int64.
         places: the places.
         fit: log-probability of each word of the vocabulary less that of a typical one, float32 (n, vocabulary).
-        absent: of each caption, whether each object is absent; empty if not computed.
+        absent: of each caption, the objects that are absent; empty if not computed.
     """
 
     captions: Sequence[Caption]
     of: IntArray
     places: Sequence[Place]
     fit: FloatArray
-    absent: Sequence[BoolArray]
+    absent: Sequence[int]
 
 
 class Additions:
@@ -77,8 +77,7 @@ class Additions:
         self._stated = StatedObjects(nouns, self.objects.nouns)
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
-        self._alive = np.array([nouns.is_alive(noun) for noun in self.objects.nouns], bool)
-        self._figures = np.array([noun in drawn_figures() for noun in self.objects.nouns], bool)
+        self._alive, self._figures = map(self.objects.those, (nouns.is_alive, drawn_figures().__contains__))
         self._joins = lru_cache(maxsize=10_000)(self._find_joins)
         self._seen_with = lru_cache(maxsize=10_000)(self._find_seen_with)
 
@@ -92,7 +91,7 @@ class Additions:
         found = [
             (at, place)
             for at, each in enumerate(captions)
-            if not filtered or absent[at].any()
+            if not filtered or absent[at]
             for place in find(each)
             if not filtered or self._has_object(place, absent[at])
         ]
@@ -102,16 +101,19 @@ class Additions:
         of = np.array([at for at, _ in found], np.int64)
         return ScoredPlaces(captions, of, [place for _, place in found], fit, absent)
 
-    def _find_absent(self, caption: Caption) -> BoolArray:
+    def _find_absent(self, caption: Caption) -> int:
         absent = self.objects.absent(caption)
-        return absent & self._may_be_shown(caption) if absent.any() else absent
+        return absent & self._may_be_shown(caption) if absent else 0
 
-    def _has_object(self, place: Place, absent: BoolArray) -> bool:
+    def _has_object(self, place: Place, absent: int) -> bool:
         """Whether an absent object may be written at a place."""
-        return not place.claim and bool((absent & self._join(place) if place.head else absent).any())
+        return not place.claim and bool(self._joined(place, absent))
 
-    def _join(self, place: Place) -> BoolArray:
-        return self._joins(place.head, alike=bool(place.before and not place.relation))
+    def _joined(self, place: Place, objects: int) -> int:
+        """Return those of some objects that go with the noun of a place."""
+        if not place.head:
+            return objects
+        return objects & self._joins(place.head, alike=bool(place.before and not place.relation))
 
     def propose(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[WordProposals]:
         """Return the false additions to captions, which do not depend on the others.
@@ -164,7 +166,7 @@ class Additions:
         """Return places, and columns of the absent objects that captions could have there and join so to its noun."""
         fits = scored.fit[:, self._columns] >= np.log(self._floors[OBJECT])
         for at, (of, each) in enumerate(zip(scored.of.tolist(), scored.places, strict=True)):
-            fits[at] &= scored.absent[of] & self._join(each) if each.head else scored.absent[of]
+            fits[at] &= self.objects.unpacked(self._joined(each, scored.absent[of]))
         place, column = np.nonzero(fits)
         new, targets = self._columns[column], self._model.targets("noun")
         asked = [at for at, each in enumerate(place.tolist()) if scored.places[each].asks_relation]
@@ -174,40 +176,32 @@ class Additions:
         kept[asked] = self._fit_relation([each.relation for _, each, _ in added], contexts)
         return place[kept], new[kept]
 
-    def _may_be_shown(self, caption: Caption) -> BoolArray:
-        """Return for each object whether a caption like this may show it: figures in drawings, and nobody beside whom is alone."""
-        words = frozenset(caption.lemmas)
-        found = np.ones(len(self._columns), bool)
-        if drawn_figures().isdisjoint(words):
-            found &= ~self._figures
-        if not words_with("alone").isdisjoint(caption.lower):
-            found &= ~self._alive
-        return found
+    def _may_be_shown(self, caption: Caption) -> int:
+        """Return the objects that a caption like this may show: figures in drawings, and nobody beside whom is alone."""
+        hidden = self._figures if drawn_figures().isdisjoint(caption.lemmas) else 0
+        return ~(hidden if words_with("alone").isdisjoint(caption.lower) else hidden | self._alive)
 
     def _find_seen_with(self, head: str) -> BoolArray:
         """Return for each adjective whether captions describe a noun by it."""
         counts = map(self._pool.adjacency, self._model.targets("adjective"), repeat(head))
         return np.array([*counts], np.int64) >= SEEN
 
-    def _find_joins(self, head: str, *, alike: bool) -> BoolArray:
-        """Return for each object whether it goes with the noun of a place, and in a list, whether they share a class."""
+    def _find_joins(self, head: str, *, alike: bool) -> int:
+        """Return the objects that go with the noun of a place, and in a list share a class with it."""
         together = self.objects.joins(head)
         if not alike:
             return together
         classes = self._nouns.classes(head)
-        like: BoolArray = np.array(
-            [not classes.isdisjoint(self._nouns.classes(noun)) for noun in self.objects.nouns], bool
-        )
-        return np.logical_and(together, like)
+        return together & self.objects.those(lambda noun: not classes.isdisjoint(self._nouns.classes(noun)))
 
     def _object_pairs(self, scored: ScoredPlaces) -> Iterator[WordPair]:
         nouns, least = self.objects.nouns, np.log(ADDED_PAIR_FLOOR)
         for of, caption in enumerate(scored.captions):
             # What is expected would never be added falsely, so that adding it would say that it is true.
             possible = self.objects.possible(caption) & self._may_be_shown(caption)
-            true = [at for at in map(self._at.__getitem__, self._stated.stated(caption)) if possible[at]]
+            true = [at for at in map(self._at.__getitem__, self._stated.stated(caption)) if possible >> at & 1]
             places = [at for at in np.flatnonzero(scored.of == of).tolist() if true and scored.places[at].shown]
-            false = self._find_absent(caption) if places else possible
+            false = self.objects.unpacked(self._find_absent(caption) if places else 0)
             for place in places:
                 row = scored.fit[place, self._columns]
                 for is_true in (at for at in true if row[at] >= least):
