@@ -34,7 +34,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
 NAME = "rules-negatives"
-VERSION = 28
+VERSION = 29
 
 
 @dataclass(frozen=True, slots=True)
