@@ -42,7 +42,8 @@ class NounProfile:
         kinds: the senses and all above them.
         called: the noun, of a compound its spelling as one word, and its last word unless ``noun_groups.tsv`` has it.
         apart: nouns that it excludes whatever their marks, but for senses.
-        marks: senses; the noun, of a compound its words and its spelling as one word; its classes ("@building").
+        marks: senses, and kinds of which all are taken for each other (``noun_near_kinds.tsv``); the noun, of a compound
+            its words and its spelling as one word; its classes ("@building").
         also: the marks of nouns that may be said of the same thing: kinds; what captioners use for the same, and what may
             be said in the same place.
     """
@@ -174,6 +175,8 @@ class NounLexicon:
 
     def __init__(self, thesaurus: Thesaurus) -> None:
         self._thesaurus = thesaurus
+        near = (self._meant(row["kind"]) for row in read_rows("noun_near_kinds"))
+        self._near_kinds = frozenset[int]().union(*near)
         self.profile = lru_cache(maxsize=20_000)(self._find_profile)
         self._by_use = lru_cache(maxsize=4)(self._index)
         self._substitutes = lru_cache(maxsize=20_000)(self._find_substitutes)
@@ -271,7 +274,8 @@ class NounLexicon:
         also = {other for each in called | {head} for other in loosely_same(each)}
         also |= {other for mark in marks for other in _together().get(mark, ())}
         apart = frozenset(other for each in called for other in _apart().get(each, ())).difference(noun.split())
-        return NounProfile(classes, places, flags, senses, kinds, called, apart, senses | marks, kinds | also)
+        near = kinds & self._near_kinds
+        return NounProfile(classes, places, flags, senses, kinds, called, apart, senses | marks | near, kinds | also)
 
     def _meant(self, noun: str) -> frozenset[int]:
         return self._thesaurus.sense_closure(noun, "NOUN")[0]
