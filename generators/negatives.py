@@ -14,7 +14,7 @@ the image.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from pairwright.generators.captions.edited import BothOutcome, Edited, edited_an
 from pairwright.generators.edit_types import BENCHMARK_TYPES, NEGATIVE_TYPES
 from pairwright.generators.edits.both_sides import Positives, with_positive
 from pairwright.generators.edits.edit_model import EditModel, load_carried_model
-from pairwright.generators.edits.editors import PAIRED_TYPES, PreparedCaption, build_editors
+from pairwright.generators.edits.editors import PAIRED_TYPES, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
 from pairwright.generators.edits.materials import EditMaterials
@@ -34,7 +34,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
 NAME = "rules-negatives"
-VERSION = 28
+VERSION = 29
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +114,21 @@ class RuleNegatives:
         """Return the annotations of several pairs, which are those of `annotate`, in less time."""
         stripped = [strip_invisible(pair, words) for pair, words in zip(pairs, tokens, strict=True)]
         captions = [Caption(pair, words) for pair, words in stripped]
-        prepared = self._editors.prepare(captions)
+        first = [rng.getrandbits(60) for rng in rngs]
+        # Seeds for all types, so that the choice of types does not change the edits.
+        seeds: list[dict[str, int]] = [{kind: rng.getrandbits(64) for kind in NEGATIVE_TYPES} for rng in rngs]
+        found = self._editors.outcomes(captions, seeds)
         return [
-            restore_invisible(self._annotate(caption, rng), pair)
-            for caption, pair, rng in zip(prepared, pairs, rngs, strict=True)
+            restore_invisible(self._annotate(caption, outcomes, seed), pair)
+            for caption, outcomes, seed, pair in zip(captions, found, first, pairs, strict=True)
         ]
 
-    def _annotate(self, prepared: PreparedCaption, rng: random.Random) -> list[Annotation]:
-        caption, seed = prepared.caption, rng.getrandbits(60)
-        # Seeds for all types, so that the choice of types does not change the edits.
-        seeds: dict[str, int] = {kind: rng.getrandbits(64) for kind in NEGATIVE_TYPES}
+    def _annotate(self, caption: Caption, by_type: Mapping[str, Iterator[Any]], seed: int) -> list[Annotation]:
         taken = {caption.pair.caption, *caption.pair.captions}
         positives = Positives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
         for kind in self.options.types:
-            outcomes: Iterator[Any] = self._editors.outcomes(prepared, kind, seeds[kind])
+            outcomes = by_type[kind]
             paired = kind in PAIRED_TYPES and (self.options.both_sides or kind == "negation")
             for ordinal in range(self.options.per_type):
                 attempt = f"{kind}/{ordinal}"

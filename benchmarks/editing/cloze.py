@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.learning import sample_slots
-from pairwright.generators.edits.slots import Slot, context_of, find_slots, form_of
+from pairwright.generators.edits.slots import Slot, context_of, find_slots
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import train_cloze_model
@@ -104,7 +104,7 @@ class HeldOutCloze:
     def _targets_by_form(self, slot: Slot) -> Mapping[str, str]:
         key = (slot.kind, slot.tag)
         if key not in self._targets:
-            self._targets[key] = {form_of(slot, target): target for target in self.model.targets(slot.kind)}
+            self._targets[key] = {slot.form(target): target for target in self.model.targets(slot.kind)}
         return self._targets[key]
 
 

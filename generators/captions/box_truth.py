@@ -13,11 +13,11 @@ Places: only what a flat picture shows, sides and heights, nearness and being in
 them. Lengths are parts of the width and height of the picture.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.captions.image_words import ImageWords
+from pairwright.generators.captions.image_words import ImageWords, plural_of
 from pairwright.generators.lexicon.attributes import counts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
@@ -42,24 +42,27 @@ def is_vague(word: str) -> bool:
     return word in _SEVERAL
 
 
-def may_count(words: ImageWords, noun: str, word: str, said: int = 0) -> bool:
+def may_count(words: ImageWords, nouns: Iterable[str], word: str, said: int = 0) -> bool:
     """Whether there may be as many things as a word says, by boxes, crowds, and the numbers that other captions give.
 
     Args:
         words: of the image.
-        noun: lemma of the thing.
+        nouns: lemmas by which captions may call the thing.
         word: a number, or "several" and the like; another word counts nothing and is never borne out.
         said: the number that the caption gives; 0 where it gives none.
     """
-    number = number_of(word)
-    if not number and not is_vague(word):
-        return False
+    number, bounded = number_of(word), bool(words.labels or words.crowds)
     if is_vague(word):
-        labels = _labels(words, noun)
-        return not words.crowds.isdisjoint(labels) or sum(words.labels.get(label, 0) for label in labels) > 1
-    same = [other for other, value in counts().items() if value == number]
-    stated = any(words.said_with(noun, other, elsewhere=True) for other in same)
-    return stated or count_in_doubt(words, noun, said, number)
+        return bounded and any(
+            not words.crowds.isdisjoint(labels) or sum(words.labels.get(label, 0) for label in labels) > 1
+            for labels in (_labels(words, noun) for noun in nouns)
+        )
+    same = {other for other, value in counts().items() if value == number} if number else set[str]()
+    if not same.isdisjoint(words.elsewhere):
+        forms = {form for noun in nouns for form in (noun, plural_of(noun))}
+        if words.say(same, forms, own=False):
+            return True
+    return bool(number) and bounded and any(count_in_doubt(words, noun, said, number) for noun in nouns)
 
 
 def count_in_doubt(words: ImageWords, noun: str, said: int, new: int) -> bool:

@@ -105,7 +105,8 @@ class ImageWords:
 
     def has_any(self, words: Iterable[str]) -> bool:
         """Whether one of the words or phrases occurs."""
-        return any(map(self.has, words))
+        words = [*words]
+        return not self.all.isdisjoint(words) or any(" " in word and f" {word} " in self.text for word in words)
 
     def speaks_of(self, noun: str) -> bool:
         """Whether the noun, its plural, or a word that captions use for the same occurs; of a compound, its head."""
@@ -125,7 +126,7 @@ class ImageWords:
             elsewhere: leave the caption itself out.
         """
         adjectives, nouns = same_concept(adjective), {noun, plural_of(noun)}
-        return self._say(adjectives, nouns, own=not elsewhere)
+        return self.say(adjectives, nouns, own=not elsewhere)
 
     def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
         """Whether a caption has one of the adjectives shortly before one of the nouns, or says that it is so.
@@ -135,12 +136,13 @@ class ImageWords:
             nouns: in both numbers.
             own: include the caption itself.
         """
-        return self._say(adjectives, nouns, own=own) or any(
+        return self.say(adjectives, nouns, own=own) or any(
             not adjectives.isdisjoint(parts) and any(part[:-2].startswith(noun) for part in parts for noun in nouns)
             for parts in self.hyphenated
         )
 
-    def _say(self, adjectives: AbstractSet[str], nouns: AbstractSet[str], *, own: bool) -> bool:
+    def say(self, adjectives: AbstractSet[str], nouns: AbstractSet[str], *, own: bool) -> bool:
+        """Return what `describes` does, without the words within hyphenated ones."""
         if adjectives.isdisjoint(self.all if own else self.elsewhere):
             return False
         lines = (self.own, *self.others) if own else self.others

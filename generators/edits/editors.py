@@ -7,7 +7,6 @@ edits of a caption do not depend on the others.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
@@ -15,13 +14,13 @@ import numpy as np
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import BothOutcome
 from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
-from pairwright.generators.edits.additions.proposals import KINDS, AdditionProposals, Additions
+from pairwright.generators.edits.additions.proposals import KINDS, Additions
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
-from pairwright.generators.edits.proposals import FloatArray, Proposals, Proposer
+from pairwright.generators.edits.proposals import FloatArray, Proposer, WordProposals
 from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, build_proposer
 from pairwright.generators.edits.sampling import balance_of_targets, order_by_weight
 from pairwright.generators.edits.shuffling import shuffle
@@ -39,33 +38,21 @@ BALANCED_TYPES: Final = {  # with the slots whose vocabulary they insert
 PAIRED_TYPES: Final = frozenset((*ADDED, "negation"))  # whose negative and positive can be made together
 
 
-@dataclass(slots=True)
-class PreparedCaption:
-    """A caption with what editors have scored.
-
-    Attributes:
-        caption: the parsed caption.
-        proposals: by type, of words to replace or insert.
-    """
-
-    caption: Caption
-    proposals: dict[str, Any] = field(default_factory=dict)
-
-
-ProposeInsertions = Callable[[Sequence[Caption]], Sequence[AdditionProposals]]
+ProposeInsertions = Callable[[Sequence[Caption]], Sequence[WordProposals]]
 Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted one, and the log-ratio
+Outcomes = Iterator[Outcome | BothOutcome]
 
 
 class Editor(Protocol):
     """Makes the edits of one type."""
 
-    def outcomes(self, caption: Caption, proposals: Any, seed: int) -> Iterator[Outcome | BothOutcome]:
-        """Yield edits of a caption in random order, and reasons where there is none.
+    def outcomes(self, captions: Sequence[Caption], proposals: Sequence[Any], seeds: Sequence[int]) -> list[Outcomes]:
+        """Return the edits of each caption in random order, and reasons where there is none.
 
         Args:
-            caption: the caption.
-            proposals: of `PreparedCaption`, of this type.
-            seed: 64 random bits.
+            captions: the captions.
+            proposals: of `EditorSet.propose`, of this type.
+            seeds: 64 random bits for each caption.
         """
         ...
 
@@ -91,18 +78,25 @@ class WordEditor:
 
     def outcomes(
         self,
-        caption: Caption,  # noqa: ARG002 - the protocol's
-        proposals: Proposals | AdditionProposals,
-        seed: int,
-    ) -> Iterator[Outcome | BothOutcome]:
-        """Yield reasons, and edits, or pairs of a false and a true one, in random order."""
+        captions: Sequence[Caption],  # noqa: ARG002 - the protocol's
+        proposals: Sequence[WordProposals],
+        seeds: Sequence[int],
+    ) -> list[Outcomes]:
+        """Return reasons, and edits, or pairs of a false and a true one, in random order."""
+        ratios, new, old = (
+            np.concatenate([getattr(each, name) for each in proposals]) for name in ("log_ratio", "new", "old")
+        )
+        weights = ratios + self.balance[new] - self.balance[old]
+        orders = order_by_weight(weights, [*map(len, proposals)], seeds)
+        return [self._outcomes(each, order[:MAX_TRIES]) for each, order in zip(proposals, orders, strict=True)]
+
+    def _outcomes(self, proposals: WordProposals, order: Sequence[int]) -> Outcomes:
         yield from proposals.reasons
-        weights = proposals.log_ratio + self.balance[proposals.new] - self.balance[proposals.old]
-        for at in islice(order_by_weight(weights, seed), MAX_TRIES):
+        for at in order:
             violated = self._violation(proposals.proposed_edit(at))
             yield proposals.outcome(at) if violated is None else violated.reason
 
-    def allowed(self, proposals: Proposals | AdditionProposals) -> Iterator[Proposal]:
+    def allowed(self, proposals: WordProposals) -> Iterator[Proposal]:
         """Yield the likeliest proposals that no constraint rejects."""
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
             if self._violation(proposals.proposed_edit(at)) is None:
@@ -122,23 +116,27 @@ class SwapEditor:
 
     def outcomes(
         self,
-        caption: Caption,  # noqa: ARG002 - the protocol's
-        proposals: Sequence[SwapProposal | str],
-        seed: int,
-    ) -> Iterator[Outcome]:
-        """Yield reasons, and edits in random order."""
-        yield from (each for each in proposals if isinstance(each, str))
-        swaps = [each for each in proposals if not isinstance(each, str)]
-        weights = np.log(np.array([each.weight for each in swaps], np.float32))
-        yield from (swaps[at].changes for at in order_by_weight(weights, seed))
+        captions: Sequence[Caption],  # noqa: ARG002 - the protocol's
+        proposals: Sequence[Sequence[SwapProposal | str]],
+        seeds: Sequence[int],
+    ) -> list[Outcomes]:
+        """Return reasons, and edits in random order."""
+        swaps = [[each for each in found if not isinstance(each, str)] for found in proposals]
+        weights = np.log(np.array([each.weight for found in swaps for each in found], np.float32))
+        orders = order_by_weight(weights, [*map(len, swaps)], seeds)
+        reasons = ([each for each in found if isinstance(each, str)] for found in proposals)
+        return [
+            iter([*given, *(found[at].changes for at in order)])
+            for given, found, order in zip(reasons, swaps, orders, strict=True)
+        ]
 
 
 class ShuffleEditor:
     """Makes SHUFFLE edits, which need no proposals."""
 
-    def outcomes(self, caption: Caption, proposals: None, seed: int) -> Iterator[Outcome]:  # noqa: ARG002
-        """Yield edits in random order."""
-        return shuffle(caption, seed)
+    def outcomes(self, captions: Sequence[Caption], proposals: Sequence[Any], seeds: Sequence[int]) -> list[Outcomes]:  # noqa: ARG002
+        """Return edits in random order."""
+        return [*map(shuffle, captions, seeds)]
 
 
 @dataclass(frozen=True)
@@ -159,27 +157,32 @@ class EditorSet:
     insertions: Mapping[str, ProposeInsertions]
     swaps: Swaps
 
-    def outcomes(self, prepared: PreparedCaption, name: str, seed: int) -> Iterator[Outcome | BothOutcome]:
-        """Yield edits of a type, and reasons; see `Editor.outcomes`."""
-        return self.by_type[name].outcomes(prepared.caption, prepared.proposals.get(name), seed)
+    def outcomes(self, captions: Sequence[Caption], seeds: Sequence[Mapping[str, int]]) -> list[dict[str, Outcomes]]:
+        """Return the edits of each caption by type; see `Editor.outcomes`.
 
-    def allowed(self, prepared: PreparedCaption, name: str) -> Iterator[Proposal]:
-        """Yield the likeliest proposals of a type of `BALANCED_TYPES` that no constraint rejects."""
-        return cast("WordEditor", self.by_type[name]).allowed(prepared.proposals[name])
-
-    def prepare(self, captions: Sequence[Caption]) -> list[PreparedCaption]:
-        """Return captions with what the editors read, scored together."""
-        prepared = [PreparedCaption(caption) for caption in captions]
-        slots = [find_slots(each, self.materials.knowledge.thesaurus) if self.replacing else [] for each in captions]
-        found: dict[str, Sequence[Any]] = {
-            name: proposer.propose(captions, slots) for name, proposer in self.replacing.items()
+        Args:
+            captions: the captions.
+            seeds: for each caption, 64 random bits for each type.
+        """
+        if not captions:
+            return []
+        proposals = self.propose(captions)
+        found = {
+            name: editor.outcomes(captions, proposals.get(name, ()), [each[name] for each in seeds])
+            for name, editor in self.by_type.items()
         }
-        found |= {name: propose(captions) for name, propose in self.insertions.items()}
-        found |= self.swaps.propose(captions)
-        for name, proposals in found.items():
-            for each, proposed in zip(prepared, proposals, strict=True):
-                each.proposals[name] = proposed
-        return prepared
+        return [{name: by_caption[at] for name, by_caption in found.items()} for at in range(len(captions))]
+
+    def allowed(self, proposals: WordProposals, name: str) -> Iterator[Proposal]:
+        """Yield the likeliest proposals of a type of `BALANCED_TYPES` that no constraint rejects."""
+        return cast("WordEditor", self.by_type[name]).allowed(proposals)
+
+    def propose(self, captions: Sequence[Caption]) -> dict[str, Sequence[Any]]:
+        """Return by type what editors read of each caption, scored together."""
+        slots = [find_slots(each, self.materials.knowledge.thesaurus) if self.replacing else [] for each in captions]
+        replacing = {name: proposer.propose(captions, slots) for name, proposer in self.replacing.items()}
+        insertions = {name: propose(captions) for name, propose in self.insertions.items()}
+        return {**replacing, **insertions, **self.swaps.propose(captions)}
 
 
 def build_editors(  # noqa: PLR0913 - options of the negatives
@@ -212,7 +215,7 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
             editors[name] = SwapEditor() if name in SWAPPED else ShuffleEditor()
             continue
         form, _, target = name.partition("-")
-        constraints = applicable_constraints("hard_negative", form, target or OBJECT, skip)
+        constraints = applicable_constraints("hard_negative", form, target or OBJECT, by_rules=True, skip=skip)
         if name in REPLACEMENT_TYPES:
             at_place = [each for each in constraints if each.by_place]
             replacing[name] = build_proposer(name, materials, floor, at_place)

@@ -128,9 +128,9 @@ def allowed_proposals(editors: EditorSet, captions: Sequence[Caption], first: in
         first: number of the first of them.
     """
     found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in editors.by_type}
-    for at, prepared in enumerate(editors.prepare(captions), first):
-        for name, rows in found.items():
-            rows += [(at, *proposal) for proposal in editors.allowed(prepared, name)]
+    for name, proposals in editors.propose(captions).items():
+        for at, each in enumerate(proposals, first):
+            found[name] += [(at, *proposal) for proposal in editors.allowed(each, name)]
     return {name: _as_arrays(rows) for name, rows in found.items()}
 
 

@@ -27,9 +27,11 @@ from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import names_of
 from pairwright.generators.edits.additions.places import context_of_insertion, end_of_caption
-from pairwright.generators.edits.additions.proposals import AdditionProposals, FloatArray, WordPair, typical_log_probs
+from pairwright.generators.edits.additions.proposals import WordPair, columns_of, typical_log_probs
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.scope import ANY_DENIAL
 from pairwright.generators.edits.floors import NEGATION_FLOOR
+from pairwright.generators.edits.proposals import FloatArray, WordProposals
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
@@ -55,7 +57,6 @@ class NegationPlace:
         head: lemma of the noun that is denied to have it; empty at the end of a caption.
         context: around the noun, as if the text affirmed it.
         denied: the label that the caption affirms here; empty at the end of a caption.
-        target: always "object".
     """
 
     at: int
@@ -66,9 +67,12 @@ class NegationPlace:
     head: str
     context: ClozeContext
     denied: str = ""
-    target: str = "object"
 
-    def change(self, word: str) -> Change:
+    def proposed(self, caption: Caption, new: str) -> ProposedEdit:
+        """Return the denial as constraints see it."""
+        return ProposedEdit(caption, "negation", "object", "", new, self.head, start=self.token, end=self.token)
+
+    def change(self, caption: Caption, word: str) -> Change:  # noqa: ARG002 - of a slot it depends on the caption
         """Return the change that denies a thing here."""
         noun = plural_of(word) if self.several else word
         frame = self.frame.replace(" a {}", f" {article(noun)} {{}}")
@@ -91,15 +95,21 @@ class Negations:
         self._columns = np.array([self._index[label] for label in self.labels], np.int64)
         self._names = {label: names_of(label, thesaurus) for label in self.labels}
 
-    def propose(self, captions: Sequence[Caption]) -> list[AdditionProposals]:
+    def propose(self, captions: Sequence[Caption]) -> list[WordProposals]:
         """Return pairs of denials of each caption, scored together: ``new`` is denied falsely and ``old`` truly."""
         places = [list(self._places(caption)) if self.labels else [] for caption in captions]
         scores = self._model.log_probs("noun", [place.context for found in places for place in found])
         parts = np.split(scores, np.cumsum([len(found) for found in places])[:-1]) if places else []
         targets = self._model.targets("noun")
-        return [
-            AdditionProposals.of_pairs(caption, found, targets, self._pairs(caption, found, part), "negation")
+        pairs = [
+            columns_of(self._pairs(caption, found, part))
             for caption, found, part in zip(captions, places, parts, strict=True)
+        ]
+        return [
+            WordProposals(
+                caption, found, targets, *own, () if len(own[0]) or not found else ("no_positive",), paired=True
+            )
+            for caption, found, own in zip(captions, places, pairs, strict=True)
         ]
 
     def _pairs(self, caption: Caption, places: Sequence[NegationPlace], log_probs: FloatArray) -> Iterator[WordPair]:

@@ -8,68 +8,94 @@ is for sampling.
 Exclusion is symmetric, and a word that the model does not know is not replaced, since it could not be inserted either.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.edited import BothOutcome
+from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
-from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, context_of, lexicon_key, write_slot
+from pairwright.generators.edits.slots import Slot, context_of
 from pairwright.generators.language.cloze.model import ClozeModel
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
-TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
 _MAX_ROWS: Final = 20_000  # of candidates that are remembered
-_MAX_LOG_RATIO = 3.0  # above it a proposal is not preferred any more: an odd original must not decide alone
+MAX_LOG_RATIO: Final = 3.0  # above it a proposal is not preferred any more: an odd original must not decide alone
+
+
+class WordPlace(Protocol):
+    """Where a word of a caption is replaced or added."""
+
+    def proposed(self, caption: Caption, new: str) -> ProposedEdit:
+        """Return the edit that writes a word here, as constraints see it."""
+        ...
+
+    def change(self, caption: Caption, word: str) -> Change:
+        """Return the change that writes a word here."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Proposals:
-    """Proposals of one kind for one caption; the arrays have one entry a proposal.
+class WordProposals:
+    """Words that may be written in one caption; the arrays have one entry a proposal.
 
     Attributes:
         caption: the caption.
-        slots: whose words may be replaced.
+        places: where words may be written.
         targets: the vocabulary.
-        slot: index into ``slots``, int64.
-        old: index of the word in the slot into ``targets``, int64.
-        new: index of the proposed word into ``targets``, int64.
-        log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32.
-        refused: why words of further slots may not be replaced, whatever is written for them.
+        place: index into ``places``, int64.
+        old: index into ``targets`` of the replaced word, or of the one that is true in the same place, int64; -1 for none.
+        new: index into ``targets`` of the proposed word, int64.
+        log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32; without an old word, of
+            p(new | context) over that of a typical word.
+        reasons: why there are not more.
+        paired: whether each comes with a true word in the same place.
     """
 
     caption: Caption
-    slots: Sequence[Slot]
+    places: Sequence[WordPlace]
     targets: Sequence[str]
-    slot: IntArray
+    place: IntArray
     old: IntArray
     new: IntArray
     log_ratio: FloatArray
-    refused: Sequence[str]
+    reasons: Sequence[str] = ()
+    paired: bool = False
 
     def __len__(self) -> int:
         return len(self.new)
 
-    @property
-    def reasons(self) -> Sequence[str]:
-        """Why there are not more."""
-        return [*self.refused, "no_candidate"] if self.slots and not len(self) else self.refused
-
     def proposed_edit(self, at: int) -> ProposedEdit:
         """Return proposal ``at`` as constraints see it."""
-        return proposed_edit(self.caption, self.slots[self.slot[at]], self.targets[self.new[at]])
+        return self.places[int(self.place[at])].proposed(self.caption, self.targets[int(self.new[at])])
 
-    def outcome(self, at: int) -> Outcome:
-        """Return the change of proposal ``at``."""
-        return (write_slot(self.caption, self.slots[self.slot[at]], self.targets[self.new[at]]),)
+    def outcome(self, at: int) -> Outcome | BothOutcome:
+        """Return the change of proposal ``at``, or the false and the true one."""
+        false = (self.false_change(at),)
+        return (false, (self.true_change(at),)) if self.paired else false
+
+    def false_change(self, at: int) -> Change:
+        """Return the change of proposal ``at`` that is false."""
+        return self.places[int(self.place[at])].change(self.caption, self.targets[int(self.new[at])])
+
+    def true_change(self, at: int) -> Change:
+        """Return the change that writes the true word of proposal ``at`` in the same place."""
+        return self.places[int(self.place[at])].change(self.caption, self.targets[int(self.old[at])])
+
+
+def split_by_caption(places: Sequence[int], of: IntArray) -> Iterator[slice]:
+    """Yield which proposals are those of each caption, given the number of places of each and the places of proposals."""
+    ends = np.searchsorted(of, np.cumsum(places)).tolist()
+    yield from map(slice, [0, *ends], ends)
 
 
 @dataclass
@@ -95,7 +121,7 @@ class Proposer:
     known: Knowledge
     _rows: dict[Hashable, npt.NDArray[np.int32]] = field(default_factory=dict)
 
-    def propose(self, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]) -> list[Proposals]:
+    def propose(self, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]) -> list[WordProposals]:
         """Return the proposals for each caption, scored together; they do not depend on the others.
 
         Args:
@@ -119,16 +145,15 @@ class Proposer:
         new = np.concatenate([np.zeros(0, np.int64), *rows])
         fits = np.flatnonzero(log_probs[at, new] >= np.log(self.floor))
         at, new = at[fits], new[fits]
-        ratios = np.minimum(log_probs[at, new] - log_probs[np.arange(len(rows)), old][at], _MAX_LOG_RATIO)
-        ends = np.cumsum([len(found) for found in by_caption])
-        made, first, start = [], 0, 0
-        for caption, found, reasons, last, stop in zip(
-            captions, by_caption, refused, ends.tolist(), np.searchsorted(at, ends).tolist(), strict=True
+        ratios = np.minimum(log_probs[at, new] - log_probs[np.arange(len(rows)), old][at], MAX_LOG_RATIO)
+        sizes, made, first = [len(found) for found in by_caption], [], 0
+        for caption, found, reasons, part in zip(
+            captions, by_caption, refused, split_by_caption(sizes, at), strict=True
         ):
-            part = slice(start, stop)
-            words = at[part] - first, old[at[part]], new[part]
-            made.append(Proposals(caption, found, targets, *words, ratios[part], reasons))
-            first, start = last, stop
+            place = at[part] - first
+            given = [*reasons, "no_candidate"] if found and not len(place) else reasons
+            made.append(WordProposals(caption, found, targets, place, old[at[part]], new[part], ratios[part], given))
+            first += len(found)
         return made
 
     def _open_slots(
@@ -141,7 +166,7 @@ class Proposer:
         for at, (caption, found) in enumerate(zip(captions, slots, strict=True)):
             for slot in found:
                 if slot.kind == self.kind and slot.key in index:
-                    violated = first_violated(self.by_place, proposed_edit(caption, slot, ""), self.known)
+                    violated = first_violated(self.by_place, slot.proposed(caption, ""), self.known)
                     if violated is None:
                         opened[at].append(slot)
                     else:
@@ -156,11 +181,3 @@ class Proposer:
                 self._rows.clear()
             row = self._rows[key] = np.asarray(self.substitutes(slot), np.int32)
         return row
-
-
-def proposed_edit(caption: Caption, slot: Slot, new: str) -> ProposedEdit:
-    """Return a proposal as constraints see it."""
-    old = slot.key
-    if slot.kind == RELATION:
-        old, new = lexicon_key(old), lexicon_key(new)
-    return ProposedEdit(caption, "replace", TARGETS[slot.kind], old, new, slot.before, slot.after, slot.start, slot.end)

@@ -10,7 +10,7 @@ are likely to say, so truth constraints remove likely words. The second factor m
 the pool how to insert each word as often as it is replaced.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,21 +22,32 @@ _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 2.0**-53
 
 
-def order_by_weight(log_weights: FloatArray, seed: int) -> Iterator[int]:
-    """Yield indices in random order, each next one drawn by weight; weights are natural logarithms."""
+def order_by_weight(log_weights: FloatArray, sizes: Sequence[int], seeds: Sequence[int]) -> list[list[int]]:
+    """Return the indices of each group of weights in random order, each next one drawn by weight.
+
+    Args:
+        log_weights: natural logarithms, those of one group after the other.
+        sizes: of the groups.
+        seeds: 64 random bits for each group, which its order alone depends on.
+    """
     if not len(log_weights):
-        return
+        return [[] for _ in sizes]
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    within = np.arange(len(group)) - (ends - sizes)[group]
     # Exponential waiting times: the shortest is that of i with probability weight_i / sum of weights.
-    waiting = np.log(-np.log(uniform(seed, len(log_weights)))) - log_weights
-    yield from np.argsort(waiting, kind="stable").tolist()
+    waiting = np.log(-np.log(uniform(np.array(seeds, np.uint64)[group], within))) - log_weights
+    order = within[np.lexsort((waiting, group))].tolist()
+    return [order[end - size : end] for size, end in zip(sizes, ends.tolist(), strict=True)]
 
 
-def uniform(seed: int, count: int) -> npt.NDArray[np.float64]:
-    """Return ``count`` numbers in (0, 1) of the stream of a seed (SplitMix64: Steele et al. 2014)."""
-    state = np.uint64(seed) + _GOLDEN * np.arange(1, count + 1, dtype=np.uint64)  # arrays wrap around silently
+def uniform(seeds: npt.NDArray[np.uint64], at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return the numbers ``at`` in (0, 1) of the streams of some seeds (SplitMix64: Steele et al. 2014)."""
+    state = seeds + _GOLDEN * (at + 1).astype(np.uint64)  # arrays wrap around silently
     state = (state ^ (state >> np.uint64(30))) * _MIX1
     state = (state ^ (state >> np.uint64(27))) * _MIX2
-    return ((state ^ (state >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * _TO_UNIT + _TO_UNIT / 2
+    state = (state ^ (state >> np.uint64(31))) >> np.uint64(11)
+    return np.asarray(state.astype(np.float64) * _TO_UNIT + _TO_UNIT / 2, np.float64)
 
 
 def balance_of_targets(targets: Sequence[str], by_word: Mapping[str, float]) -> FloatArray:

@@ -11,13 +11,13 @@ Slots are found in every caption of the pool, to train the cloze model, and in t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from pairwright.generators.captions.caption import ParsedText
+from pairwright.generators.captions.caption import Caption, ParsedText
 from pairwright.generators.captions.phrases import ARTICLES, NOUNS, NounPhrase
 from pairwright.generators.captions.realisation import Change
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
@@ -27,6 +27,7 @@ from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.relations import load_relations
 
 NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
+TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
 FINITE: Final = frozenset({"VBZ", "VBP"})
 PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger mixes them up behind a noun
 _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
@@ -35,8 +36,7 @@ _CLAUSES: Final = words_with("opens_clause")
 _FURTHEST: Final = 3  # tokens between a thing and its relation: "a man who is standing on"
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A place of a caption at which another word or phrase may stand.
 
     Attributes:
@@ -58,6 +58,23 @@ class Slot:
     before: str = ""
     after: str = ""
     phrase: NounPhrase | None = None
+
+    def proposed(self, caption: Caption, new: str) -> ProposedEdit:
+        """Return the edit that writes another key here, as constraints see it."""
+        old, target = self.key, TARGETS[self.kind]
+        if self.kind == RELATION:
+            old, new = lexicon_key(old), lexicon_key(new)
+        return ProposedEdit(caption, "replace", target, old, new, self.before, self.after, self.start, self.end)
+
+    def change(self, caption: ParsedText, key: str) -> Change:
+        """Return the change that writes another key here, inflected as the word there is."""
+        return caption.change(self.start, self.end, self.form(key))
+
+    def form(self, key: str) -> str:
+        """Return a key as it is written here; an empty string if its verb form does not fit."""
+        if self.kind == NOUN:
+            return inflect(key, self.tag)
+        return relation_form(key, self.tag) if self.kind == RELATION else key
 
 
 def find_slots(caption: ParsedText, thesaurus: Thesaurus) -> list[Slot]:
@@ -82,18 +99,7 @@ def context_of(caption: ParsedText, start: int, end: int, before: str = "", afte
     return ClozeContext(left, right, (before, after), tuple(bag[:MAX_BAG]))
 
 
-def write_slot(caption: ParsedText, slot: Slot, key: str) -> Change:
-    """Return the change that writes another key at a slot, inflected as the word there is."""
-    return caption.change(slot.start, slot.end, form_of(slot, key))
-
-
-def form_of(slot: Slot, key: str) -> str:
-    """Return a key as it is written at a slot; an empty string if its verb form does not fit there."""
-    if slot.kind == NOUN:
-        return inflect(key, slot.tag)
-    return relation_form(key, slot.tag) if slot.kind == RELATION else key
-
-
+@lru_cache(maxsize=20_000)
 def lexicon_key(key: str) -> str:
     """Return a relation with its verb as a lemma: "parked on" as "park on"."""
     first, gap, rest = key.partition(" ")

@@ -15,7 +15,7 @@ An object is *absent* if its risk is small, no caption or box names it or what m
 beside one of the words of the caption.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import comb
@@ -56,6 +56,8 @@ class AbsentObjects:
         pool: statistics of the user's captions.
         vocabulary: nouns that the cloze model knows.
 
+    Sets of objects are bit masks, bit i for ``nouns[i]``: a caption asks for some hundred of them.
+
     Attributes:
         nouns: objects that may be added, singular.
     """
@@ -70,7 +72,6 @@ class AbsentObjects:
         words = [noun.split() for noun in self.nouns]
         self._parts = [*chain.from_iterable(words)]
         self._starts = np.cumsum([0, *map(len, words)])[:-1]
-        # Sets of objects are bit masks, bit i for nouns[i]: a caption asks for some hundred of them.
         self._words: dict[str, int] = {}
         self._stems: dict[str, int] = {}
         self._phrases: dict[str, list[tuple[str, int]]] = {}
@@ -79,23 +80,26 @@ class AbsentObjects:
         self._expected_beside = lru_cache(maxsize=40_000)(self._find_expected)
         self._beside = lru_cache(maxsize=20_000)(self._find_company)
 
-    def absent(self, caption: Caption) -> BoolArray:
-        """Return for each of `nouns` whether it is absent and may be written beside the words of the caption."""
+    def absent(self, caption: Caption) -> int:
+        """Return the objects that are absent and may be written beside the words of the caption, as a bit mask."""
         plausible = self._plausible(caption)
         if not plausible:
-            return self._unpacked(0)
+            return 0
         said = self._of_image(caption.words)
-        return self._unpacked(plausible & ~(said | self._expected(caption.words, caption.contents, MAX_RISK)))
+        return plausible & ~(said | self._expected(caption.words, caption.contents, MAX_RISK))
 
-    def possible(self, caption: Caption) -> BoolArray:
-        """Return whether the caption itself does not name the object, nor make it so likely that all would expect it."""
+    def possible(self, caption: Caption) -> int:
+        """Return the objects that the caption itself neither names nor makes so likely that all would expect them."""
         words = caption.words
-        named = self._named(words, words.own)
-        return ~self._unpacked(named | self._expected(words, caption.contents, MAX_TRUE_RISK))
+        return ~(self._named(words, words.own) | self._expected(words, caption.contents, MAX_TRUE_RISK))
 
-    def joins(self, noun: str) -> BoolArray:
-        """Return whether captions name the object together with a noun."""
-        return self._unpacked(self._beside(noun)[0])
+    def joins(self, noun: str) -> int:
+        """Return the objects that captions name together with a noun."""
+        return self._beside(noun)[0]
+
+    def those(self, is_wanted: Callable[[str], bool]) -> int:
+        """Return some of the objects as a bit mask."""
+        return _packed(np.array([is_wanted(noun) for noun in self.nouns], bool))
 
     def _of_image(self, words: ImageWords) -> int:
         """Return the objects that what is said of the image names or may mean, or leaves unnamed; kept for its next caption."""
@@ -130,7 +134,8 @@ class AbsentObjects:
             fitting, strange = fitting | fits, strange | avoided
         return fitting & ~strange
 
-    def _unpacked(self, mask: int) -> BoolArray:
+    def unpacked(self, mask: int) -> BoolArray:
+        """Return for each of `nouns` whether it is in a bit mask, which is not negative."""
         number = len(self.nouns)
         octets = np.frombuffer(mask.to_bytes((number + 7) // 8, "little"), np.uint8)
         return np.unpackbits(octets, count=number, bitorder="little").view(bool)

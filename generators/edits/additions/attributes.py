@@ -24,7 +24,7 @@ from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.tables import read_rows
 
-_SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip
+SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip
 _PRIOR: Final = 2.0  # captions added to those that give a noun an attribute
 _MIN_DESCRIBED: Final = (
     20  # captions of the pool that give a noun an attribute of a class, for its usual ones to be known
@@ -69,18 +69,14 @@ class FalseAttributes:
         said = self.said_of(caption, phrase)
         return [attribute for attribute in seen if self._is_false(caption, head, attribute, said)]
 
-    def is_seen(self, attribute: str, noun: str) -> bool:
-        """Return whether captions of the pool give a noun an attribute."""
-        return bool(self._pool.adjacency(attribute, noun) >= _SEEN)
-
     def _is_false(self, caption: Caption, head: str, attribute: str, said: list[str]) -> bool:
-        if caption.words.has_any(same_concept(attribute)):
-            return False
-        if said:
-            return self._lexicon.class_of(attribute) != "size" and any(
+        if said:  # a size is a matter of opinion
+            false = self._lexicon.class_of(attribute) != "size" and any(
                 self._lexicon.exclusive(attribute, other, head) for other in said
-            )  # a size is a matter of opinion
-        return self._is_unusual(head, attribute) and self._risk(caption, head, attribute) <= MAX_RISK
+            )
+        else:
+            false = self._is_unusual(head, attribute) and self._risk(caption, head, attribute) <= MAX_RISK
+        return false and not caption.words.has_any(same_concept(attribute))
 
     def _is_unusual(self, head: str, attribute: str) -> bool:
         described = self._described_count(head, self._lexicon.class_of(attribute))
@@ -103,13 +99,13 @@ class FalseAttributes:
         return (
             self._lexicon.is_described(word)
             and "-" not in word
-            and self._pool.frequency(word, "ADJ") >= _SEEN
-            and self._pool.adjacency(word, noun) >= _SEEN
+            and self._pool.frequency(word, "ADJ") >= SEEN
+            and self._pool.adjacency(word, noun) >= SEEN
         )
 
 
 def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str]:
-    size = len(nouns)
+    size = len(nouns) if nouns[0] in line else len(line)
     for at in range(1, len(line) - size + 1):
         if line[at : at + size] == nouns:
             yield line[at - 1]

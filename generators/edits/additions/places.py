@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.realisation import Change
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import article
 from pairwright.generators.lexicon.function_words import words_with
@@ -97,7 +98,12 @@ class Place(NamedTuple):
         """Return what is around the relation by which a noun is added."""
         return context_of_insertion(caption, self.token, (), ("a", *noun.split(), *self.right), (self.head, noun))
 
-    def change(self, word: str) -> Change:
+    def proposed(self, caption: Caption, new: str) -> ProposedEdit:
+        """Return the addition as constraints see it."""
+        heads = ("", self.head) if self.target == ATTRIBUTE else (self.head, "")
+        return ProposedEdit(caption, "add", self.target, "", new, *heads, start=self.token, end=self.token)
+
+    def change(self, caption: Caption, word: str) -> Change:  # noqa: ARG002 - of a slot it depends on the caption
         """Return the change that adds a word here: an adjective, or a singular noun."""
         text = f"{article(word)} {word}" if self.target == OBJECT else word
         return Change(self.at, self.end, self.before + text + self.behind)

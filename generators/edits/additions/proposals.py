@@ -11,18 +11,15 @@ one standing for the replaced word of a REPLACE edit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Protocol
+from itertools import repeat
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pairwright.generators.captions.caption import Caption, Outcome
-from pairwright.generators.captions.edited import BothOutcome
-from pairwright.generators.captions.realisation import Change
+from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.additions.absence import AbsentObjects, BoolArray
-from pairwright.generators.edits.additions.attributes import FalseAttributes
+from pairwright.generators.edits.additions.attributes import SEEN, FalseAttributes
 from pairwright.generators.edits.additions.places import (
     ATTRIBUTE,
     OBJECT,
@@ -31,135 +28,35 @@ from pairwright.generators.edits.additions.places import (
     drawn_figures,
     object_places,
 )
-from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.stated import StatedObjects
 from pairwright.generators.edits.floors import ADDED_PAIR_FLOOR, ADDITION_FLOORS, MAX_LENGTH_DIFFERENCE, RELATION_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.proposals import FloatArray, IntArray, WordProposals, split_by_caption
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.lexicon.function_words import words_with
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float32]
-
-Row = tuple[IntArray, FloatArray]  # columns of the vocabulary, and their log-ratios
 WordPair = tuple[int, int, int, float]  # place, column of the true word, of the false one, and its log-ratio
 
 _MAX_LOG_RATIO: Final = 0.0  # a word that is likelier than a typical one is not preferred
 KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
 
 
-class AnyPlace(Protocol):
-    """A place of a caption where a word may be written."""
-
-    @property
-    def target(self) -> str:
-        """`OBJECT` or `ATTRIBUTE`."""
-        ...
-
-    @property
-    def head(self) -> str:
-        """Lemma of the noun that the word is added to; empty if there is none."""
-        ...
-
-    @property
-    def token(self) -> int:
-        """The token before which words are written."""
-        ...
-
-    def change(self, word: str) -> Change:
-        """Return the change that writes a word here."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredPlaces:
-    """The places of one caption for additions of one target, and how likely each word is there.
+class ScoredPlaces(NamedTuple):
+    """The places of some captions for additions of one target, and how well each word fits there.
 
     Attributes:
-        caption: the caption.
-        places: n places.
-        log_probs: natural log-probability of each word of the vocabulary, float32 (n, vocabulary).
-        typical: that of a typical word (`typical_log_probs`), float32 (n,).
-        absent: of each object, whether it is absent; empty if not computed.
+        captions: the captions.
+        of: number of the caption of each of n places, ascending, int64.
+        places: the places.
+        fit: log-probability of each word of the vocabulary less that of a typical one, float32 (n, vocabulary).
+        absent: of each caption, the objects that are absent; empty if not computed.
     """
 
-    caption: Caption
+    captions: Sequence[Caption]
+    of: IntArray
     places: Sequence[Place]
-    log_probs: FloatArray
-    typical: FloatArray
-    absent: BoolArray
-
-
-@dataclass(frozen=True, slots=True)
-class AdditionProposals:
-    """Proposals for one caption; the arrays have one entry a proposal.
-
-    Attributes:
-        caption: the caption.
-        places: of the caption.
-        targets: the vocabulary.
-        place: index into ``places``, int64.
-        old: index into ``targets`` of the word that is true there, int64; -1 where no true word is proposed.
-        new: index into ``targets`` of the word that is false, int64.
-        log_ratio: natural logarithm of p(new | context) over that of the true or a typical word, float32.
-        form: of the edits.
-        paired: whether each comes with a true word in the same place.
-    """
-
-    caption: Caption
-    places: Sequence[AnyPlace]
-    targets: Sequence[str]
-    place: IntArray
-    old: IntArray
-    new: IntArray
-    log_ratio: FloatArray
-    form: str = "add"
-    paired: bool = True
-
-    @classmethod
-    def of_pairs(
-        cls,
-        caption: Caption,
-        places: Sequence[AnyPlace],
-        targets: Sequence[str],
-        found: Iterable[WordPair],
-        form: str = "add",
-    ) -> "AdditionProposals":
-        """Return proposals of pairs of words."""
-        pairs = list(found)
-        place, old, new = np.array([pair[:3] for pair in pairs], np.int64).reshape(-1, 3).T
-        return cls(caption, places, targets, place, old, new, np.array([pair[3] for pair in pairs], np.float32), form)
-
-    def __len__(self) -> int:
-        return len(self.new)
-
-    def proposed_edit(self, at: int) -> ProposedEdit:
-        """Return proposal ``at`` as constraints see it; those of plausibility are answered by the proposer."""
-        place, new = self.places[int(self.place[at])], self.targets[int(self.new[at])]
-        described = place.head if place.target == ATTRIBUTE else ""
-        before = place.head if place.target == OBJECT else ""
-        return ProposedEdit(
-            self.caption, self.form, place.target, "", new, before, described, start=place.token, end=place.token
-        )
-
-    @property
-    def reasons(self) -> Sequence[str]:
-        """Why there are not more."""
-        tried = self.places if self.paired else self.caption.things
-        return () if len(self) or not tried else ("no_positive",) if self.paired else ("no_candidate",)
-
-    def outcome(self, at: int) -> Outcome | BothOutcome:
-        """Return the change of proposal ``at``, or the false and the true one."""
-        false = (self.false_change(at),)
-        return (false, (self.true_change(at),)) if self.paired else false
-
-    def false_change(self, at: int) -> Change:
-        """Return the change of proposal ``at`` that is false."""
-        return self.places[int(self.place[at])].change(self.targets[int(self.new[at])])
-
-    def true_change(self, at: int) -> Change:
-        """Return the change that adds the true word of proposal ``at`` in the same place."""
-        return self.places[int(self.place[at])].change(self.targets[int(self.old[at])])
+    fit: FloatArray
+    absent: Sequence[int]
 
 
 class Additions:
@@ -173,52 +70,52 @@ class Additions:
     def __init__(self, materials: EditMaterials, *, floors: Mapping[str, float] | None = None) -> None:
         self._model, self._floors = materials.model.cloze, ADDITION_FLOORS if floors is None else floors
         self._nouns = nouns = materials.knowledge.nouns
+        self._pool = materials.knowledge.pool
         known = self._model.index("noun")
-        self.objects = AbsentObjects(materials.knowledge.thesaurus, materials.knowledge.pool, known)
-        self.attributes = FalseAttributes(materials.knowledge.attributes, nouns, materials.knowledge.pool)
+        self.objects = AbsentObjects(materials.knowledge.thesaurus, self._pool, known)
+        self.attributes = FalseAttributes(materials.knowledge.attributes, nouns, self._pool)
         self._stated = StatedObjects(nouns, self.objects.nouns)
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
-        self._alive = np.array([nouns.is_alive(noun) for noun in self.objects.nouns], bool)
-        self._figures = np.array([noun in drawn_figures() for noun in self.objects.nouns], bool)
+        self._alive, self._figures = map(self.objects.those, (nouns.is_alive, drawn_figures().__contains__))
         self._joins = lru_cache(maxsize=10_000)(self._find_joins)
         self._seen_with = lru_cache(maxsize=10_000)(self._find_seen_with)
 
-    def score(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[ScoredPlaces]:
+    def score(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> ScoredPlaces:
         """Return the places of captions, scored together; those in which no relation fits are left out.
 
         Places of objects at which none is absent are left out as well unless additions are paired.
         """
         find, filtered = object_places if target == OBJECT else attribute_places, target == OBJECT and not paired
-        absent = [self._find_absent(each) if filtered else np.zeros(0, bool) for each in captions]
+        absent = [self._find_absent(each) for each in captions] if filtered else []
         found = [
             (at, place)
             for at, each in enumerate(captions)
-            if not filtered or absent[at].any()
+            if not filtered or absent[at]
             for place in find(each)
             if not filtered or self._has_object(place, absent[at])
         ]
         found = self._with_fitting_relations(captions, found)
-        log_probs = self._model.log_probs(KINDS[target], [place.context(captions[at]) for at, place in found])
-        typical = typical_log_probs(log_probs)
-        ends = np.searchsorted([at for at, _ in found], np.arange(len(captions)), side="right").tolist()
-        return [
-            ScoredPlaces(caption, [place for _, place in found[part]], log_probs[part], typical[part], absent[at])
-            for at, (caption, part) in enumerate(zip(captions, map(slice, [0, *ends], ends), strict=True))
-        ]
+        fit = self._model.log_probs(KINDS[target], [place.context(captions[at]) for at, place in found])
+        fit -= typical_log_probs(fit)[:, None]
+        of = np.array([at for at, _ in found], np.int64)
+        return ScoredPlaces(captions, of, [place for _, place in found], fit, absent)
 
-    def _find_absent(self, caption: Caption) -> BoolArray:
+    def _find_absent(self, caption: Caption) -> int:
         absent = self.objects.absent(caption)
-        return absent & self._may_be_shown(caption) if absent.any() else absent
+        return absent & self._may_be_shown(caption) if absent else 0
 
-    def _has_object(self, place: Place, absent: BoolArray) -> bool:
+    def _has_object(self, place: Place, absent: int) -> bool:
         """Whether an absent object may be written at a place."""
-        return not place.claim and bool((absent & self._join(place) if place.head else absent).any())
+        return not place.claim and bool(self._joined(place, absent))
 
-    def _join(self, place: Place) -> BoolArray:
-        return self._joins(place.head, alike=bool(place.before and not place.relation))
+    def _joined(self, place: Place, objects: int) -> int:
+        """Return those of some objects that go with the noun of a place."""
+        if not place.head:
+            return objects
+        return objects & self._joins(place.head, alike=bool(place.before and not place.relation))
 
-    def propose(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[AdditionProposals]:
+    def propose(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[WordProposals]:
         """Return the false additions to captions, which do not depend on the others.
 
         Args:
@@ -227,14 +124,26 @@ class Additions:
             paired: each comes with a true addition in the same place.
         """
         scored = self.score(captions, target, paired=paired)
+        counts = np.bincount(scored.of, minlength=len(captions)).tolist()
         if paired:
             find = self._object_pairs if target == OBJECT else self._attribute_pairs
-            targets = self._model.targets(KINDS[target])
-            return [AdditionProposals.of_pairs(each.caption, each.places, targets, find(each)) for each in scored]
-        rows = [self._object_rows(each) if target == OBJECT else self._attribute_rows(each) for each in scored]
-        if target == OBJECT:
-            self._keep_fitting_relations(scored, rows)
-        return [self._false_additions(each, target, row) for each, row in zip(scored, rows, strict=True)]
+            place, old, new, ratios = columns_of(find(scored), _MAX_LOG_RATIO)
+            tried: Sequence[Any] = counts
+        else:
+            place, new = self._false_objects(scored) if target == OBJECT else self._false_attributes(scored)
+            old, ratios = np.full(len(new), -1), np.minimum(scored.fit[place, new], _MAX_LOG_RATIO)
+            tried = [caption.things for caption in captions]
+        targets, made, first = self._model.targets(KINDS[target]), list[WordProposals](), 0
+        reason = "no_positive" if paired else "no_candidate"
+        for caption, count, part, any_tried in zip(
+            captions, counts, split_by_caption(counts, place), tried, strict=True
+        ):
+            own = (place[part] - first, old[part], new[part], ratios[part])
+            reasons = (reason,) if any_tried and not len(own[0]) else ()
+            places = scored.places[first : first + count]
+            made.append(WordProposals(caption, places, targets, *own, reasons, paired))
+            first += count
+        return made
 
     def _with_fitting_relations(
         self, captions: Sequence[Caption], found: list[tuple[int, Place]]
@@ -248,119 +157,85 @@ class Additions:
     def _fit_relation(self, relations: Sequence[str], contexts: Sequence[ClozeContext]) -> BoolArray:
         """Return whether captions would have each relation in its context."""
         log_probs, index = self._model.log_probs("relation", contexts), self._model.index("relation")
-        own = [row[index[each]] if each in index else -np.inf for row, each in zip(log_probs, relations, strict=True)]
-        fits: BoolArray = np.array(own, np.float32) >= typical_log_probs(log_probs) + np.log(RELATION_FLOOR)
-        return fits
+        columns = np.array([index.get(each, -1) for each in relations], np.int64)
+        own = log_probs[np.arange(len(columns)), columns]
+        fits: BoolArray = own >= typical_log_probs(log_probs) + np.log(RELATION_FLOOR)
+        return fits & (columns >= 0)
 
-    def _object_rows(self, scored: ScoredPlaces) -> list[Row]:
-        """Return for each place the columns of the absent objects that captions could have there, and their log-ratios."""
-        if not scored.places:
-            return []
-        columns, rows = self._columns[scored.absent], []
-        ratios = scored.log_probs[:, columns] - scored.typical[:, None]
-        fits = ratios >= np.log(self._floors[OBJECT])
-        for at, place in enumerate(scored.places):
-            fitting = fits[at] & self._join(place)[scored.absent] if place.head else fits[at]
-            rows.append((columns[fitting], ratios[at, fitting]))
-        return rows
+    def _false_objects(self, scored: ScoredPlaces) -> tuple[IntArray, IntArray]:
+        """Return places, and columns of the absent objects that captions could have there and join so to its noun."""
+        fits = scored.fit[:, self._columns] >= np.log(self._floors[OBJECT])
+        for at, (of, each) in enumerate(zip(scored.of.tolist(), scored.places, strict=True)):
+            fits[at] &= self.objects.unpacked(self._joined(each, scored.absent[of]))
+        place, column = np.nonzero(fits)
+        new, targets = self._columns[column], self._model.targets("noun")
+        asked = [at for at, each in enumerate(place.tolist()) if scored.places[each].asks_relation]
+        added = [(scored.captions[scored.of[place[at]]], scored.places[place[at]], targets[new[at]]) for at in asked]
+        contexts = [each.relation_context(caption, noun) for caption, each, noun in added]
+        kept = np.ones(len(new), bool)
+        kept[asked] = self._fit_relation([each.relation for _, each, _ in added], contexts)
+        return place[kept], new[kept]
 
-    def _keep_fitting_relations(self, captions: Sequence[ScoredPlaces], rows: Sequence[list[Row]]) -> None:
-        """Remove from rows the objects that captions do not join in this way to the noun of the place."""
-        targets = self._model.targets("noun")
-        asked = [
-            (found, at, scored.caption, place)
-            for scored, found in zip(captions, rows, strict=True)
-            for at, place in enumerate(scored.places)
-            if place.asks_relation
-        ]
-        added = [
-            (caption, place, targets[column]) for found, at, caption, place in asked for column in found[at][0].tolist()
-        ]
-        contexts = [place.relation_context(caption, noun) for caption, place, noun in added]
-        fits, start = self._fit_relation([place.relation for _, place, _ in added], contexts), 0
-        for found, at, _, _ in asked:
-            columns, ratios = found[at]
-            part = fits[start : (start := start + len(columns))]
-            found[at] = columns[part], ratios[part]
-
-    def _may_be_shown(self, caption: Caption) -> BoolArray:
-        """Return for each object whether a caption like this may show it: figures in drawings, and nobody beside whom is alone."""
-        words = frozenset(caption.lemmas)
-        found = np.ones(len(self._columns), bool)
-        if drawn_figures().isdisjoint(words):
-            found &= ~self._figures
-        if not words_with("alone").isdisjoint(caption.lower):
-            found &= ~self._alive
-        return found
+    def _may_be_shown(self, caption: Caption) -> int:
+        """Return the objects that a caption like this may show: figures in drawings, and nobody beside whom is alone."""
+        hidden = self._figures if drawn_figures().isdisjoint(caption.lemmas) else 0
+        return ~(hidden if words_with("alone").isdisjoint(caption.lower) else hidden | self._alive)
 
     def _find_seen_with(self, head: str) -> BoolArray:
         """Return for each adjective whether captions describe a noun by it."""
-        return np.array([self.attributes.is_seen(word, head) for word in self._model.targets("adjective")], bool)
+        counts = map(self._pool.adjacency, self._model.targets("adjective"), repeat(head))
+        return np.array([*counts], np.int64) >= SEEN
 
-    def _find_joins(self, head: str, *, alike: bool) -> BoolArray:
-        """Return for each object whether it goes with the noun of a place, and in a list, whether they share a class."""
+    def _find_joins(self, head: str, *, alike: bool) -> int:
+        """Return the objects that go with the noun of a place, and in a list share a class with it."""
         together = self.objects.joins(head)
         if not alike:
             return together
         classes = self._nouns.classes(head)
-        like: BoolArray = np.array(
-            [not classes.isdisjoint(self._nouns.classes(noun)) for noun in self.objects.nouns], bool
-        )
-        return np.logical_and(together, like)
+        return together & self.objects.those(lambda noun: not classes.isdisjoint(self._nouns.classes(noun)))
 
     def _object_pairs(self, scored: ScoredPlaces) -> Iterator[WordPair]:
-        caption, log_probs = scored.caption, scored.log_probs
-        candidates = [self._at[noun] for noun in self._stated.stated(caption)]
-        # What is expected would never be added falsely, so that adding it would say that it is true.
-        possible = self.objects.possible(caption)
-        true = [at for at in candidates if possible[at]]
-        places = [at for at, place in enumerate(scored.places) if place.shown]
-        if not true or not places:
-            return
-        shown = self._may_be_shown(caption)
-        false, true = self.objects.absent(caption) & shown, [at for at in true if shown[at]]
         nouns, least = self.objects.nouns, np.log(ADDED_PAIR_FLOOR)
-        for place in places:
-            row = log_probs[place, self._columns] - scored.typical[place]
-            for is_true in true:
-                if row[is_true] < least:
-                    continue
-                for is_false in np.flatnonzero(false & (row >= least)):
-                    if _alike(nouns[is_true], nouns[is_false]):
-                        old, new = self._columns[is_true], self._columns[is_false]
-                        yield place, int(old), int(new), min(float(row[is_false] - row[is_true]), _MAX_LOG_RATIO)
+        for of, caption in enumerate(scored.captions):
+            # What is expected would never be added falsely, so that adding it would say that it is true.
+            possible = self.objects.possible(caption) & self._may_be_shown(caption)
+            true = [at for at in map(self._at.__getitem__, self._stated.stated(caption)) if possible >> at & 1]
+            places = [at for at in np.flatnonzero(scored.of == of).tolist() if true and scored.places[at].shown]
+            false = self.objects.unpacked(self._find_absent(caption) if places else 0)
+            for place in places:
+                row = scored.fit[place, self._columns]
+                for is_true in (at for at in true if row[at] >= least):
+                    for is_false in np.flatnonzero(false & (row >= least)):
+                        if _alike(nouns[is_true], nouns[is_false]):
+                            old, new = self._columns[is_true], self._columns[is_false]
+                            yield place, int(old), int(new), float(row[is_false] - row[is_true])
 
-    def _attribute_rows(self, scored: ScoredPlaces) -> list[Row]:
-        index, targets, rows = self._model.index("adjective"), self._model.targets("adjective"), []
-        fits = scored.log_probs - scored.typical[:, None] >= np.log(self._floors[ATTRIBUTE])
-        for at, place in enumerate(scored.places):
-            fits[at] &= self._seen_with(place.head)
-            fitting = [targets[column] for column in np.flatnonzero(fits[at]).tolist()] if place.phrase else []
-            false = self.attributes.false_of(scored.caption, place.phrase, fitting) if place.phrase else []
-            columns = np.array([index[word] for word in false], np.int64)
-            rows.append((columns, scored.log_probs[at, columns] - scored.typical[at]))
-        return rows
+    def _false_attributes(self, scored: ScoredPlaces) -> tuple[IntArray, IntArray]:
+        """Return places, and columns of the attributes that captions give such a thing and this one does not have."""
+        index, targets = self._model.index("adjective"), self._model.targets("adjective")
+        fits, found = scored.fit >= np.log(self._floors[ATTRIBUTE]), list[tuple[int, int]]()
+        for at, (of, place) in enumerate(zip(scored.of.tolist(), scored.places, strict=True)):
+            fitting = [targets[column] for column in np.flatnonzero(fits[at] & self._seen_with(place.head)).tolist()]
+            false = self.attributes.false_of(scored.captions[of], place.phrase, fitting) if place.phrase else ()
+            found += [(at, index[word]) for word in false]
+        places, columns = np.array(found, np.int64).reshape(-1, 2).T
+        return places, columns
 
     def _attribute_pairs(self, scored: ScoredPlaces) -> Iterator[WordPair]:
         index, targets = self._model.index("adjective"), self._model.targets("adjective")
-        rows = self._attribute_rows(scored)
-        for at, (place, (columns, ratios)) in enumerate(zip(scored.places, rows, strict=True)):
-            stated = self.attributes.stated_of(scored.caption, place.phrase) if place.phrase else []
-            for true in (word for word in stated if word in index):
-                ratio = scored.log_probs[at, index[true]] - scored.typical[at]
-                if ratio < np.log(self._floors[ATTRIBUTE]):
-                    continue
-                for new, false_ratio in zip(columns, ratios, strict=True):
-                    if _alike(true, targets[new]):
-                        yield at, index[true], int(new), min(float(false_ratio - ratio), _MAX_LOG_RATIO)
+        for at, new in zip(*map(np.ndarray.tolist, self._false_attributes(scored)), strict=True):
+            phrase, row = scored.places[at].phrase, scored.fit[at]
+            stated = self.attributes.stated_of(scored.captions[scored.of[at]], phrase) if phrase else ()
+            for true in (index[word] for word in stated if word in index and _alike(word, targets[new])):
+                if row[true] >= np.log(self._floors[ATTRIBUTE]):
+                    yield at, true, new, float(row[new] - row[true])
 
-    def _false_additions(self, scored: ScoredPlaces, target: str, rows: Sequence[Row]) -> AdditionProposals:
-        place = np.repeat(np.arange(len(rows)), [len(columns) for columns, _ in rows])
-        new = np.concatenate([np.zeros(0, np.int64), *(columns for columns, _ in rows)])
-        ratios = np.minimum(np.concatenate([np.zeros(0, np.float32), *(ratios for _, ratios in rows)]), _MAX_LOG_RATIO)
-        targets = self._model.targets(KINDS[target])
-        old = np.full(len(new), -1)
-        return AdditionProposals(scored.caption, scored.places, targets, place, old, new, ratios, paired=False)
+
+def columns_of(pairs: Iterable[WordPair], limit: float = np.inf) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Return the columns of pairs of words, log-ratios up to a limit."""
+    found = list(pairs)
+    place, old, new = np.array([pair[:3] for pair in found], np.int64).reshape(-1, 3).T
+    return place, old, new, np.array([min(pair[3], limit) for pair in found], np.float32)
 
 
 def typical_log_probs(log_probs: FloatArray) -> FloatArray:

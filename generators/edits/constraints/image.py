@@ -98,11 +98,11 @@ def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether there may be as many things as the edit says, by boxes, crowds and other captions."""
-    words, counted = edit.caption.words, max(map(number_of, edit.old.split()), default=0)
-    names = same_forms if edit.form == "swap" else loosely_same
+    words, old, replaced = edit.caption.words, edit.old.split(), edit.form == "replace"
+    said = max(map(number_of, old), default=0) if replaced else 0
+    names = loosely_same if replaced else same_forms
     return any(
-        (ARTICLES.issuperset(edit.old.split()) and edit.form == "replace" and words.several(noun))
-        or any(may_count(words, name, word, counted if edit.form == "replace" else 0) for name in names(noun))
+        (replaced and ARTICLES.issuperset(old) and words.several(noun)) or may_count(words, names(noun), word, said)
         for word, noun in _descriptions(edit)
         if number_of(word) or is_vague(word)
     )

@@ -9,13 +9,12 @@ from pairwright.generators.lexicon.attributes import concepts, neighbours, oppos
 from pairwright.generators.lexicon.nouns import cell_words, loosely_same
 from pairwright.generators.lexicon.relations import Relation, load_relations
 from pairwright.generators.lexicon.states import DEEDS, States, exclude
-from pairwright.generators.lexicon.synonyms import rewording_rows, rewordings
+from pairwright.generators.lexicon.synonyms import rewordings
 from pairwright.generators.lexicon.tables import read_rows
 
 _REWORDED_NOUNS: Final = frozenset(
     frozenset((row["noun"], other)) for row in read_rows("reworded_nouns") for other in cell_words(row["others"])
 )
-GENERAL: Final = {row["noun"]: cell_words(row["kinds"]) for row in read_rows("general_nouns")}
 SENSES: Final = {row["noun"]: row["sense"] for row in read_rows("noun_senses") if row["sense"]}
 _AUXILIARIES: Final = frozenset({"be", "have"})
 _BEARING: Final = frozenset({"place:held", "place:worn", "place:contains", "place:bears"})
@@ -34,17 +33,6 @@ def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
         return True
     entailed = rewordings(one, pos, noun, "entailed_rewordings")
     return other in entailed or (pos == "noun" and frozenset((one, other)) in _REWORDED_NOUNS)
-
-
-@lru_cache(maxsize=1)
-def reworded_relations() -> dict[str, frozenset[str]]:
-    """Return the relations, with those that `reworded` may hold for, whatever the noun."""
-    found: dict[str, set[str]] = {}
-    for (pos, word), rows in (*rewording_rows().items(), *rewording_rows("entailed_rewordings").items()):
-        for other in (other for row in rows if pos == "relation" for other in row.others):
-            found.setdefault(word, set()).add(other)
-            found.setdefault(other, set()).add(word)
-    return {word: frozenset(others) for word, others in found.items()}
 
 
 def plain_relation(key: str) -> str:

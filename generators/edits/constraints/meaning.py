@@ -11,7 +11,6 @@ from pairwright.generators.captions.box_truth import is_vague
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
-    GENERAL,
     SENSES,
     are_opposed,
     follows_from,
@@ -41,11 +40,6 @@ def is_same_thing(edit: ProposedEdit, known: Knowledge) -> bool:
         return len(old) != len(new) and set(old) <= set(new)
     names = {(_name(edit.old, known), _name(edit.new, known)), (edit.old, edit.new)}
     return any(known.may_be_called(*pair) or known.related(*pair, "NOUN") for pair in names)
-
-
-def is_general_noun(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether one noun names the sort of thing that the other is ("a room", "a kitchen")."""
-    return edit.new in GENERAL.get(edit.old, ()) or edit.old in GENERAL.get(edit.new, ())
 
 
 def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from enum import Enum, auto
 from functools import lru_cache
+from typing import NamedTuple
 
 from pairwright.generators.captions.box_truth import number_of
 from pairwright.generators.captions.caption import Caption
@@ -74,13 +75,42 @@ def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     Asked if captions say so of the old noun, or would say so of the new one by chance.
     """
     new, old = edit.new.rpartition(" ")[2], edit.old.rpartition(" ")[2]
-    adjacency, expects = known.pool.adjacency, known.expects
-    before, behind = governors_of(edit.caption, edit.start, edit.end)
+    adjacency, linked, expects = known.pool.adjacency, known.pool.linked, known.expects
+    before, behind, links = _sayings(edit.caption, edit.start, edit.end, old, known)
     return (
-        any((adjacency(word, old) or expects(word, new, LINKED)) and not adjacency(word, new) for word in before)
-        or any((adjacency(old, word) or expects(new, word, LINKED)) and not adjacency(new, word) for word in behind)
-        or _has_unseen_link(edit.caption, old, new, known)
+        any(not adjacency(word, new) and (said or expects(word, new, LINKED)) for word, said in before)
+        or any(not adjacency(new, word) and (said or expects(new, word, LINKED)) for word, said in behind)
+        or (
+            bool(links)
+            and linked("", "", new) >= KNOWN
+            and any(not linked(left, preposition, new) for left, preposition in links)
+        )
         or _is_unseen_compound(edit, known)
+    )
+
+
+class Sayings(NamedTuple):
+    """What a caption says of a noun.
+
+    Attributes:
+        before: lemmas of its modifiers, verb or preposition, and whether captions have the noun behind them.
+        behind: the same of the verb or preposition behind it.
+        links: what is put how at the noun, if captions put it so.
+    """
+
+    before: list[tuple[str, bool]]
+    behind: list[tuple[str, bool]]
+    links: list[tuple[str, str]]
+
+
+@lru_cache(maxsize=16)  # several nouns are proposed in one place
+def _sayings(caption: Caption, start: int, end: int, noun: str, known: Knowledge) -> Sayings:
+    before, behind = governors_of(caption, start, end)
+    linked, adjacency = known.pool.linked, known.pool.adjacency
+    return Sayings(
+        [(word, bool(adjacency(word, noun))) for word in before],
+        [(word, bool(adjacency(noun, word))) for word in behind],
+        [(left, by) for left, by, thing in links_of(caption) if thing == noun and linked(left, by, noun)],
     )
 
 
@@ -138,17 +168,6 @@ def lacks_usage(noun: str, usage: Usage, known: Knowledge) -> bool:
         return share < MASS
     count, form = known.pool.form_frequency, inflect(head, "NNS")
     return form != head and count(form) < count(head) * (FEWEST_PLURALS if share < MASS else FEW_PLURALS)
-
-
-def _has_unseen_link(caption: Caption, old: str, new: str, known: Knowledge) -> bool:
-    linked = known.pool.linked
-    if linked("", "", new) < KNOWN:
-        return False
-    return any(
-        linked(left, preposition, old) and not linked(left, preposition, new)
-        for left, preposition, noun in links_of(caption)
-        if noun == old
-    )
 
 
 def governors_of(caption: Caption, start: int, end: int) -> tuple[list[str], list[str]]:

@@ -1,12 +1,11 @@
 """An edit of a caption before it is written, as constraints see it: by rules or by a language model."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pairwright.generators.captions.caption import Caption
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedEdit:
+class ProposedEdit(NamedTuple):
     """One edit; words are keys of the lexicon: lower-case lemmas, compounds and phrases with spaces.
 
     Attributes:

@@ -161,7 +161,7 @@ def are_same_names(noun: str, other: str) -> bool:
 
 
 def _modifiers_of(caption: Caption, materials: SwapMaterials, phrase: NounPhrase) -> Iterator[Modifier]:
-    if not caption.is_thing(phrase):
+    if not (phrase.adjectives or len(phrase.nouns) > 1) or not caption.is_thing(phrase):
         return
     coloured = _may_be_coloured(caption, materials, phrase)
     if phrase.joined:

@@ -50,7 +50,7 @@ class SwapMaterials:
 
     def violation(self, edit: ProposedEdit) -> str:
         """Return the reason of the first constraint that an edit violates, or an empty string."""
-        violated = find_violation(edit, self.knowledge, skip=self.skip)
+        violated = find_violation(edit, self.knowledge, by_rules=True, skip=self.skip)
         return violated.reason if violated is not None else ""
 
 

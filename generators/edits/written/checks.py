@@ -23,11 +23,11 @@ from typing import Final
 from pairwright.datasets.records import Edit, Pair
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import repeats_words
-from pairwright.generators.captions.realisation import Change, normalize_capitals, rewrite
+from pairwright.generators.captions.realisation import Change, normalize_capitals, rewrite, splits_any_span
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
-from pairwright.generators.edits.written.agreement import corrections
+from pairwright.generators.edits.written.agreement import has_slip
 from pairwright.generators.edits.written.alignment import Hunk, differences
 from pairwright.generators.edits.written.locating import (
     find_edit,
@@ -44,7 +44,7 @@ from pairwright.generators.edits.written.rebuilding import (
 )
 from pairwright.generators.edits.written.repairs import spelled_as, with_small_words
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
-from pairwright.generators.edits.written.targets import Asked, Stretch, deed
+from pairwright.generators.edits.written.targets import RELATION, Asked, Stretch, deed
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
 from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize
 from pairwright.generators.language.tokens import Tagger, Token
@@ -56,8 +56,6 @@ _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
 _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
 _CLOSED = words_with("closed")
-# A writer may be fanciful, or have seen the image; pronouns change along with a person (`agreement`).
-_SKIPPED: Final = frozenset({"plausibility", "in_name", "in_company", "pronoun"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +262,14 @@ class EditChecks:
         )
         if isinstance(found, str):
             return Checked(text, reason=found)
-        violated = find_violation(found.edit, self._known, skip=_SKIPPED)
+        violated = find_violation(found.edit, self._known)
         if violated is not None:
             return Checked(text, reason=violated.reason, constraint=violated.id)
         made, edits = rewrite(caption.pair.caption, found.changes)
-        if reason := rows.repeats(asked, made):
+        # One part of "two-story" may give way to another one, and to nothing else.
+        parts = asked.form == "add" or asked.target == RELATION
+        cut = parts and splits_any_span(caption.joined, found.changes)
+        if reason := "not_grammatical" if cut else rows.repeats(asked, made):
             return Checked(text, reason=reason)
         return Checked(made, edits, asked.form, asked.target, found.agreement_changes)
 
@@ -281,10 +282,8 @@ class EditChecks:
         # Out of their order, words are easily taken for others ("riding", a noun): the same ones are the same.
         if _bag(source) != _bag(new) and Counter(_lower(source)) != Counter(_lower(new)):
             return "other_words"
-        words = corrections(source, new, self._thesaurus)
-        if words is None:
+        if has_slip(source, new):
             return "not_grammatical"
-        new = [words.get(at, token) for at, token in enumerate(new)]
         swap = swapped(source, new)
         if swap is None:
             return "repaired" if Counter(_lower(source)) != Counter(_lower(new)) else "no_swap"
@@ -296,10 +295,8 @@ class EditChecks:
     def _find(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
         if sorted(_lower(source)) == sorted(_lower(new)):
             return "same_words"
-        words = corrections(source, new, self._thesaurus)
-        if words is None:
+        if has_slip(source, new):
             return "not_grammatical"
-        new = [words.get(at, token) for at, token in enumerate(new)]
         hunks = differences(source, new)
         grown = grown_list(hunks, source, new) if asked.form == "add" else None
         main = grown or find_edit(asked, hunks, source, new)
@@ -307,7 +304,7 @@ class EditChecks:
             return main
         agreeing = [hunk for hunk in hunks if follows(hunk, main, source, new)]
         taken = (main, *agreeing)
-        if taken != tuple(hunks) and corrections(source, _applied(source, new, taken), self._thesaurus) != {}:
+        if taken != tuple(hunks) and has_slip(source, _applied(source, new, taken)):
             return "repaired"  # a repair that was not taken over would have been needed
         changes = [change_of_hunk(source, new, hunk, self._is_name) for hunk in taken]
         if grown:
@@ -318,7 +315,7 @@ class EditChecks:
         fresh = Stretch(new, main.new_start, main.new_end, main.new)
         if reason := wrong_edit(asked, old, fresh):
             return reason
-        return _Found(proposed(caption, asked, old, fresh), changes, len(agreed | words.keys()) + bool(grown))
+        return _Found(proposed(caption, asked, old, fresh), changes, len(agreed) + bool(grown))
 
     def _in_slot(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
         """Return the text's tokens, the last new word tagged as the last old one if it can be that; of a deed, the first.

@@ -10,9 +10,9 @@ from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judg
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.realisation import rewrite
-from pairwright.generators.edits.additions.proposals import AdditionProposals
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.edits.negation import Negations
+from pairwright.generators.edits.proposals import WordProposals
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
 from tests.generators.edits.additions.small_world import caption_of, small_materials
@@ -32,7 +32,7 @@ def small_negations() -> Negations:
     return Negations(materials.model.cloze, materials.knowledge.thesaurus, LABELS)
 
 
-def texts_of(found: AdditionProposals) -> set[tuple[str, str]]:
+def texts_of(found: WordProposals) -> set[tuple[str, str]]:
     """Return the false and the true text of each pair."""
     source = found.caption.pair.caption
     return {

@@ -1,5 +1,8 @@
 """Proposals: which words the cloze model lets stand in a slot instead."""
 
+from collections.abc import Sequence
+from typing import cast
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import load_carried_model
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, build_proposer
-from pairwright.generators.edits.slots import context_of, find_slots
+from pairwright.generators.edits.slots import Slot, context_of, find_slots
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.rule_fixtures import pair_of, small_pool, tokens_of
 
@@ -26,8 +29,11 @@ def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the
     slots = [find_slots(caption, load_wordnet()) for caption in captions]
     number = 0
     for proposals in proposer.propose(captions, slots):
-        contexts = [context_of(proposals.caption, s.start, s.end, s.before, s.after) for s in proposals.slots]
+        contexts = [
+            context_of(proposals.caption, s.start, s.end, s.before, s.after)
+            for s in cast("Sequence[Slot]", proposals.places)
+        ]
         log_probs = cloze.log_probs(proposer.kind, contexts)
-        assert (np.exp(log_probs[proposals.slot, proposals.new]) >= 0.02 * 0.999).all()
+        assert (np.exp(log_probs[proposals.place, proposals.new]) >= 0.02 * 0.999).all()
         number += len(proposals)
     assert number

@@ -6,9 +6,10 @@ from itertools import product
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.realisation import rewrite
-from pairwright.generators.edits.additions.proposals import AdditionProposals, Additions
+from pairwright.generators.edits.additions.proposals import Additions
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.proposals import WordProposals
 from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.language.cloze.context import ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSampler
@@ -72,7 +73,7 @@ def caption_of(text: str, *others: str, boxes: tuple[Box, ...] = ()) -> Caption:
     return Caption(pair_of(text, *others, boxes=boxes), tokens_of(text))
 
 
-def proposals_of(caption: Caption, target: str, *, pairs: bool = False) -> AdditionProposals:
+def proposals_of(caption: Caption, target: str, *, pairs: bool = False) -> WordProposals:
     """Return the proposals for one caption."""
     return small_additions().propose([caption], target, paired=pairs)[0]
 

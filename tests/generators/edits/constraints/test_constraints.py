@@ -1,6 +1,5 @@
 """The table of constraints: each blocks and allows what it says, and nothing is asked of what it does not apply to."""
 
-from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -31,14 +30,19 @@ def test_each_constraint_blocks_and_allows_its_examples(constraint: Constraint) 
     kind = constraint.kinds[0]
     for example, violated in ((constraint.blocked, True), (constraint.allowed, False)):
         edit = proposed(example, kind)
-        assert constraint.applies_to(kind, edit.form, edit.target)
+        assert constraint.applies_to(kind, edit.form, edit.target, by_rules=not constraint.of_texts)
         assert constraint.violated(edit, known()) is violated, example
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda each: each.id)
 def test_an_allowed_example_violates_no_constraint_but_those_of_plausibility(constraint: Constraint) -> None:
     skip = frozenset() if constraint.group == "plausibility" else frozenset({"plausibility"})
-    assert find_violation(proposed(constraint.allowed, constraint.kinds[0]), known(), skip=skip) is None
+    assert (
+        find_violation(
+            proposed(constraint.allowed, constraint.kinds[0]), known(), by_rules=not constraint.of_texts, skip=skip
+        )
+        is None
+    )
 
 
 def test_a_skipped_constraint_or_group_is_not_asked() -> None:
@@ -63,13 +67,14 @@ def test_a_skipped_constraint_or_group_is_not_asked() -> None:
 )
 def test_words_that_captions_never_use_so_are_not_written(caption: str, new: str, blocked: str) -> None:
     edit = proposed(Example(caption, new, "replace-object"))
-    asked = [each for each in CONSTRAINTS if each.id in {"unused_form", "unseen_thing", "strange_company"}]
-    assert next((each.id for each in asked if each.violated(edit, known())), "") == blocked
+    violated = {each.id for each in CONSTRAINTS if each.violated(edit, known())}
+    asked = ("unused_form", "unseen_thing", "strange_company")
+    assert next((each for each in asked if each in violated), "") == blocked
 
 
 @pytest.mark.parametrize(("noun", "violated"), [("cat", True), ("house cat", True), ("walrus", False)])
 def test_a_compound_is_described_as_its_head_and_a_rare_noun_by_any_attribute(noun: str, *, violated: bool) -> None:
-    edit = replace(proposed(Example("a [red] cat on a table", "wooden", "replace-attribute")), after=noun)
+    edit = proposed(Example("a [red] cat on a table", "wooden", "replace-attribute"))._replace(after=noun)
     constraint = next(each for each in CONSTRAINTS if each.id == "unknown_quality")
     assert constraint.violated(edit, known()) is violated
 
@@ -103,7 +108,6 @@ def test_ids_are_unique() -> None:
         ("a man who is not [riding] a horse", "lead", "replace-relation", "", "negation_scope"),
         ("a street [without] cars", "with", "replace-relation", "", "denial"),
         ("a [black] or white dog", "red", "replace-attribute", "", "disjunction"),
-        ("a dog on a bed or on a [couch]", "roof", "replace-object", "", "disjunction"),
         ("a dog [on] a bed", "under", "replace-relation", "two dogs", "one_of_several"),
     ],
 )  # fmt: skip

@@ -421,33 +421,34 @@ def check_with_wordnet(
 @pytest.mark.parametrize(
     ("source", "text", "asked", "corrected", "count"),
     [
-        ("A man stands on a bed", "Two man stands on a bed", "replace-attribute", "Two men stand on a bed", 2),
-        ("Two men stand on a bed", "Two woman stand on a bed", "replace-object", "Two women stand on a bed", 1),
-        ("Two men stand on a bed", "Two old men stands on a bed", "add-attribute", "Two old men stand on a bed", 1),
-        ("A dog and a cat on a bed", "A dog and a apples on a bed", "replace-object", "A dog and an apple on a bed", 1),
         ("A cat on a bed", "An dog on a bed", "replace-object", "A dog on a bed", 0),
         ("A cat on a bed", "A owl on a bed", "replace-object", "An owl on a bed", 0),
-        ("A dog is on a bed", "A dog and a cat is on a bed", "add-object", "A dog and a cat are on a bed", 1),
-        ("There is a dog here", "There is two dogs here", "replace-attribute", "There are two dogs here", 2),
-        ("Two dogs are lying here", "One dogs are lying here", "replace-attribute", "One dog is lying here", 2),
-        ("A man in a hat stands", "Two men in a hat stands", "replace-attribute", "Two men in a hat stand", 2),
-        ("A dog and two cats here", "Two dog and a cats here", "swap-attribute", "Two dogs and a cat here", 2),
         ("A dog chasing an orange cat", "An orange dog chasing a cat", "swap-attribute", "", 2),
         ("A cat under an owl", "An owl under a cat", "swap-object", "", 2),
         ("A cat under an owl", "A owl under an cat", "swap-object", "An owl under a cat", 0),
     ],
 )
-def test_what_disagrees_in_a_written_text_is_corrected_and_counted(
+def test_articles_of_a_written_text_are_corrected(
     source: str, text: str, asked: str, corrected: str, count: int
 ) -> None:
-    """Number, a or an, and verb forms, whether the writer or the edit broke them."""
     found = check_with_wordnet(source, text, asked)
     assert (found.reason, found.text, found.agreement_changes) == ("", corrected or text, count)
 
 
-def test_a_disagreement_that_no_form_mends_is_rejected() -> None:
-    """There is no pair of one "glasses"."""
-    assert check_with_wordnet("A dog with a hat", "A dog with a glasses", "replace-object").reason == "not_grammatical"
+@pytest.mark.parametrize(
+    ("source", "text", "asked"),
+    [
+        ("A man stands on a bed", "Two man stands on a bed", "replace-attribute"),
+        ("Two men stand on a bed", "Two woman stand on a bed", "replace-object"),
+        ("Two men stand on a bed", "Two old men stands on a bed", "add-attribute"),
+        ("A dog and a cat on a bed", "A dog and a apples on a bed", "replace-object"),
+        ("Two dogs are lying here", "One dogs are lying here", "replace-attribute"),
+        ("A dog and two cats here", "Two dog and a cats here", "swap-attribute"),
+        ("A dog with a hat", "A dog with a glasses", "replace-object"),
+    ],
+)
+def test_a_text_in_which_a_number_disagrees_is_rejected(source: str, text: str, asked: str) -> None:
+    assert check_with_wordnet(source, text, asked).reason == "not_grammatical"
 
 
 @pytest.mark.parametrize("kind", ["hard_negative", "hard_positive"])
