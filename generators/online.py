@@ -80,7 +80,7 @@ class OnlineNegatives:
 
         Raises:
             StorageError: the pool's file is missing or torn.
-            MissingResource: WordNet or the tagger is not set up.
+            MissingResourceError: WordNet or the tagger is not set up.
             UsageError: an unknown type, or a caption that is no text.
         """
         _check_is_text(caption, "caption")
