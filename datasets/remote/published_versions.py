@@ -44,7 +44,7 @@ def read_pointer(store: RemoteStore, top: str) -> list[str]:
     content = read_remote_json(store, path)
     versions = content.get("versions")
     names = versions if isinstance(versions, list) else []
-    current = str(content.get("path")).removeprefix(f"{VERSIONS_FOLDER}/")
+    current = str(content.get("path", next(iter(names), ""))).removeprefix(f"{VERSIONS_FOLDER}/")
     valid = all(isinstance(name, str) and name and "/" not in name and name != ".." for name in names)
     if not valid or current not in names:
         raise StorageError(f"{store.url(path)}: not a pointer to one of its versions. Publish again.")
