@@ -66,7 +66,7 @@ class StorageError(PairwrightError):
 
 
 class PluginError(PairwrightError):
-    """A third-party component raised an exception."""
+    """A third-party component raised an exception, or returned a wrong value."""
 
 
 class MissingResourceError(PairwrightError):

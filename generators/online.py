@@ -52,13 +52,18 @@ class OnlineNegatives:
         max_caption: characters of a caption; longer ones have no negatives.
     """
 
-    pool: Path
-    types: tuple[str, ...] = ONLINE_TYPES
+    pool: Path | str
+    types: Sequence[str] = ONLINE_TYPES
     per_type: int = 1
     seed: int = 0
     tagger: str = ""
     floor: float = DEFAULT_FLOOR
     max_caption: int = MAX_EDITABLE_CAPTION
+
+    def __post_init__(self) -> None:
+        """Accept any sequence of types and a path as text: instances are keys of a cache."""
+        object.__setattr__(self, "pool", Path(self.pool))
+        object.__setattr__(self, "types", (self.types,) if isinstance(self.types, str) else tuple(self.types))
 
     def __call__(
         self,
@@ -80,7 +85,7 @@ class OnlineNegatives:
 
         Raises:
             StorageError: the pool's file is missing or torn.
-            MissingResource: WordNet or the tagger is not set up.
+            MissingResourceError: WordNet or the tagger is not set up.
             UsageError: an unknown type, or a caption that is no text.
         """
         _check_is_text(caption, "caption")

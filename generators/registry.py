@@ -216,9 +216,16 @@ class ThirdPartyGenerator:
         """Return the annotations of ``pair``, kept and rejected.
 
         Raises:
-            PluginError: the generator raised an exception, or returned something else than annotations.
+            PluginError: the generator raised an exception, or returned something else than annotations of the pair with
+                different ids.
         """
-        return list(iterate_plugin(self._generator.annotate, Annotation, self._label, pair, tokens, rng))
+        rows = list(iterate_plugin(self._generator.annotate, Annotation, self._label, pair, tokens, rng))
+        with report_failures(self._label):
+            if any(row.key != pair.key for row in rows):
+                raise ValueError("an annotation has the key of another pair; use `pair.key`")
+            if len({row.id for row in rows}) < len(rows):
+                raise ValueError("two annotations of a pair have the same id; number them in `annotation_id`")
+        return rows
 
 
 def needs_model(name: str) -> bool:

@@ -79,9 +79,13 @@ class TrainingReport:
     seconds: float  # training time
     main: bool = True  # whether this is the process that writes
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the result without what concerns this process alone."""
+        return {name: value for name, value in asdict(self).items() if name != "main"}
+
     def write(self, out: Path, skipped: Mapping[str, str]) -> None:
         """Write ``report.json``, the loss curves of ``log.csv``, and the skipped samples with their reasons."""
-        write_text(out / "report.json", json.dumps(asdict(self), indent=2) + "\n")
+        write_text(out / "report.json", json.dumps(self.as_json(), indent=2) + "\n")
         write_curves(out)
         write_skipped(out, skipped)
 

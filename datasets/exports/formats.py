@@ -3,13 +3,13 @@
 A format is a module with ``write(source, out, options) -> ExportResult`` and one entry in the table below.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
-from pairwright.datasets.errors import StorageError, UsageError, describe_write_error
+from pairwright.datasets.errors import PluginError, StorageError, UsageError, describe_write_error
 from pairwright.datasets.exports import (
     croissant,
     hugging_face,
@@ -145,13 +145,24 @@ _BUILT_IN = (
         writes_images=True,
     ),
 )
+
+
+def _write_third_party(
+    write: Callable[..., ExportResult], label: str, source: SampleSource, out: Path, options: ExportOptions
+) -> ExportResult:
+    result = call_plugin(write, label, source, out, options)
+    if not isinstance(result, ExportResult):
+        raise PluginError(f"{label} returned {type(result).__name__}, not an ExportResult.")
+    return result
+
+
 EXPORTS = PluginRegistry(
     "export",
     ("pairwright.exports",),
     {one.name: one for one in _BUILT_IN},
     attrgetter("about"),
     ExportFormat,
-    lambda format_, label: replace(format_, write=partial(call_plugin, format_.write, label)),
+    lambda format_, label: replace(format_, write=partial(_write_third_party, format_.write, label)),
 )
 
 DEFAULT_OPTIONS = ExportOptions()

@@ -1,11 +1,12 @@
-"""Layout of a published dataset in an object store: named versions, and a pointer to the newest.
+"""Layout of a published dataset in an object store: named versions, and a pointer to the one that readers get.
 
     .pairwright                      marker
     current.json                     the pointer: {"version": NAME, "path": "versions/NAME", "versions": [NAME, ...]}
     versions/NAME/manifest.json      of a complete version, next to its shards, card and report
 
 NAME is the number of the version and a hash of its content, so that a version never changes. A reader reads the pointer
-once and stays with its version, even if another is published meanwhile.
+once and stays with its version, even if another is published meanwhile. Whoever writes the name of an older version into
+`path` of the pointer rolls back, until a build publishes again.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ def encode_pointer(versions: Sequence[str]) -> bytes:
 
 
 def read_pointer(store: RemoteStore, top: str) -> list[str]:
-    """Return the versions of a published dataset, newest first; empty without a pointer.
+    """Return the versions of a published dataset, the one in use first, then the newest; empty without a pointer.
 
     Args:
         store: its store.
@@ -43,9 +44,11 @@ def read_pointer(store: RemoteStore, top: str) -> list[str]:
     content = read_remote_json(store, path)
     versions = content.get("versions")
     names = versions if isinstance(versions, list) else []
-    if not names or not all(isinstance(name, str) and name and "/" not in name and name != ".." for name in names):
-        raise StorageError(f"{store.url(path)}: not a pointer to a version. Publish again.")
-    return names
+    current = str(content.get("path", next(iter(names), ""))).removeprefix(f"{VERSIONS_FOLDER}/")
+    valid = all(isinstance(name, str) and name and "/" not in name and name != ".." for name in names)
+    if not valid or current not in names:
+        raise StorageError(f"{store.url(path)}: not a pointer to one of its versions. Publish again.")
+    return [current, *(name for name in names if name != current)]
 
 
 def read_remote_json(store: RemoteStore, path: str) -> dict[str, Any]:

@@ -20,7 +20,8 @@ class StorePath(PosixPath):
         return path
 
     def __str__(self) -> str:
-        return super().__str__().replace(":/", "://", 1)
+        text = super().__str__()
+        return text.replace(":/", ":///" if text.startswith("file:") else "://", 1)
 
     def __fspath__(self) -> str:
         return str(self)

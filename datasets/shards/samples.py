@@ -48,7 +48,7 @@ class Sample:
         image: bytes of the image file; None for a text-only sample.
         image_ext: ``jpg``, ``png`` or ``webp``; empty for a text-only sample.
         makers: makers of its texts as stored in a shard; empty if the texts name them (see `list_makers`).
-        image_told: name of the source image as stored in a shard; empty if the pair has it.
+        stored_image_name: name of the source image as stored in a shard; empty if the pair has it.
     """
 
     pair: Pair

@@ -76,7 +76,8 @@ def take(fields: dict[str, Any], names: Iterable[str], place: str) -> Any:
         if value is not None and value != "":
             return fields.pop(name)
     empty = next((f" ({name} is empty)" for name in wanted if name in fields), "")
-    fix = f"It has: {', '.join(name for name, value in fields.items() if value is not None)[:200] or 'nothing'}."
+    others = ", ".join(name for name, value in fields.items() if value is not None)[:200]
+    fix = f"It has: {others}." if others else "Add it."
     raise InvalidRow("missing_column", f"no {' or '.join(wanted)}{empty}", where=place, fix=fix)
 
 

@@ -1,6 +1,6 @@
 """Files of candidate rows: reading and writing by layout (`layouts.py`).
 
-- ``.jsonl``: one object per line, with the columns of `rows.py`.
+- ``.jsonl``: one object per line, with the columns of `rows.py`. A ``.csv`` or ``.tsv`` with these columns is read too.
 - ``.json``: SugarCrepe's layout, ``{"0": {"filename", "caption", "negative_caption"}, ...}``; the indices may have gaps
   and become the ids. A list of such rows is read too. SugarCrepe's file names (``swap_att.json``) give form and target. A row with a hard positive also
   has a ``positive_caption``.

@@ -92,6 +92,11 @@ def _is_triple_list(source: Source) -> bool:
     return source.container == "list" and isinstance(first, list) and all(isinstance(text, str) for text in first[1:])
 
 
+def _is_text_table(source: Source) -> bool:
+    texts = {"caption"} <= source.fields and bool({"negative", "negative_caption"} & source.fields)
+    return texts and source.suffix in {".csv", ".tsv"}
+
+
 _BUILT_IN = (
     Layout(
         "sugarcrepe++",
@@ -189,8 +194,9 @@ _BUILT_IN = (
     ),
     Layout(
         "jsonl",
-        "pairwright's rows, one JSON object a line",
-        own_layouts.read_jsonl,
+        "pairwright's rows: one JSON object a line, or the lines of a CSV or TSV",
+        own_layouts.read_rows,
+        _is_text_table,
         suffix=".jsonl",
         write=own_layouts.write_jsonl,
         stores_only_kept=False,

@@ -45,8 +45,8 @@ def _object(value: Any, place: str) -> Mapping[str, Any]:
     return value
 
 
-def read_jsonl(source: Source) -> Iterator[LocatedReading]:
-    """Yield the rows of JSON Lines."""
+def read_rows(source: Source) -> Iterator[LocatedReading]:
+    """Yield the rows of JSON Lines, CSV or TSV."""
     for row in source.rows():
         yield (
             (row.where, row)
@@ -105,7 +105,9 @@ def read_negclip(source: Source) -> Iterator[LocatedReading]:
     missing = {"title", "neg_caption"} - set(table.fieldnames or ())
     if missing:
         raise InputError(
-            f"no column {', '.join(sorted(missing))}", where=str(path), fix="Add the columns title and neg_caption."
+            f"no column {', '.join(sorted(missing))} (it has {', '.join(table.fieldnames or ())})",
+            where=str(path),
+            fix="Name the columns caption and negative, or as NegCLIP does title and neg_caption.",
         )
     while True:
         try:

@@ -1,11 +1,12 @@
 """Stage ``pairs`` of an incremental build: reads the whole input and writes new pairs into new parts.
 
 A pair is identified by its key, and compared by a hash of its other fields. A pair with a new key but the source and
-source id (or image) of a known pair that is gone is a changed pair, not a new one. Changed and removed pairs are in
-shards that an increment does not rewrite: they are counted, and a full build applies the changes.
+source id (or image) of a known pair that is gone is a changed pair, not a new one. So is a pair whose caption and image
+file name are those of one that is gone: its image was moved to another folder. Changed and removed pairs are in shards
+that an increment does not rewrite: they are counted, and a full build applies the changes.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
 
 _SOURCE_ID = pl.when(pl.col("source_id") == "").then(pl.col("image")).otherwise(pl.col("source_id"))
-_OTHER = pl.when(_SOURCE_ID == "").then(pl.lit("")).otherwise(pl.col("source") + "\n" + _SOURCE_ID).alias("other")
+_FILE_NAME = pl.col("image").str.extract(r"([^/:]+)$")
+_IDENTITIES = {  # by which a pair that is gone is found among the new ones, in this order; null: none
+    "same_source": pl.when(_SOURCE_ID != "").then(pl.struct("source", _SOURCE_ID.alias("id")).hash()),
+    "same_file": pl.when(_FILE_NAME.is_not_null()).then(
+        pl.struct("source", _FILE_NAME.alias("name"), "caption").hash()
+    ),
+}
 
 
 def new_pairs_jobs(run: "StageRun") -> Sequence[Job]:
@@ -107,9 +114,9 @@ def _mixed(pair: Pair, options: ReadOptions) -> InputError:
 
 
 def _hashed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return key, source id and a hash of all other columns; hashes of polars are comparable within one process only."""
+    """Return key, identities and a hash of all other columns; hashes of polars are comparable within one process only."""
     hashes = [pl.col(name).hash().alias(name) for name in PAIRS.schema if name != "key"]
-    return frame.select("key", _OTHER, pl.struct(hashes).hash().alias("hash"))
+    return frame.select("key", pl.struct(hashes).hash().alias("hash"), **_IDENTITIES)
 
 
 def _known_pairs(home: Path, parts: list[str]) -> pl.DataFrame:
@@ -127,7 +134,7 @@ class _NewPairReading:
 
     known: pl.DataFrame
     old_rejects: frozenset[Reject]
-    new: list[tuple[Pair, str]] = field(default_factory=list)
+    new: list[tuple[Pair, tuple[int | None, ...]]] = field(default_factory=list)
     broken: list[Reject] = field(default_factory=list)
     changed: int = 0
     seen: list[pl.Series] = field(default_factory=list)
@@ -137,7 +144,8 @@ class _NewPairReading:
         frame = _hashed(PAIRS.frame(pairs))
         both = frame.join(self.known, on="key", how="left", suffix="_known", maintain_order="left")
         fresh, same = both["hash_known"].is_null(), both["hash"] == both["hash_known"]
-        self.new += [(pair, other) for pair, other, is_new in zip(pairs, both["other"], fresh, strict=True) if is_new]
+        identities = both.select(*_IDENTITIES).rows()
+        self.new += [(pair, each) for pair, each, is_new in zip(pairs, identities, fresh, strict=True) if is_new]
         self.changed += int((~fresh & ~same.fill_null(value=False)).sum())
         self.seen.append(frame["key"])
 
@@ -149,14 +157,23 @@ class _NewPairReading:
         """Return the new pairs, and the numbers of known, changed and removed pairs."""
         seen = pl.DataFrame({"key": pl.concat(self.seen) if self.seen else pl.Series([], dtype=pl.String)})
         gone = self.known.join(seen, on="key", how="anti")
-        renamed = Counter(gone.filter(pl.col("other") != "")["other"])
-        fresh: list[Pair] = []
-        recaptioned = 0
-        for pair, other in self.new:
-            if renamed[other] > 0:
-                renamed[other] -= 1
-                recaptioned += 1
-            else:
-                fresh.append(pair)
+        fresh, taken = self._without_changed(gone.select(*_IDENTITIES).rows())
         known = self.known.height - gone.height - self.changed
-        return fresh, {"known": known, "changed": self.changed + recaptioned, "removed": gone.height - recaptioned}
+        return fresh, {"known": known, "changed": self.changed + taken, "removed": gone.height - taken}
+
+    def _without_changed(self, gone: list[tuple[int | None, ...]]) -> tuple[list[Pair], int]:
+        """Return the new pairs that are none of the ``gone`` ones, of which each is taken once, and the number taken."""
+        fresh, taken = self.new, set[int]()
+        for place in range(len(_IDENTITIES)):
+            rows: dict[int | None, list[int]] = defaultdict(list)
+            for row, each in enumerate(gone):
+                if each[place] is not None and row not in taken:
+                    rows[each[place]].append(row)
+            left = []
+            for pair, each in fresh:
+                if found := rows.get(each[place]):
+                    taken.add(found.pop())
+                else:
+                    left.append((pair, each))
+            fresh = left
+        return [pair for pair, _ in fresh], len(taken)

@@ -8,7 +8,7 @@ message. A document is one JSON string, so that its text cannot end itself or be
 
 Positions are recorded when a document is inserted, and a tokenizer maps characters to tokens (`DocumentSpans.of`).
 
-Source: seeds/000, chapter 3 (Found in the middle).
+Source: Hsieh, *Effective Model Deployment and Data Curation for Foundation Model Development*, chapter 3.
 """
 
 from collections.abc import Sequence

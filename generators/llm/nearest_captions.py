@@ -38,7 +38,7 @@ class NearestCaptions:
         Raises:
             UsageError: the count is less than 1, or the index keeps no pairs, or has no captions.
             StorageError: it cannot be read, or has no encoder.
-            MissingResource: its encoder's packages or checkpoint are not there.
+            MissingResourceError: its encoder's packages or checkpoint are not there.
         """
         from pairwright.indexes.building.open import open_index_with_encoder  # imports all encoders
 

@@ -30,6 +30,7 @@ from pairwright.indexes.hnsw.index_folder import parse_part_name, remove_index_f
 from pairwright.indexes.hnsw.ivfpq import DEFAULT_NPROBE
 from pairwright.indexes.hnsw.metadata import ALIASES_FILE, CAPTIONS_FILE, GROUND_TRUTH_FILE, KEYS_FILE, PartInfo
 from pairwright.indexes.hnsw.options import IndexOptions
+from pairwright.indexes.hnsw.search import find_not_unit
 from pairwright.indexes.hnsw.storage import StorageChoice, VectorStore, new_store, open_store
 
 BLOCK_ROWS = 16_384  # vectors added to FAISS at a time; the bytes of a graph depend on it
@@ -256,8 +257,7 @@ def _check_vectors(keys: Sequence[str], vectors: Vectors, dim: int) -> Vectors:
             fix="Pass one row per key.",
         )
     vectors = np.asarray(vectors, np.float32) + np.float32(0)  # -0.0 becomes 0.0: equal vectors, equal bytes
-    wrong = np.flatnonzero(~(np.abs(np.linalg.norm(vectors, axis=1) - 1) < 1e-3))  # includes NaN
-    if len(wrong):
+    if len(wrong := find_not_unit(vectors)):
         raise InputError(
             "its vector does not have length 1", where=f"pair {keys[wrong[0]]}", fix="Normalise the vectors."
         )

@@ -37,6 +37,7 @@ from pairwright.indexes.hnsw.storage import VectorStore, open_store
 from pairwright.indexes.hnsw.top_k import TopK
 
 _DEPTH_FACTOR = 2  # growth of the search depth while several captions of a pair take places
+_UNIT_TOLERANCE = 1e-3  # of a vector's length, above what float16 rounds off
 _TIE_TOLERANCE = 1e-6  # scores closer than this are equal: sums in another order
 
 NearestFunction = Callable[[Vectors, int], SearchResult]
@@ -212,7 +213,7 @@ class Index:
             ef_search: effort (nprobe for ivfpq); None or 0 for the tuned default of each part.
 
         Raises:
-            UsageError: if ``k``, the shape of the vectors or the modality is invalid.
+            UsageError: if ``k``, the shape or length of the vectors, or the modality is invalid.
         """
         pool = self.pool(modality)
         self._check(vectors, k)
@@ -275,6 +276,17 @@ class Index:
             raise UsageError(f"k {k}: must be at least 1.")
         if vectors.ndim != 2 or vectors.shape[1] != self.info.dim:
             raise UsageError(f"vectors of shape {vectors.shape}: the index holds vectors of length {self.info.dim}.")
+        if len(wrong := find_not_unit(vectors)):
+            raise UsageError(
+                f"vector {wrong[0]} does not have length 1, so scores would be no cosines. Normalise the vectors."
+            )
+
+
+def find_not_unit(vectors: Vectors) -> NDArray[np.int64]:
+    """Return the numbers of the rows that do not have length 1, those with NaN included."""
+    return np.flatnonzero(
+        ~(np.abs(np.linalg.norm(vectors.astype(np.float32, copy=False), axis=1) - 1) < _UNIT_TOLERANCE)
+    )
 
 
 def open_index(directory: Path) -> Index:

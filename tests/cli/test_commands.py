@@ -71,6 +71,15 @@ def test_wrong_usage_exits_2(run: Run, arguments: list[str]) -> None:
     assert run(*arguments, ok=False).returncode == 2
 
 
+def test_an_option_of_one_value_is_given_once(run: Run, tmp_path: Path) -> None:
+    """`train --data a --data b` trained on b alone."""
+    done = run("train", "clip", "--data", "a", "--data=b", "--model", "c", "--out", str(tmp_path / "d"), ok=False)
+    assert done.returncode == 2
+    assert "Option '--data' is given twice and takes one value." in done.stderr
+    done = run("train", "clip", "--data", "a", "--model", "c", "--set", "a=1", "--set", "b=2", "--out", "d", ok=False)
+    assert "twice" not in done.stderr
+
+
 def test_commands_end_alike_in_a_warm_process_and_in_one_of_their_own(run: Run, run_apart: Run) -> None:
     printed, apart = (
         (done.returncode, done.stdout, done.stderr) for done in (run("build", ok=False), run_apart("build", ok=False))

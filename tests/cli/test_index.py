@@ -21,6 +21,7 @@ def test_an_index_says_which_vectors_it_rejected(run: Run, tmp_path: Path) -> No
     done = run("index", "build", "emb", "--encoder", "precomputed", "--out", "index")
     assert "2 vectors (text)" in done.stdout
     assert "Without a vector: not_finite 1, zero_vector 1\n" in done.stdout
+    assert "--queries queries.txt --query-vectors queries.npy" in done.stdout  # it has no encoder for queries
     assert "not_finite 1, zero_vector 1" in run("index", "info", "index").stdout
 
 

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from PIL import Image
 
+from pairwright.cli.output.build_summary import build_lines
 from pairwright.datasets import version_switch
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import InputError, UsageError
@@ -270,6 +271,42 @@ def test_known_rows_in_an_input_of_another_name_are_not_new(tmp_path: Path) -> N
     assert (increment["new"], increment["removed"], increment["changed"]) == (10, 10, 0)
 
 
+def test_a_copy_of_hard_links_stays_the_version_that_it_is(corpus: Path, copied: Path) -> None:
+    """Files are replaced and never changed in place, so `cp -al` keeps a version to compare with or to go back to."""
+    kept, before = copied / "kept", contents(copied / "build")
+    shutil.copytree(copied / "build", kept, copy_function=os.link)
+    build(configured(copied, corpus, rows_of(corpus)), copied / "build")
+    build(configured(copied, corpus, rows_of(corpus)[1:], incremental=False), copied / "build")
+    assert (contents(kept), verify(kept)) == (before, [])
+    assert contents(copied / "build") != before
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"image": "2024/{n}.jpg"}, {"image": "all/{n}.jpg"}),
+        ({"image": "{n}.jpg", "id": "row-{n}"}, {"image": "{n}.jpg", "id": "line-{n}"}),
+    ],
+    ids=["folder", "ids"],
+)
+def test_images_in_a_renamed_folder_and_rows_with_new_ids_are_not_added_again(
+    tmp_path: Path, before: dict[str, str], after: dict[str, str]
+) -> None:
+    """Without ids the image's path is part of the key, so that a renamed folder gave every row a second time."""
+
+    def built(columns: dict[str, str], count: int) -> dict[str, Any]:
+        names = [{name: text.format(n=n) for name, text in columns.items()} for n in range(count)]
+        rows = [json.dumps({**each, "caption": f"a dog on bed {n % 7}"}) for n, each in enumerate(names)]
+        (tmp_path / "in.jsonl").write_text("\n".join(rows))
+        given = {"path": str(tmp_path / "in.jsonl"), "verify_images": "off"}
+        shaping = {"shards": {"images": False}, "incremental": True, "workers": 1}
+        return build(checked({"name": "t", "input": given, **shaping}), tmp_path / "build")
+
+    built(before, 20)
+    assert built(after, 23)["increments"][-1]["pairs"] == {"new": 3, "known": 0, "changed": 20, "removed": 0}
+    assert len(captions_in(tmp_path / "build")) == 23
+
+
 def test_a_full_build_of_the_same_has_the_same_number(corpus: Path, copied: Path) -> None:
     config = configured(copied, corpus, rows_of(corpus)[:OLD], incremental=False)
     assert build(config, copied / "build")["build"]["number"] == 1
@@ -398,6 +435,7 @@ def test_what_has_no_picture_is_set_aside_once_where_the_build_has_pictures(tmp_
     stage = manifest_of(tmp_path / "build")["stages"]["pairs"]
     assert stage["rejected"] == {"missing_image": 1}
     assert captions_in(tmp_path / "build") == ["a red circle", "a green star"]
+    assert "of 3 rows of all versions rejected" in " ".join(build_lines(tmp_path, manifest_of(tmp_path / "build")))
     build(written(one, bare, other, {**other, "caption": "a white cross"}, on_error="skip"), tmp_path / "build")
     assert manifest_of(tmp_path / "build")["stages"]["pairs"]["rejected"] == {"missing_image": 1}  # known by now
     shutil.rmtree(tmp_path / "build")

@@ -52,6 +52,13 @@ def test_every_type_is_answered(negatives: OnlineNegatives) -> None:
     assert texts["swap-object"] == ()
 
 
+def test_a_path_as_text_and_a_list_of_types_are_accepted(negatives: OnlineNegatives) -> None:
+    caption = "a small blue car on a street"
+    given = OnlineNegatives(str(negatives.pool), ["replace-object"], seed=negatives.seed)
+    assert given(caption) == OnlineNegatives(negatives.pool, ("replace-object",), seed=negatives.seed)(caption)
+    assert given(caption) == OnlineNegatives(negatives.pool, "replace-object", seed=negatives.seed)(caption)
+
+
 def test_another_epoch_gives_other_negatives_and_the_same_epoch_the_same(negatives: OnlineNegatives) -> None:
     caption = "a small blue car on a street"
     assert negatives(caption, epoch=4) == negatives(caption, epoch=4)

@@ -18,6 +18,7 @@ from tests.datasets.sample_builders import picture, sample
 BROKEN = """
 from pairwright.datasets.exports.writing import ExportFormat
 from pairwright.datasets.readers.input_rows import Reader
+from pairwright.datasets.records import Annotation, Origin
 from pairwright.indexes.encoders.registry import EncoderEntry
 
 
@@ -37,9 +38,21 @@ class WrongRows(Generator):
         return [1]
 
 
+class Unnumbered(Generator):
+    def annotate(self, pair, *_args):
+        row = Annotation("0" * 32, pair.key, "hard_negative", Origin("broken", 1, 0), text="x", source_text=pair.caption)
+        return [row, row]
+
+
+class OfAnotherPair(Generator):
+    def annotate(self, pair, *_args):
+        return [Annotation("0" * 32, "1" * 32, "hard_negative", Origin("broken", 1, 0), text="x")]
+
+
 READER = Reader("broken", "x", fail, suffixes=(".broken",))
 WRONG_ROWS = Reader("broken", "x", lambda path: iter([{"caption": "a dog"}]), suffixes=(".broken",))
 EXPORT = ExportFormat("broken", "x", fail, suffixes=(".txt",))
+NO_RESULT = ExportFormat("broken", "x", lambda *_: None, suffixes=(".txt",))
 ENCODER = EncoderEntry("x", fail, fail)
 """
 COMMANDS = {
@@ -110,6 +123,22 @@ def test_a_plugin_that_raises_when_used_is_named(site: Path, group: str, target:
     assert isinstance(error, PluginError), repr(error)
     assert " broken " in str(error)
     assert "RuntimeError: broken" in str(error) or "TypeError: it returned a" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("group", "target", "says"),
+    [
+        ("generators", "Unnumbered", "two annotations of a pair have the same id; number them in `annotation_id`"),
+        ("generators", "OfAnotherPair", "an annotation has the key of another pair; use `pair.key`"),
+        ("exports", "NO_RESULT", "returned NoneType, not an ExportResult"),
+    ],
+)
+def test_what_a_plugin_returns_is_checked_where_it_returns_it(site: Path, group: str, target: str, says: str) -> None:
+    """Else another stage failed: refinement by its group column, a build by a repeated id, an export as a bug of ours."""
+    install(site, group, f"broken_plugin:{target}")
+    error = error_of(COMMANDS[group])
+    assert isinstance(error, PluginError), repr(error)
+    assert says in str(error)
 
 
 def test_the_traceback_of_a_plugin_is_kept_for_debugging(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

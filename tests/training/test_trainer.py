@@ -79,7 +79,9 @@ def test_a_recipe_of_pairs_runs_and_leaves_a_clip(given: Given, tmp_path: Path, 
     assert (report.steps, report.ended, report.cut) == (2, "done", 0)
     assert report.left_out == {}
     assert type(open_model(report.model)) is Clip
-    assert json.loads((tmp_path / "run" / "report.json").read_text())["loss"] == report.loss
+    assert json.loads((tmp_path / "run" / "report.json").read_text()) == report.as_json()
+    assert report.as_json()["loss"] == report.loss
+    assert "main" not in report.as_json()
 
 
 def test_every_built_in_recipe_is_tested_here() -> None:

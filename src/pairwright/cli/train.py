@@ -116,7 +116,7 @@ def train(
     if report.main:
         if report.cut:
             note(f"{report.cut:,} texts were longer than the model's limit and truncated (counted in each epoch).")
-        emit(_result(report), _lines(report), as_json=as_json)
+        emit(report.as_json(), _lines(report), as_json=as_json)
 
 
 def _print_plan(
@@ -140,12 +140,6 @@ def _log_line(row: "LogRow") -> str:
         f"  step {row.step}  epoch {row.epoch:.2f}  loss {row.loss:.4f}{parts}{validation}  lr {row.lr:.2e}  "
         f"{row.samples_per_second:,.0f} samples/s  waiting {row.waiting:.0%}"
     )
-
-
-def _result(report: "TrainingReport") -> dict[str, object]:
-    from dataclasses import asdict
-
-    return {name: value for name, value in asdict(report).items() if name != "main"}
 
 
 def _sample_counts(outcome: str, reasons: Mapping[str, int]) -> list[str]:

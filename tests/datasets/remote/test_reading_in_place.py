@@ -187,6 +187,7 @@ def test_a_store_path_keeps_its_url_and_knows_size_and_time(s3: Any) -> None:
     s3.pipe_file(f"{BUCKET}/one/a.tar", bytes(1024))
     path = StorePath(f"s3://{BUCKET}/one/a.tar")
     assert (str(path), path.name, str(path.parent)) == (f"s3://{BUCKET}/one/a.tar", "a.tar", f"s3://{BUCKET}/one")
+    assert str(StorePath("file:///data/a.tar").parent) == "file:///data"
     assert (path.stat().st_size, path.is_file(), path.with_suffix(".parquet").is_file()) == (1024, True, False)
     store, key = open_store(str(path))
     assert isinstance(store, RemoteStore)

@@ -125,6 +125,20 @@ def test_own_rows_stay_in_their_layouts(tmp_path: Path) -> None:
     assert layout_of(save(tmp_path, "a.json", {"0": row})).name == "sugarcrepe"
 
 
+@pytest.mark.parametrize(("suffix", "separator"), [(".csv", ","), (".tsv", "\t")])
+def test_a_plain_table_of_captions_and_negatives_is_read(suffix: str, separator: str, tmp_path: Path) -> None:
+    """It was refused as a NegCLIP table without its columns."""
+    path = tmp_path / f"mine{suffix}"
+    path.write_text(
+        "".join(separator.join(row) + "\n" for row in (["image", "caption", "negative"], ["1.jpg", "a", "b"]))
+    )
+    (row,) = read_candidates(path).iter_rows(named=True)
+    assert (row["image"], row["caption"], row["negative"]) == ("1.jpg", "a", "b")
+    path.write_text(separator.join(["caption", "foil"]) + "\n")
+    with pytest.raises(InputError, match=r"it has caption, foil\)\. Name the columns caption and negative"):
+        read_candidates(path)
+
+
 def test_an_unknown_layout_is_an_error_that_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no layout named.*valze.*valse"):
         read_candidates(save(tmp_path, "a.json", {}), layout="valze")

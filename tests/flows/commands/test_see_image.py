@@ -108,12 +108,15 @@ def test_a_build_sees_the_images(corpus: tuple[Path, dict[str, Scene]], server: 
     assert all(row.image_shows for row in kept)
 
 
-@pytest.mark.parametrize("options", [["--method", "rules"], ["--both-sides"], ["--variant", "workflow"]])
+@pytest.mark.parametrize(
+    "options",
+    [["--method", "rules"], ["--method", "llm", "--both-sides"], ["--method", "llm", "--variant", "workflow"]],
+)
 def test_options_that_do_not_see_are_refused(tmp_path: Path, options: list[str]) -> None:
     (tmp_path / "c.jsonl").write_text('{"caption": "a cat"}\n')
     call = ["generate", "negatives", str(tmp_path / "c.jsonl"), "--out", str(tmp_path / "n.jsonl"), "--see-image"]
     with pytest.raises(UsageError, match="--see-image requires"):
-        CliRunner().invoke(app, [*call, "--method", "llm", "--model", "m", *options], catch_exceptions=False)
+        CliRunner().invoke(app, [*call, "--model", "m", *options], catch_exceptions=False)
 
 
 def test_rows_do_not_depend_on_the_number_of_workers(

@@ -119,6 +119,22 @@ def test_older_versions_than_those_to_keep_are_removed(built: tuple[Path, dict[s
     assert {name.split("/")[1] for name in there() if name.startswith("versions/")} == set(stay)
 
 
+def test_a_pointer_that_was_set_back_is_followed_until_the_next_publication(
+    built: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    url = f"file://{tmp_path}/out"
+    first = publish(*built, url)
+    second = publish(built[0], changed(built[0]), url)
+    pointer = tmp_path / "out" / "current.json"
+    pointer.write_text(pointer.read_text().replace(f'"versions/{second.version}"', f'"versions/{first.version}"'))
+    assert fetch_local_copy(url) == f"{tmp_path}/out/versions/{first.version}"
+    publish(built[0], manifest_of(built[0], 2), url)
+    assert fetch_local_copy(url) == f"{tmp_path}/out/versions/{second.version}"
+    pointer.write_text(pointer.read_text().replace(f'"versions/{second.version}"', '"versions/0009-gone"'))
+    with pytest.raises(StorageError, match="not a pointer to one of its versions"):
+        fetch_local_copy(url)
+
+
 @pytest.mark.parametrize("ends_at", range(1, 9))
 def test_ended_at_any_file_the_pointer_names_the_version_before_and_the_next_run_sends_what_is_missing(
     built: tuple[Path, dict[str, Any]], ends_at: int, monkeypatch: pytest.MonkeyPatch

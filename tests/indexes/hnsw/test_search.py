@@ -91,6 +91,9 @@ def test_invalid_searches_are_refused(index: Index, pool: Vectors) -> None:
         index.search(pool[:1, :16], 5)
     with pytest.raises(UsageError, match="no image vectors in this index, only text"):
         index.search(pool[:1], 5, modality="image")
+    for wrong in (3 * pool[:2], np.full((2, 32), np.nan, np.float32)):
+        with pytest.raises(UsageError, match="vector 0 does not have length 1"):
+            index.search(wrong, 5)
     with pytest.raises(UsageError, match="at least one query"):
         index.tune(pool[:0], 5, 0.9)
 

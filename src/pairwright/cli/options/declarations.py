@@ -103,7 +103,19 @@ def _default(field: "Field[Any]") -> Any:
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help lists its options in groups, those of a model last."""
+    """A command that takes each option once, and whose help lists options in groups, those of a model last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an option that is given twice but holds one value: the first would be lost without a word."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        once = [
+            param.opts[-1]
+            for param in given
+            if param.param_type_name == "option" and not getattr(param, "is_flag", False) and not param.multiple
+        ]
+        if repeated := next((name for name in once if once.count(name) > 1), None):
+            ctx.fail(f"Option '{repeated}' is given twice and takes one value.")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the groups of options."""

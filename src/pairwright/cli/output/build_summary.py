@@ -121,7 +121,10 @@ def _input_lines(manifest: dict[str, Any]) -> list[str]:
     where = "in rejected/pairs-*.parquet"
     lines = []
     if rejected:
-        lost = f"{sum(rejected.values()):,} of {pairs['candidates'] - boxes:,} rows of the input rejected"
+        rows = (
+            "rows of all versions" if manifest["build"]["number"] != manifest["build"]["full"] else "rows of the input"
+        )
+        lost = f"{sum(rejected.values()):,} of {pairs['candidates'] - boxes:,} {rows} rejected"
         lines.append(f"{lost}: {list_reasons(rejected)}. They are {where}.")
     if boxes:
         what = f"{count_phrase(boxes, 'row')} of the input ({BAD_BOX} {boxes:,})"
