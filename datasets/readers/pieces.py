@@ -37,7 +37,7 @@ from pairwright.datasets.rejects import Reject
 from pairwright.datasets.remote.reading import open_table
 from pairwright.datasets.remote.store_path import to_path
 
-MIN_PIECE, MAX_PIECE = 2**18, 64 * 2**20
+MIN_PIECE, MAX_PIECE = 2**20, 64 * 2**20
 _PIECES = 64  # of an input whose pieces are neither the smallest nor the largest
 
 
