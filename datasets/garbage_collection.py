@@ -9,7 +9,7 @@ import atexit
 import gc
 from typing import Final
 
-_NEW_OBJECTS: Final = 50_000  # between two collections; some ten megabytes
+_NEW_OBJECTS: Final = 500_000  # between two collections; some hundred megabytes, as those of a part of a build take
 
 
 def collect_rarely() -> None:

@@ -5,21 +5,24 @@ Nothing here starts a thread: a forked process would wait for it forever.
 
 import gc
 from contextlib import suppress
-
-import pyarrow as pa
+from importlib import import_module
 
 from pairwright.datasets.errors import PairwrightError
-from pairwright.flows.stages import balance, generate, pairs, refine, scan, shards, tag, words
-from pairwright.generators import negatives, positives
-from pairwright.generators.language.inflection import inflect
-from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.datasets.garbage_collection import collect_rarely
 
-__all__ = ("balance", "generate", "negatives", "pairs", "positives", "refine", "scan", "shards", "tag", "words")
+_ROOMS = {
+    "flows.stages": ("balance", "generate", "pairs", "refine", "scan", "shards", "tag", "words"),
+    "generators": ("negatives", "positives"),
+}
 
-pa.array([""])  # imports pandas where it is installed
+collect_rarely()  # the imports of so many modules make hardly any garbage
+for room, modules in _ROOMS.items():
+    for module in modules:
+        import_module(f"pairwright.{room}.{module}")
+
+import_module("pyarrow").array([""])  # imports pandas where it is installed
 with suppress(PairwrightError):  # reported by the job that needs them
-    load_tagger().tag(["two dogs"])  # with lemmas
-    load_wordnet()
-    inflect("dog", "NNS")
+    import_module("pairwright.generators.language.tagger").load_tagger().tag(["two dogs"])  # with lemmas
+    import_module("pairwright.generators.language.wordnet").load_wordnet()
+    import_module("pairwright.generators.language.inflection").inflect("dog", "NNS")
 gc.freeze()  # the memory of what is loaded stays shared

@@ -146,10 +146,12 @@ def _reject_positives_among_negatives(
 ) -> list[Annotation]:
     """Return the rows, with hard positives rejected that equal a hard negative of the same caption."""
     negatives = {
-        (row.key, sameness(row.text))
+        (key, sameness(text))
         for other in stage.exclude_texts_of
-        for row in ANNOTATIONS.read(drafts_path(root, other, part))
-        if row.kind == "hard_negative"
+        for key, text, kind in ANNOTATIONS.read_frame(
+            drafts_path(root, other, part), ("key", "text", "kind")
+        ).iter_rows()
+        if kind == "hard_negative"
     }
     return [
         replace(row, status="rejected", reason="on_both_sides")

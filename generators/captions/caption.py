@@ -13,7 +13,7 @@ from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
 from pairwright.generators.captions.questions import asks
 from pairwright.generators.captions.realisation import Change, Style, caption_style, joined_word_spans
-from pairwright.generators.language.cloze.context import MAX_BAG
+from pairwright.generators.language.cloze.context import MAX_BAG, REACH
 from pairwright.generators.language.identification import other_language
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
@@ -30,6 +30,8 @@ FRAMES = flagged("frame") | flagged("vague")
 
 Outcome = tuple[Change, ...] | str
 
+_ENDS: Final = ("",) * REACH
+_QUOTED: Final = 4  # words behind "says" that may be written in the picture
 _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _CONTENTS, _COMPANY = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VERB"})
 
@@ -73,8 +75,11 @@ class ParsedText:
 
     @cached_property
     def context_words(self) -> tuple[str, ...]:
-        """The tokens in lower case, "an" as "a", as a cloze model reads them: the article follows from the slot."""
-        return tuple(["a" if word == "an" else word for word in self.lower])
+        """The tokens in lower case, "an" as "a", as a cloze model reads them: the article follows from the slot.
+
+        As many empty strings as it reads to a side stand before the first and behind the last.
+        """
+        return (*_ENDS, *["a" if word == "an" else word for word in self.lower], *_ENDS)
 
     @cached_property
     def content_lemmas(self) -> tuple[tuple[int, str], ...]:
@@ -174,6 +179,23 @@ class Caption(ParsedText):
         return frozenset(inside)
 
     @cached_property
+    def quoted(self) -> frozenset[int]:
+        """The tokens among words that are written in the picture: "a sign that says no | bikes", 'reads "tie"'."""
+        text, quoting = self.pair.caption, words_with("quotes")
+        found: set[int] = set()
+        if '"' in text or "“" in text:
+            found.update(at for at, token in enumerate(self.tokens) if _opens_quote(text[: token.start]))
+        if not quoting.isdisjoint(self.lemmas):
+            for at, lemma in enumerate(self.lemmas):
+                if (
+                    lemma in quoting
+                    and self.tags[at].startswith("VB")
+                    and self.word(at + 1) not in words_with("no_quote")
+                ):
+                    found.update(range(at + 1, at + 1 + _QUOTED))
+        return frozenset(found)
+
+    @cached_property
     def unfit(self) -> str:
         """Why no word of the caption can be edited, or an empty text: it asks, or rules for English do not apply."""
         text = self.pair.caption
@@ -190,3 +212,7 @@ class Caption(ParsedText):
         if len(both) < 2 or not all(token.text[:1].isupper() for token in both):
             return False
         return (at > 0 or self.tags[at] in PROPER) and caption_style(self.pair.caption) is Style.SENTENCE
+
+
+def _opens_quote(before: str) -> bool:
+    return before.count('"') % 2 == 1 or before.count("“") > before.count("”")

@@ -12,6 +12,7 @@ the rest alone. All positions are token indices.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
@@ -31,9 +32,10 @@ _NO_NOUNS, _COLOURS, _COVERED = words_with("no_noun"), words_with("colour_noun")
 NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, as `language.tokens.Token`.
+@dataclass(slots=True, unsafe_hash=True)
 class NounPhrase:
-    """A flat noun phrase; see the module for what its parts are.
+    """A flat noun phrase; immutable; see the module for what its parts are.
 
     Attributes:
         start: index of its first token.
@@ -46,14 +48,14 @@ class NounPhrase:
         head: index of the head noun, the last.
     """
 
-    start: int
-    end: int
-    determiner: int
-    count: int
-    adjectives: tuple[int, ...]
-    nouns: tuple[int, ...]
-    joined: bool
-    head: int
+    start: Final[int]
+    end: Final[int]
+    determiner: Final[int]
+    count: Final[int]
+    adjectives: Final[tuple[int, ...]]
+    nouns: Final[tuple[int, ...]]
+    joined: Final[bool]
+    head: Final[int]
 
     @property
     def is_bare(self) -> bool:

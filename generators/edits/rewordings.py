@@ -20,13 +20,12 @@ from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.phrases import NOUNS, NounPhrase
 from pairwright.generators.edits.floors import REWORDING_FLOOR
 from pairwright.generators.edits.proposals import FloatArray
-from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELATION, context_of, find_slots
+from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELATION, context_of, find_relations
 from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import concepts, share_class
-from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.synonyms import (
     dictionary_rewordings,
@@ -37,8 +36,6 @@ from pairwright.generators.lexicon.synonyms import (
 
 ACCEPTANCE_FACTOR: Final = 10.0  # times the ratio: probability with which a word may be written
 _TABLES: Final = ("rewordings", "entailed_rewordings")
-_LONGEST: Final = 5  # words of a relation
-_QUOTED: Final = 4  # words behind "says" that may be written in the picture
 _DESCRIBING: Final = frozenset({"JJ", "CD", "VBN", "VBG"})
 _CLOSES: Final = frozenset({"", ".", "!"})
 _BE: Final = frozenset({"is", "are"})
@@ -150,7 +147,7 @@ class Rewordings:
 
     def _nouns(self, caption: Caption) -> Iterator[Place | str]:
         for phrase in caption.phrases:
-            if caption.tag(phrase.head) in NOUNS and caption.is_whole(phrase) and not _is_quoted(caption, phrase.start):
+            if caption.tag(phrase.head) in NOUNS and caption.is_whole(phrase) and phrase.start not in caption.quoted:
                 yield from self._noun(caption, phrase)
 
     def _noun(self, caption: Caption, phrase: NounPhrase) -> Iterator[Place | str]:
@@ -170,7 +167,7 @@ class Rewordings:
 
     def _adjectives(self, caption: Caption) -> Iterator[Place | str]:
         for at, tag in enumerate(caption.tags):
-            if tag not in _DESCRIBING or caption.in_name(at) or _is_quoted(caption, at):
+            if tag not in _DESCRIBING or caption.in_name(at) or at in caption.quoted:
                 continue
             noun, word = self._described(caption, at), caption.word(at)
             news = _candidates(word, ADJECTIVE, noun) if noun else ()
@@ -198,13 +195,13 @@ class Rewordings:
         return ""
 
     def _relations(self, caption: Caption) -> Iterator[Place | str]:
-        slots = [slot for slot in find_slots(caption, self._thesaurus) if slot.kind == RELATION]
+        slots = [*find_relations(caption)]
         for start, end in _wordings(caption):
             after, wording = caption.starting_at(end), " ".join(caption.lower[start:end])
             done_by = caption.word(start) == "by" and caption.tag(start - 1) in PARTICIPLES  # "covered | by a blanket"
             stuffed = caption.tag(start) == "JJ" and caption.word(start - 1).endswith("ed")  # "stuffed | full of"
             other = done_by or stuffed or caption.tag(start - 1) == "DT"  # "the | outside of"
-            if after is None or other or _is_quoted(caption, start):
+            if after is None or other or start in caption.quoted:
                 yield "no_edit"
                 continue
             news = _candidates(wording, RELATION, caption.noun(after))
@@ -246,6 +243,7 @@ def _joins_others(caption: Caption, at: int) -> bool:
     return before in {"HYPH", "RB"} or before.startswith("NN") or after == "HYPH"
 
 
+@lru_cache(maxsize=20_000)
 def _candidates(word: str, kind: str, noun: str = "") -> tuple[str, ...]:
     """Return what the tables have for a word, what says the same before what says less."""
     tables = (rewordings(word, kind, noun, table) for table in _TABLES)
@@ -260,28 +258,24 @@ def _key(words: Sequence[str], tag: str) -> str:
 
 def _wordings(caption: Caption) -> Iterator[tuple[int, int]]:
     """Yield the spans of tokens that are relations of the lexicon, the longest at each place."""
-    at, rows = 0, _relation_keys()
-    while at < len(caption.tokens):
-        ends = range(min(at + _LONGEST, len(caption.tokens)), at, -1)
-        end = next((end for end in ends if " ".join(caption.lower[at:end]) in rows), 0)
+    at, relations = 0, _relations_by_first_word()
+    while at < len(caption.lower):
+        ends = (
+            at + len(words)
+            for words in relations.get(caption.lower[at], ())
+            if caption.lower[at : at + len(words)] == words
+        )
+        end = next(ends, 0)
         if end:
             yield at, end
         at = max(end, at + 1)
 
 
 @lru_cache(maxsize=1)
-def _relation_keys() -> frozenset[str]:
-    return frozenset(word for table in _TABLES for kind, word in rewording_rows(table) if kind == RELATION)
-
-
-def _is_quoted(caption: Caption, at: int) -> bool:
-    """Whether a token is among words that are written in the picture: "a sign that says no | bikes", 'reads "tie"'."""
-    before = caption.pair.caption[: caption.tokens[at].start]
-    if before.count('"') % 2 or before.count("“") > before.count("”"):
-        return True
-    return any(
-        caption.lemmas[said] in words_with("quotes")
-        and caption.tag(said).startswith("VB")
-        and caption.word(said + 1) not in words_with("no_quote")
-        for said in range(max(0, at - _QUOTED), at)
-    )
+def _relations_by_first_word() -> dict[str, list[tuple[str, ...]]]:
+    """Return the words of each relation that the tables reword, by the first one, the longest first."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    wordings = {word for table in _TABLES for kind, word in rewording_rows(table) if kind == RELATION}
+    for words in sorted((tuple(wording.split()) for wording in wordings), key=len, reverse=True):
+        found.setdefault(words[0], []).append(words)
+    return found

@@ -31,7 +31,6 @@ TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
 FINITE: Final = frozenset({"VBZ", "VBP"})
 PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger mixes them up behind a noun
 _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
-_ENDS: Final = ("",) * REACH
 _CLAUSES: Final = words_with("opens_clause")
 _FURTHEST: Final = 3  # tokens between a thing and its relation: "a man who is standing on"
 
@@ -84,17 +83,44 @@ def find_slots(caption: ParsedText, thesaurus: Thesaurus) -> list[Slot]:
         caption: the parsed caption.
         thesaurus: WordNet, which knows the compounds.
     """
-    relations = list(_relations(caption))
+    relations = list(find_relations(caption))
     inside = {at for slot in relations for at in range(slot.start, slot.end)}  # "front" of "in front of"
     phrases = [phrase for phrase in caption.phrases if phrase.head not in inside]
     return [*(slot for phrase in phrases for slot in _slots_of_phrase(caption, phrase, thesaurus)), *relations]
 
 
+def find_relations(caption: ParsedText) -> Iterator[Slot]:
+    """Yield the relations among the slots of a caption."""
+    lexicon, at = load_relations(), 0
+    while at < len(caption.lower):
+        length = lexicon.match_preposition(caption.lower, at)
+        verb = caption.tags[at] in _VERBS and caption.tokens[at].pos == "VERB"
+        if not length and verb:
+            length = lexicon.match_preposition(caption.lower, at + 1)
+            length = length + 1 if length else 1
+        else:
+            verb = False
+        thing = caption.starting_at(at + length) if length else None
+        if thing is None:
+            at += 1
+            continue
+        subject = _subject(caption, at)
+        yield Slot(
+            RELATION,
+            at,
+            at + length,
+            _relation_key(caption, at, length, verb=verb),
+            caption.tags[at] if verb else "",
+            caption.head(subject) if subject is not None else "",
+            caption.head(thing),
+        )
+        at += length
+
+
 def context_of(caption: ParsedText, start: int, end: int, before: str = "", after: str = "") -> ClozeContext:
     """Return what a cloze model reads around the tokens ``start`` up to ``end``; for the nouns see `Slot`."""
     words = caption.context_words
-    left = (*words[max(0, start - REACH) : start][::-1], *_ENDS)[:REACH]
-    right = (*words[end : end + REACH], *_ENDS)[:REACH]
+    left, right = words[start : start + REACH][::-1], words[end + REACH : end + 2 * REACH]
     bag = [lemma for at, lemma in caption.content_lemmas if not start <= at < end]
     return ClozeContext(left, right, (before, after), tuple(bag[:MAX_BAG]))
 
@@ -151,33 +177,6 @@ def _slots_of_phrase(caption: ParsedText, phrase: NounPhrase, thesaurus: Thesaur
         if caption.plural(phrase) and caption.word(at - 1) in ARTICLES:
             continue  # the article belongs to the word: "a few tables", "a dozen eggs"
         yield Slot(ADJECTIVE, at, at + 1, caption.lower[at], after=noun, phrase=phrase)
-
-
-def _relations(caption: ParsedText) -> Iterator[Slot]:
-    lexicon, at = load_relations(), 0
-    while at < len(caption.lower):
-        length = lexicon.match_preposition(caption.lower, at)
-        verb = caption.tags[at] in _VERBS and caption.tokens[at].pos == "VERB"
-        if not length and verb:
-            length = lexicon.match_preposition(caption.lower, at + 1)
-            length = length + 1 if length else 1
-        else:
-            verb = False
-        thing = caption.starting_at(at + length) if length else None
-        if thing is None:
-            at += 1
-            continue
-        subject = _subject(caption, at)
-        yield Slot(
-            RELATION,
-            at,
-            at + length,
-            _relation_key(caption, at, length, verb=verb),
-            caption.tags[at] if verb else "",
-            caption.head(subject) if subject is not None else "",
-            caption.head(thing),
-        )
-        at += length
 
 
 def _subject(caption: ParsedText, start: int) -> NounPhrase | None:

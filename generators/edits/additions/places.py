@@ -250,8 +250,8 @@ def context_of_insertion(
 ) -> ClozeContext:
     """Return the context of a word that is inserted before a token, between other inserted words."""
     words = caption.context_words
-    left = (*(*words[max(0, token - REACH) : token], *before)[::-1], *_ENDS)[:REACH]
-    right = (*behind, *words[token : token + REACH], *_ENDS)[:REACH]
+    left = (*words[token : token + REACH], *before)[::-1][:REACH]
+    right = (*behind, *words[token + REACH : token + 2 * REACH])[:REACH]
     return ClozeContext(left, right, heads, _content(caption))
 
 

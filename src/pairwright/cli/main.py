@@ -43,7 +43,6 @@ from pairwright.cli.generate import app as generate
 from pairwright.cli.options.declarations import App
 from pairwright.cli.output.console import printable
 from pairwright.datasets.errors import PairwrightError
-from pairwright.datasets.garbage_collection import collect_rarely
 
 app = App(
     "Make, refine and pack image-text training data.\n\nStart with `pairwright demo --out demo`, then `pairwright init`.",
@@ -96,7 +95,6 @@ def _options(
 def run() -> None:
     """Run the command line: exit with 0 done, 1 failed, 2 wrong usage, 3 below the target, 130 or 143 interrupted."""
     _tolerate_narrow_terminals()
-    collect_rarely()
     try:
         with interrupts.track_command():
             app()
