@@ -44,7 +44,7 @@ from pairwright.generators.llm.output.lists import ListEntry, ListShape
 from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-captions"
-VERSION = 2
+VERSION = 3
 PROMPT = "captions"
 
 Form = Literal["short", "long", "tags"]
@@ -231,10 +231,10 @@ class LLMCaptions:
         contexts = [ImageContext.of(pair) for pair, _ in batch]
         texts = [(pair, each, context) for (pair, own), context in zip(batch, contexts, strict=True) for each in own]
         compared = [one for one in texts if one[1].text and not one[1].reason and _is_known(one[2])]
-        support = self._support.of_batch([([each.text], context) for _, each, context in compared])
         tokens = self._tagger.tag([each.text for _, each, _ in compared])
         found = {
-            id(one[1]): Compared(s, _overcounts(one[0], t)) for one, s, t in zip(compared, support, tokens, strict=True)
+            id(each): Compared(self._support.of_tokens([own], context), _overcounts(pair, own))
+            for (pair, each, context), own in zip(compared, tokens, strict=True)
         }
         return [
             [

@@ -17,6 +17,8 @@ from functools import lru_cache
 from typing import Protocol
 
 from pairwright.generators.conversations.image_context import ImageContext
+from pairwright.generators.language.invisible_characters import remove_invisible
+from pairwright.generators.language.lemmas import dictionary_lemmas, singular_of
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.word_set import word_set
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
@@ -24,6 +26,7 @@ from pairwright.generators.lexicon.nouns import flagged, loosely_same
 _PHYSICAL = "physical entity"  # the WordNet hypernym of all objects, as opposed to ideas, events and amounts
 _SENSES = 2
 _MIN_STEM_LENGTH = 4
+_WORD = re.compile(r"[^\W\d_]+|\d+")  # "5pm" are two
 _SUFFIX = re.compile(r"(?:ings?|ers?|ors?|ists?|ments?|ness|es|ed|s|y|e)$")
 # Objects of almost any image, and words that WordNet wrongly lists as objects.
 _ALWAYS_SUPPORTED = word_set(
@@ -74,7 +77,7 @@ class ObjectSupport:
 
     Args:
         kinds: WordNet.
-        tagger: tags captions and texts.
+        tagger: tags texts; captions need no tags.
     """
 
     def __init__(self, kinds: HypernymLookup, tagger: Tagger) -> None:
@@ -88,22 +91,21 @@ class ObjectSupport:
         return self.of_batch([(texts, context)])[0]
 
     def of_batch(self, batch: Sequence[tuple[Sequence[str], ImageContext]]) -> list[SupportedObjects]:
-        """Return the objects of texts about several images; all of it is tagged in one call."""
-        known = [_known_texts(context) for _, context in batch]
-        texts = dict.fromkeys(text for (own, _), given in zip(batch, known, strict=True) for text in (*given, *own))
+        """Return the objects of texts about several images; all texts are tagged in one call."""
+        texts = dict.fromkeys(text for own, _ in batch for text in own)
         tokens = dict(zip(texts, self._tagger.tag(list(texts)), strict=True))
-        return [
-            self._supported([tokens[text] for text in own], [tokens[text] for text in given])
-            for (own, _), given in zip(batch, known, strict=True)
-        ]
+        return [self.of_tokens([tokens[text] for text in own], context) for own, context in batch]
 
-    def _supported(self, texts: Sequence[Sequence[Token]], known: Sequence[Sequence[Token]]) -> SupportedObjects:
-        words = {form for tokens in known for form in _forms(tokens)}
-        # Not their union: it takes longer to build than the few things take to look up. One that has the word alone is left out.
-        covered = [words, *(found for word in words if len(found := self._covers(word)) > 1)]
-        stems = frozenset(_stem(word) for word in words if " " not in word)  # as a token has no space
+    def of_tokens(self, texts: Sequence[Sequence[Token]], context: ImageContext) -> SupportedObjects:
+        """Return the objects of all tagged texts together."""
         things = tuple(dict.fromkeys(thing for tokens in texts for thing in self._things(tokens)))
-        return SupportedObjects(things, tuple(thing for thing in things if not self._has(thing, covered, stems)))
+        words = _known_words(context)
+        absent = [thing for thing in things if self._names(thing).isdisjoint(words)]
+        if absent:  # as a word of the same stem, or by a more specific one
+            stems = frozenset(_stem(word) for word in words if " " not in word)  # as a token has no space
+            covered = [found for word in words if len(found := self._covers(word)) > 1]  # one is the word itself
+            absent = [thing for thing in absent if not self._is_covered(thing, covered, stems)]
+        return SupportedObjects(things, tuple(absent))
 
     def _things(self, tokens: Sequence[Token]) -> Iterable[str]:
         for at, token in enumerate(tokens):
@@ -114,11 +116,9 @@ class ObjectSupport:
             elif token.tag in {"NNP", "NNPS"} and not begins and token.text.isalpha():
                 yield token.text.lower()
 
-    def _has(self, thing: str, covered: Sequence[AbstractSet[str]], stems: frozenset[str]) -> bool:
-        names = self._names(thing)
-        if any(not names.isdisjoint(each) for each in covered):
-            return True
-        return _stem(thing) in stems and len(_stem(thing)) >= _MIN_STEM_LENGTH
+    def _is_covered(self, thing: str, covered: Sequence[AbstractSet[str]], stems: frozenset[str]) -> bool:
+        names, stem = self._names(thing), _stem(thing)
+        return (len(stem) >= _MIN_STEM_LENGTH and stem in stems) or any(not names.isdisjoint(each) for each in covered)
 
     def _find_names(self, thing: str) -> frozenset[str]:
         return loosely_same(thing).union(self._kinds.synonyms(thing, "NOUN", _SENSES))
@@ -133,20 +133,26 @@ class ObjectSupport:
         return self._kinds.is_a(lemma, _PHYSICAL, "NOUN")
 
 
-def _known_texts(context: ImageContext) -> list[str]:
-    """Return the captions and labels of an image."""
-    labels = dict.fromkeys(box.label for box in context.boxes)
-    return [*context.captions, *labels, *(name for name, _ in context.more)]
+def _known_words(context: ImageContext) -> set[str]:
+    """Return the words of captions and labels and their lemmas, and pairs of adjacent ones ("fire hydrant").
+
+    Every lemma that a word may have counts, so that the captions, most of the text by far, need no tags.
+    """
+    found = set[str]()
+    for text in (*context.captions, *{box.label for box in context.boxes}, *(name for name, _ in context.more)):
+        before = ""
+        for word in _WORD.findall(remove_invisible(text).lower()):
+            lemmas = _lemmas(word)
+            found |= lemmas
+            if before:
+                found.update(f"{before} {lemma}" for lemma in lemmas)
+            before = word
+    return found
 
 
-def _forms(tokens: Sequence[Token]) -> Iterable[str]:
-    """Yield words in lower case, lemmas, and pairs of adjacent words ("fire hydrant")."""
-    for at, token in enumerate(tokens):
-        if token.text.isalnum() or "-" in token.text:
-            yield token.text.lower()
-            yield token.lemma
-            if at + 1 < len(tokens):
-                yield f"{token.text.lower()} {tokens[at + 1].lemma}"
+@lru_cache(maxsize=20_000)
+def _lemmas(word: str) -> frozenset[str]:
+    return frozenset((word, singular_of(word), *(lemmas[0] for lemmas in dictionary_lemmas(word).values())))
 
 
 @lru_cache(maxsize=20_000)

@@ -119,100 +119,102 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _GIVEN = r"(?:given|provided|supplied|available|following|above|accompanying|textual|input)"
-# (pattern, words that allow it if a caption uses one of them)
-_SOURCES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), frozenset(words.split()))
-    for pattern, words in (
-        (r"\bcaptions?\b|\bcaptioned\b", "caption captions captioned"),
-        (r"\bbounding[ -]?box(?:es)?\b|\bbbox(?:es)?\b|\bbound(?:ed|ing) by (?:the|a) box", ""),
-        (r"\b(?:co-?ordinates|coordinate system|normali[sz]ed (?:position|value|box))\b", "coordinates"),
-        (r"\bannotat(?:ions?|ed)\b|\bmetadata\b", "annotation annotations annotated"),
+# (what begins at the start of a word, words that allow it if a caption uses one of them)
+_SOURCE_WORDINGS = (
+    (r"captions?\b|captioned\b", "caption captions captioned"),
+    (r"bounding[ -]?box(?:es)?\b|bbox(?:es)?\b|bound(?:ed|ing) by (?:the|a) box", ""),
+    (r"(?:co-?ordinates|coordinate system|normali[sz]ed (?:position|value|box))\b", "coordinates"),
+    (r"annotat(?:ions?|ed)\b|metadata\b", "annotation annotations annotated"),
+    (
         (
-            (
-                rf"\b(?:the|these|this|those|each|all|both|your|my|other|one|first|second|third|last|{_GIVEN}|"
-                r"image(?:'s)?|photo(?:'s)?|picture(?:'s)?) descriptions?\b(?! of (?:it|him|her|them)\b)"
-            ),
-            "description descriptions",
+            rf"(?:the|these|this|those|each|all|both|your|my|other|one|first|second|third|last|{_GIVEN}|"
+            r"image(?:'s)?|photo(?:'s)?|picture(?:'s)?) descriptions?\b(?! of (?:it|him|her|them)\b)"
         ),
-        (r"\b(?:as|is|are|was|were|being|been) (?:also )?described (?:as|in|by|here)\b|\bas described\b", "described"),
-        (r"\b(?:not|never|being|been|is|are|was|were|as) (?:also |explicitly |specifically |directly )?mentioned\b", "mentioned"),
+        "description descriptions",
+    ),
+    (r"(?:as|is|are|was|were|being|been) (?:also )?described (?:as|in|by|here)\b|as described\b", "described"),
+    (r"(?:not|never|being|been|is|are|was|were|as) (?:also |explicitly |specifically |directly )?mentioned\b", "mentioned"),
+    (
         (
-            (
-                r"\b(?:text(?:ual)?|several|multiple|various|different|two|three|four|five|six) descriptions?\b"
-                r"|\bdescriptions? (?:of|for) (?:the|this) (?:image|picture|photo|scene) (?:says?|states?|mentions?|tells?)\b"
-            ),
-            "description descriptions",
+            r"(?:text(?:ual)?|several|multiple|various|different|two|three|four|five|six) descriptions?\b"
+            r"|descriptions? (?:of|for) (?:the|this) (?:image|picture|photo|scene) (?:says?|states?|mentions?|tells?)\b"
         ),
+        "description descriptions",
+    ),
+    (
         (
-            (
-                r"\b(?:input|prompt|information|data|sentences?|descriptions?) (?:also |all |clearly |explicitly )?"
-                r"(?:says?|said|states?|mentions?|mentioned|indicates?|suggests?|impl(?:y|ies)|tells?|notes?|describes?|agrees?)\b"
-                r"|\btext (?:also |clearly )?(?:mentions?|describes?)\b|\bas (?:stated|noted|listed|specified|indicated)\b"
-            ),
-            "text information sentence sentences",
+            r"(?:input|prompt|information|data|sentences?|descriptions?) (?:also |all |clearly |explicitly )?"
+            r"(?:says?|said|states?|mentions?|mentioned|indicates?|suggests?|impl(?:y|ies)|tells?|notes?|describes?|agrees?)\b"
+            r"|text (?:also |clearly )?(?:mentions?|describes?)\b|as (?:stated|noted|listed|specified|indicated)\b"
         ),
+        "text information sentence sentences",
+    ),
+    (
         (
-            (
-                r"\b(?:object|box|detection|class|category) labels?\b|\b(?:is|are) label(?:l)?ed as\b"
-                r"|\b(?:objects?|things?|items?|persons?|people|animals?|regions?) label(?:l)?ed\b"
-            ),
-            "label labels labeled",
+            r"(?:object|box|detection|class|category) labels?\b|(?:is|are) label(?:l)?ed as\b"
+            r"|(?:objects?|things?|items?|persons?|people|animals?|regions?) label(?:l)?ed\b"
         ),
+        "label labels labeled",
+    ),
+    (
         (
-            (
-                r"\bdetected\b|\bdetections?\b(?! dogs?\b)|\b(?:given|provided|listed|bounded|bounding) "
-                r"(?:\w+ )?(?:objects?|items?|things?|regions?)\b"
-            ),
-            "detected detection given provided",
+            r"detected\b|detections?\b(?! dogs?\b)|(?:given|provided|listed|bounded|bounding) "
+            r"(?:\w+ )?(?:objects?|items?|things?|regions?)\b"
         ),
-        (r"\b(?:information|context|texts?|data|details|sentences|objects|labels) (?:provided|given|supplied)\b", ""),
+        "detected detection given provided",
+    ),
+    (r"(?:information|context|texts?|data|details|sentences|objects|labels) (?:provided|given|supplied)\b", ""),
+    (
         (
-            (
-                r"\bbox(?:es)? (?:shows?|says?|indicates?|suggests?|tells?|spans?|ranges?|goes from|extends? from)\b"
-                r"|\b(?:his|her|its|their) box(?:es)? (?:is|are|lies?|ends?|starts?|overlaps?|covers?)\b"
-            ),
-            "box boxes",
+            r"box(?:es)? (?:shows?|says?|indicates?|suggests?|tells?|spans?|ranges?|goes from|extends? from)\b"
+            r"|(?:his|her|its|their) box(?:es)? (?:is|are|lies?|ends?|starts?|overlaps?|covers?)\b"
         ),
+        "box boxes",
+    ),
+    (
         (
-            (
-                rf"\b{_GIVEN} (?:\w+ )?(?:information|context|texts?|data|details?|sentences?|boxes|labels|list|prompt)\b"
-                r"|\b(?:according to|based on|from|per) (?:the|this|these) "
-                r"(?:information|context|texts?|data|sentences?|boxes|labels|prompt)\b"
-            ),
-            "",
+            rf"{_GIVEN} (?:\w+ )?(?:information|context|texts?|data|details?|sentences?|boxes|labels|list|prompt)\b"
+            r"|(?:according to|based on|from|per) (?:the|this|these) "
+            r"(?:information|context|texts?|data|sentences?|boxes|labels|prompt)\b"
         ),
-        (r"\bthe (?:(?:left|right|top|bottom|detected|object|other|large|small)\w* )?box(?:es)? (?:around|labell?ed|marked)\b", "box boxes"),
+        "",
+    ),
+    (r"the (?:(?:left|right|top|bottom|detected|object|other|large|small)\w* )?box(?:es)? (?:around|labell?ed|marked)\b", "box boxes"),
+    (
         (
-            (
-                r"\bthe text (?:also |clearly |above |below )?(?:states?|stated|suggests?|indicates?|impl(?:y|ies)|notes?|specif(?:y|ies)|tells? (?:us|me))\b"
-                r"|\bthe text (?:also |clearly )?says? (?:that|there)\b"
-            ),
-            "text sign signs writing word words letters reads reading says saying",
+            r"the text (?:also |clearly |above |below )?(?:states?|stated|suggests?|indicates?|impl(?:y|ies)|notes?|specif(?:y|ies)|tells? (?:us|me))\b"
+            r"|the text (?:also |clearly )?says? (?:that|there)\b"
         ),
+        "text sign signs writing word words letters reads reading says saying",
+    ),
+    (
         (
-            (
-                r"\bthe user(?:'s (?:question|input|prompt|message|request|description|text)\b"
-                r"| (?:also |has |is |was |wants? |had )*(?:says?|said|asks?|asked|asking|mentions?|mentioned|states?|stated|describes?|described|provides?|provided|gave|given|told|writes?|wrote|to know)\b)"
-            ),
-            "user users",
+            r"the user(?:'s (?:question|input|prompt|message|request|description|text)\b"
+            r"| (?:also |has |is |was |wants? |had )*(?:says?|said|asks?|asked|asking|mentions?|mentioned|states?|stated|describes?|described|provides?|provided|gave|given|told|writes?|wrote|to know)\b)"
         ),
+        "user users",
+    ),
+    (
         (
-            (
-                r"\b(?:the|this|that|your|given) context (?:also |clearly |strongly )?(?:suggests?|suggested|says?|said|states?|stated|mentions?|mentioned|"
-                r"implies|implied|indicates?|indicated|tells?|told|notes?|describes?|described|provides?|provided|shows?|lists?|listed|contains?|includes?|gives?)\b"
-            ),
-            "",
+            r"(?:the|this|that|your|given) context (?:also |clearly |strongly )?(?:suggests?|suggested|says?|said|states?|stated|mentions?|mentioned|"
+            r"implies|implied|indicates?|indicated|tells?|told|notes?|describes?|described|provides?|provided|shows?|lists?|listed|contains?|includes?|gives?)\b"
         ),
+        "",
+    ),
+    (
         (
-            (
-                r"\b(?:two|three|four|five|six|seven|eight|nine|ten|\d+|several|multiple|many) "
-                r"(?:other |separate |distinct |different |individual )?(?:\w+ )?instances\b(?!,? (?:in which|where|when|that)\b)"
-            ),
-            "instance instances",
+            r"(?:two|three|four|five|six|seven|eight|nine|ten|\d+|several|multiple|many) "
+            r"(?:other |separate |distinct |different |individual )?(?:\w+ )?instances\b(?!,? (?:in which|where|when|that)\b)"
         ),
-        (r"\bi (?:was|am|have been|'m) (?:given|provided|told)\b|\bi (?:can(?:no|')t|do not|don't) (?:actually )?see the (?:image|picture|photo)\b", ""),
-    )
+        "instance instances",
+    ),
+    (r"i (?:was|am|have been|'m) (?:given|provided|told)\b|i (?:can(?:no|')t|do not|don't) (?:actually )?see the (?:image|picture|photo)\b", ""),
 )  # fmt: skip
+_SOURCES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = tuple(
+    (re.compile(rf"\b(?:{pattern})", re.IGNORECASE), frozenset(words.split())) for pattern, words in _SOURCE_WORDINGS
+)
+# Nearly all texts have none of them, which is seen at each start of a word instead of at each letter by each pattern.
+_ANY_SOURCE = re.compile(rf"\b(?=\w)(?:{'|'.join(pattern for pattern, _ in _SOURCE_WORDINGS)})", re.IGNORECASE)
 _NUMBER = r"-?(?:0|1)?\.\d+|[01](?:\.0+)?"
 _WHOLE = r"\d{1,4}(?:\.\d+)?"
 _LIST_OF_NUMBERS = re.compile(
@@ -231,17 +233,17 @@ _OF_PICTURE = re.compile(
     re.IGNORECASE,
 )
 _SURELY_OPEN = re.compile(
-    r"\b(?:can(?:no|')t|could ?n(?:o|')t|can not|could not|impossible to|not possible to|unable to|difficult to) (?:be )?"
+    r"\b(?=\w)(?:(?:can(?:no|')t|could ?n(?:o|')t|can not|could not|impossible to|not possible to|unable to|difficult to) (?:be )?"
     r"(?:\w+ly )?(?:determined?|tell|told|say|said|know|known|identif(?:y|ied)|infer(?:red)?|answer(?:ed)?|specif(?:y|ied)|ascertain(?:ed)?|confirm(?:ed)?)\b"
-    r"|(?:\bnot|n't|\bnever) (?:been )?(?:explicitly |specifically |directly |clearly )?(?:mentioned|specified|stated|provided|indicated|described|given)\b"
-    r"|\b(?:no|not enough|insufficient|without (?:more|further|additional)|lack of) (?:\w+ )?(?:information|context|mention)\b"
-    r"|\b(?:image|picture|photo|scene|context|it) (?:does|do|did) ?(?:not|n't) (?:\w+ly )?(?:say|specify|mention|indicate|provide|state)\b"
-    r"|\bi(?: am|'m)? (?:do not|don't|not|cannot|can't|can not|could not) (?:know|sure|tell|see|determine|say)\b",
+    r"|(?:not|never|[a-z]*n't) (?:been )?(?:explicitly |specifically |directly |clearly )?(?:mentioned|specified|stated|provided|indicated|described|given)\b"
+    r"|(?:no|not enough|insufficient|without (?:more|further|additional)|lack of) (?:\w+ )?(?:information|context|mention)\b"
+    r"|(?:image|picture|photo|scene|context|it) (?:does|do|did) ?(?:not|n't) (?:\w+ly )?(?:say|specify|mention|indicate|provide|state)\b"
+    r"|i(?: am|'m)? (?:do not|don't|not|cannot|can't|can not|could not) (?:know|sure|tell|see|determine|say)\b)",
     re.IGNORECASE,
 )
 _OPEN = re.compile(
-    r"\b(?:(?:is|are|it's|remains?) (?:not clear|unclear|unknown|uncertain|ambiguous|unspecified)|not (?:clearly|fully) visible)\b"
-    r"|\bno (?:\w+ )?(?:details|indication)\b|\bhard to (?:say|tell)\b|\b(?:n/a|not applicable|no answer)\b",
+    r"\b(?=\w)(?:(?:(?:is|are|it's|remains?) (?:not clear|unclear|unknown|uncertain|ambiguous|unspecified)|not (?:clearly|fully) visible)\b"
+    r"|no (?:\w+ )?(?:details|indication)\b|hard to (?:say|tell)\b|(?:n/a|not applicable|no answer)\b)",
     re.IGNORECASE,
 )
 _LIST = re.compile(r"^[ \t]*(?:[-*•]|\d{1,2}[.)]|#{1,6}|\*\*[^*\n]+\*\*:?[ \t]*$)[ \t]*", re.MULTILINE)
@@ -339,9 +341,8 @@ def _label_reference_pattern(context: ImageContext) -> re.Pattern[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class _ContextText:
-    """Words and numbers of the captions, which a turn may use, and the coordinates of the boxes, which it may not."""
+    """The text of the captions, whose words and numbers a turn may use, and the coordinates of the boxes, which it may not."""
 
-    words: frozenset[str]
     text: str
     edges: frozenset[float]
     labelled: re.Pattern[str] | None
@@ -350,13 +351,13 @@ class _ContextText:
     def of(cls, context: ImageContext) -> "_ContextText":
         text = " ".join(context.captions).lower()
         edges = frozenset(edge for box in context.boxes for edge in box_corners(box))
-        return cls(frozenset(re.findall(r"[a-z]+", text)), text, edges, _label_reference_pattern(context))
+        return cls(text, edges, _label_reference_pattern(context))
 
     def check(self, turn: Exchange, limits: TurnLimits) -> str:
         """Return the reason code for an error in the content of a turn, or an empty string."""
         for text in (turn.question, turn.answer):
             straight = text.replace("’", "'")
-            if any(pattern.search(straight) and self.words.isdisjoint(words) for pattern, words in _SOURCES):
+            if _ANY_SOURCE.search(straight) and self._mentions_source(straight):
                 # "It is not mentioned" is both; that there is no answer is the more specific reason.
                 return "unanswerable" if self._is_open(turn, limits) else "mentions_source"
             if self.labelled is not None and self.labelled.search(straight) and "label" not in self.text:
@@ -364,6 +365,10 @@ class _ContextText:
             if self._has_coordinates(straight):
                 return "coordinates"
         return "unanswerable" if self._is_open(turn, limits) else ""
+
+    def _mentions_source(self, text: str) -> bool:
+        said = frozenset(re.findall(r"[a-z]+", self.text))
+        return any(pattern.search(text) and said.isdisjoint(words) for pattern, words in _SOURCES)
 
     def _is_open(self, turn: Exchange, limits: TurnLimits) -> bool:
         answer = turn.answer.replace("’", "'")

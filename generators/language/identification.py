@@ -50,7 +50,7 @@ def other_language(text: str, wanted: str = "en") -> str:
         text: such as a caption; one of digits or marks alone is of no language.
         wanted: one of `known_languages`.
     """
-    if wanted == "en" and _is_english(text):
+    if wanted == "en" and _is_english(*_count_words(text)):
         return ""
     ranked = _identifier().rank(text)
     best, probability = ranked[0]
@@ -63,15 +63,33 @@ def answers_in_other_language(answer: str, question: str, captions: Iterable[str
 
     Quoted words, such as the text of a sign, are ignored.
     """
-    asked = _QUOTED.sub(" ", " ".join((question, *captions)))
-    wanted = "en" if _is_english(asked) else _identifier().rank(asked)[0][0]
-    return bool(other_language(_QUOTED.sub(" ", answer), wanted))
+    asked = [_without_quoted(text) for text in (question, *captions)]
+    known, words = map(sum, zip(*map(_counted, asked), strict=True))
+    wanted = "en" if _is_english(known, words) else _identifier().rank(" ".join(asked))[0][0]
+    return bool(other_language(_without_quoted(answer), wanted))
 
 
-def _is_english(text: str) -> bool:
-    """Return whether most words are English; takes 5 microseconds a caption, the identifier 70 and half a second once."""
+# Answers about an image are all compared with the same captions, and often have the same questions.
+_remembered = lru_cache(maxsize=1_024)
+
+
+@_remembered
+def _without_quoted(text: str) -> str:
+    return _QUOTED.sub(" ", text)
+
+
+def _is_english(known: int, words: int) -> bool:
+    """Return whether enough of the words are known ones; takes 5 microseconds a caption, the identifier 70 and half a second once."""
+    return known >= ENGLISH_SHARE * words > 0
+
+
+def _count_words(text: str) -> tuple[int, int]:
+    """Return the number of English words of a text, and of all words."""
     words = _WORD.findall(text.lower())
-    return sum(map(_is_known, words)) >= ENGLISH_SHARE * len(words) > 0
+    return sum(map(_is_known, words)), len(words)
+
+
+_counted = _remembered(_count_words)
 
 
 @lru_cache(maxsize=50_000)

@@ -62,6 +62,21 @@ def test_labels_count_as_much_as_captions(support: ObjectSupport) -> None:
     assert support.of(["There is a hydrant beside an umbrella on the street."], boxes).share == 0
 
 
+@pytest.mark.parametrize(
+    ("caption", "text"),
+    [
+        ("Two people sit down eating pizza.from red plates.", "There is a pizza on the plate."),
+        ("A heavy set man showing his teeth in a funny manner.", "The man shows a tooth."),
+        ("A boy batting on a field.", "A boy stands with a bat on the field."),
+        ("Some stuf\u00adfed bears.", "A stuffed bear."),
+    ],
+)
+def test_words_of_captions_count_with_any_lemma_that_they_may_have(
+    support: ObjectSupport, caption: str, text: str
+) -> None:
+    assert support.of([text], ImageContext((caption,), ())).unsupported == ()
+
+
 def test_captions_of_the_image_are_supported_and_those_of_others_are_not(
     support: ObjectSupport, real_data: Path
 ) -> None:
