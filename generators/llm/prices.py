@@ -161,7 +161,7 @@ class Prices:
         if price is None:
             raise UsageError(
                 f"--max-cost requires the price of the model {model!r}, which is unknown. Give it in USD per million tokens, "
-                "as --price INPUT/OUTPUT (0/0 for your own server) or in a file with --prices."
+                "as --price INPUT/OUTPUT (of --model only; 0/0 for your own server) or in a file with --prices."
             )
         return price
 

@@ -118,7 +118,7 @@ def test_a_missing_table_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_limit_in_dollars_without_a_price_says_how_to_give_one() -> None:
-    with pytest.raises(UsageError, match=r"'llama'.*--price INPUT/OUTPUT.*--prices"):
+    with pytest.raises(UsageError, match=r"'llama'.*--price INPUT/OUTPUT \(of --model only.*--prices"):
         Prices.of().needed("llama")
 
 
