@@ -24,9 +24,13 @@ from pairwright.generators.llm.grouping import group_steps
 from pairwright.generators.llm.runner import RowResult, run_item
 from pairwright.generators.protocols import AnyLLMGenerator, CheckedLLMGenerator, pair_rng
 
+# Reasons that lie in the caption or the settings, so that another answer would not help.
 FINAL_REASONS = frozenset(
-    {"no_edit", "no_candidate", "no_and", "no_image", "image_url", "no_context", "no_positive", "over_quota"}
-)  # reasons that lie in the caption or the settings, so that another answer would not help
+    {
+        "no_edit", "no_candidate", "no_and", "no_image", "image_url", "not_english", "no_context", "no_positive",
+        "over_quota",
+    }
+)  # fmt: skip
 
 
 VERDICT = "verdict"  # kind of the annotations that are a verdict on a row

@@ -41,8 +41,10 @@ _IDS = range(100, 1000)  # one token each in current vocabularies
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` creates an encoder each time
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 
+_DEPTH = 3  # levels of lists and objects around an entry
 _TELLING = 2  # words of another item from which an entry may be about that one
 _WORD = re.compile(r"\w+")
+_ID = re.compile(r"(?:item\s*)?#?([0-9]{1,9})", re.IGNORECASE)
 _ITEM = re.compile(r"^Item (\d{3})\n(.*?)(?=\n\nItem \d{3}\n|\Z)", re.MULTILINE | re.DOTALL)
 
 GROUP_INSTRUCTION = (
@@ -152,11 +154,10 @@ def _entries_by_id(reply: Reply) -> dict[int, dict[str, Any]]:
         return {}
     found: dict[int, dict[str, Any]] = {}
     repeated: set[int] = set()
-    for entry in _entries(reply.text):
-        own = _id_of(entry)
+    for own, fields in _entries(reply.text):
         if own in found:
             repeated.add(own)
-        found[own] = {name: value for name, value in entry.items() if name != "id"}
+        found[own] = fields
     return {own: fields for own, fields in found.items() if own not in repeated}
 
 
@@ -188,24 +189,37 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-def _entries(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects with an id in an answer, or in what precedes the place where it is cut off."""
+def _entries(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield id and fields of the entries in an answer, or in what precedes the place where it is cut off."""
     try:
         values = [orjson.loads(text)]
     except orjson.JSONDecodeError:
         plain = strip_control_tokens(strip_thinking(text)[0])[0]
         values = [piece.value for piece in find_json_fragments(decode_json_string(plain)[0])]
     for value in values:
-        inner = value
-        if isinstance(value, dict) and "id" not in value and len(value) == 1:
-            [inner] = value.values()
-        yield from (each for each in (inner if isinstance(inner, list) else [inner]) if _id_of(each) >= 0)
+        yield from _entries_in(value)
 
 
-def _id_of(entry: object) -> int:
-    """Return the id of an entry; -1 if it has none."""
-    own = entry.get("id") if isinstance(entry, dict) else None
-    return int(own) if isinstance(own, int | str) and str(own).isascii() and str(own).isdigit() else -1
+def _entries_in(value: object, own: object = None, depth: int = _DEPTH) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield id and fields of the entries in a value; ``own`` is the name of the value in its object."""
+    if isinstance(value, dict):
+        found = _id_of(value.get("id", own))
+        if found >= 0:
+            yield found, {name: inner for name, inner in value.items() if name != "id"}
+        elif depth:
+            for name, inner in value.items():
+                yield from _entries_in(inner, name, depth - 1)
+    elif isinstance(value, list) and depth:
+        for inner in value:
+            yield from _entries_in(inner, None, depth - 1)
+
+
+def _id_of(own: object) -> int:
+    """Return an id that is written as a number, or as one with a label (``Item 101``); -1 for anything else."""
+    if isinstance(own, float) and own.is_integer():
+        return int(own)
+    found = _ID.fullmatch(str(own)) if isinstance(own, int | str) else None
+    return int(found[1]) if found else -1
 
 
 def _merge(requests: Sequence[Request]) -> _MergedRequest:

@@ -3,7 +3,7 @@
     images = MessageImages.for_model(prices.image_rule("gpt-4o-mini"))
     Message("user", "What is on the table?", (images.read("photos/1.jpg"),))
 
-An image that is small enough and in a format that every server accepts is sent as it is. Others are turned upright, scaled
+An image that is small enough and in a form that every server reads alike is sent as it is. Others are turned upright, scaled
 to ``edge`` pixels on the longer edge (and ``short_edge`` on the shorter one, if the model scales to that), and encoded as
 JPEG, with transparency on white. Of an animation the first frame is used. `image_tokens` says which edge a family of models
 is sent.
@@ -35,6 +35,7 @@ from pairwright.generators.llm.image_tokens import DEFAULT_EDGE, LOW_DETAIL_EDGE
 ImageDetail = Literal["auto", "low", "high"]
 
 PASSTHROUGH_FORMATS = frozenset({"jpeg", "png", "webp"})
+PASSTHROUGH_MODES = frozenset({"RGB", "L"})  # Pillow's names of 8-bit color and gray without transparency
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
 _LOCKS = 64
 
@@ -171,11 +172,12 @@ def missing_image_reason(locator: str) -> str:
 
 
 def _is_plain(data: bytes) -> bool:
-    """Return whether an image is upright and not animated; servers differ in how they treat others."""
+    """Return whether an image is upright, opaque and not animated, in RGB or gray; servers differ in how they treat others."""
     import PIL.Image
 
     with PIL.Image.open(io.BytesIO(data)) as image:
-        return image.getexif().get(_ORIENTATION, 1) == 1 and getattr(image, "n_frames", 1) == 1
+        plain = image.mode in PASSTHROUGH_MODES and "transparency" not in image.info
+        return plain and image.getexif().get(_ORIENTATION, 1) == 1 and getattr(image, "n_frames", 1) == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Protocol
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.edits.written.checks import EditChecks
+from pairwright.generators.language.identification import other_language
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.llm.client.messages import Image
@@ -65,16 +66,18 @@ class LLMEditGenerator:
         self._resources, self._builder = resources, builder
         self._images = (images or MessageImages()) if options.see_image else None
 
-    def find_images(self, pair: Pair) -> tuple[Image, ...] | None:
-        """Return the images that the model sees of a pair; None if it needs one and cannot get it."""
+    def find_images(self, pair: Pair) -> tuple[Image, ...] | str:
+        """Return the images that the model sees of a pair, or the reason why nothing is sent about it."""
+        if other_language(pair.caption):
+            return "not_english"
         if self._images is None:
             return ()
-        return self._images.find(pair.image, (pair.width, pair.height)) or None
+        return self._images.find(pair.image, (pair.width, pair.height)) or missing_image_reason(pair.image)
 
     @staticmethod
-    def without_image(pair: Pair, types: Sequence[str]) -> list[EditCandidate]:
-        """Return a candidate of each type without a text, for a pair whose image cannot be sent."""
-        return [EditCandidate(kind, reason=missing_image_reason(pair.image)) for kind in types]
+    def without_texts(reason: str, types: Sequence[str]) -> list[EditCandidate]:
+        """Return a candidate of each type without a text, for a pair about which nothing is sent."""
+        return [EditCandidate(kind, reason=reason) for kind in types]
 
     @cached_property
     def _checks(self) -> EditChecks:

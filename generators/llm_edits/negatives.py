@@ -136,8 +136,8 @@ class LLMNegatives(LLMEditGenerator):
     def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[EditCandidate]]:
         """Return the steps for ``pair``, which end in its candidates."""
         images = self.find_images(pair)
-        if images is None:
-            return self.without_image(pair, self.options.types)
+        if isinstance(images, str):
+            return self.without_texts(images, self.options.types)
         asking = PairRequests(pair, self._model, attempt * self.options.per_type, images)
         variant = self._variant
         if isinstance(variant, ListedEdits):

@@ -114,8 +114,8 @@ class LLMPositives(LLMEditGenerator):
         if not wanted:
             return none
         images = self.find_images(pair)
-        if images is None:
-            return [*self.without_image(pair, wanted), *none]
+        if isinstance(images, str):
+            return [*self.without_texts(images, wanted), *none]
         edits = ListedEdits(self._prompt, POSITIVES, POSITIVE_TYPES, wanted)
         values: dict[str, object] = {"types": [] if set(wanted) == set(POSITIVE_TYPES) else list(wanted)}
         request = PairRequests(pair, self._model, attempt, images).request(self._prompt, values, POSITIVES.whole)

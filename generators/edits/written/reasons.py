@@ -14,8 +14,9 @@ from pairwright.generators.llm.output import errors
 
 REASONS: Mapping[str, str] = {
     "no_edit": "the caption holds nothing to edit in that way, or the writer said so",
+    "not_english": "the caption is not in English, so nothing was sent",
     "no_and": 'a swap around "and" was asked for, and the caption has none or is too long',
-    "no_image": "the image is missing or invalid, and the model is to see it",
+    "no_image": "the image is missing, invalid or too large, and the model is to see it",
     "image_url": "the image is a web address, which is not sent, and the model is to see it",
     "identical": "the text is the caption, but for capitals, spacing and the final mark",
     "duplicate": "another row of the caption, or another caption of the image, says the same words",

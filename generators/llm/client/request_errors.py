@@ -107,7 +107,7 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
     "wrong_url": RequestErrorCode(
         "fatal",
         "the base URL is not a chat API",
-        "Give the part before /chat/completions, for example http://localhost:8000/v1.",
+        "Give the part before /chat/completions, for example http://localhost:8000/v1; a proxy must not stream the answers.",
     ),
     "no_quota": RequestErrorCode(
         "fatal", "the account has no quota left", "Raise the account's limit or wait, then run again: answers are kept."

@@ -143,6 +143,31 @@ def test_an_item_without_an_entry_of_its_own_is_requested_alone(
     assert all(request.messages[:-1] == FIXED for request in asked[1:])
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda entries: {"answers": [{**each, "id": float(each["id"])} for each in entries]},
+        lambda entries: {"answers": [{**each, "id": f"Item {each['id']}"} for each in entries]},
+        lambda entries: {"answers": {str(each.pop("id")): each for each in entries}},
+        lambda entries: {str(each.pop("id")): each for each in entries},
+        lambda entries: {"note": "done", "answers": entries},
+        lambda entries: {"result": {"answers": entries}},
+        lambda entries: entries,
+    ],
+    ids=["floats", "labels", "by id", "by id alone", "beside a note", "in an object", "a list alone"],
+)
+def test_entries_are_found_in_other_layouts(form: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Without a schema, models write them in their own way; each would be billed twice if it was not read."""
+
+    def model(request: Request) -> Reply:
+        answer = repeats(request)
+        return replace(answer, text=json.dumps(form(json.loads(answer.text)["answers"])))
+
+    found, asked = run(["one", "two", "three"], model)
+    assert found == ["one", "two", "three"]
+    assert len(asked) == 1
+
+
 def test_items_before_a_cut_are_used_and_the_others_requested_alone() -> None:
     def cut(request: Request) -> Reply:
         whole = repeats(request)

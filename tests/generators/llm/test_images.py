@@ -55,6 +55,26 @@ def test_an_image_of_another_format_becomes_a_jpeg(form: str) -> None:
     assert opened(image).size == (40, 20)
 
 
+@pytest.mark.parametrize(
+    ("mode", "form", "color", "seen"),
+    [
+        ("RGBA", "PNG", (255, 0, 0, 0), (255, 255, 255)),
+        ("CMYK", "JPEG", (0, 255, 255, 0), (254, 0, 0)),
+        ("P", "PNG", 0, (0, 0, 0)),
+    ],
+)
+def test_a_small_image_that_servers_read_differently_becomes_rgb(
+    mode: str, form: str, color: Any, seen: tuple[int, int, int]
+) -> None:
+    out = io.BytesIO()
+    Picture.new(mode, (40, 20), color).save(out, form)
+    image = opened(MessageImages().of(out.getvalue()))
+    assert (image.mode, image.size) == ("RGB", (40, 20))
+    pixel = image.getpixel((5, 5))
+    assert isinstance(pixel, tuple)
+    assert all(abs(found - expected) <= 3 for found, expected in zip(pixel, seen, strict=True))
+
+
 def test_a_large_image_is_made_so_small_that_its_longer_edge_fits() -> None:
     assert opened(MessageImages(edge=100).of(drawn((400, 200)))).size == (100, 50)
 

@@ -73,6 +73,17 @@ def test_a_price_given_outright_holds_for_every_model() -> None:
     assert prices.as_of == ""
 
 
+def test_a_users_price_does_not_change_how_images_are_counted_and_sent(tmp_path: Path) -> None:
+    """Else a plan with the same price would be twelve times lower, and all images be sent, and billed, again."""
+    for model in ("gpt-4o-mini", "gpt-4o-mini-2024-07-18", "qwen2.5-vl-7b"):
+        rule = Prices.of().image_rule(model)
+        assert Prices.of(given="0.15/0.6").image_rule(model) == rule
+        file = table(tmp_path / "p.yaml", f"models: {{{model}: {{input: 1, output: 2}}, '*': {{input: 3, output: 4}}}}")
+        assert Prices.of(file=file).image_rule(model) == rule
+    own = table(tmp_path / "own.yaml", "models: {gpt-4o: {input: 1, output: 2, image: {tiles: [1, 2]}}}")
+    assert Prices.of(file=own).image_rule("gpt-4o").tiles == (1, 2)
+
+
 def test_a_server_of_ones_own_is_free_when_the_user_says_so() -> None:
     price = Prices.of(given="0/0").needed("qwen")
     assert price.cost(Usage(1000, 1000)) == 0.0
@@ -118,7 +129,7 @@ def test_a_missing_table_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_limit_in_dollars_without_a_price_says_how_to_give_one() -> None:
-    with pytest.raises(UsageError, match=r"'llama'.*--price INPUT/OUTPUT.*--prices"):
+    with pytest.raises(UsageError, match=r"'llama'.*--price INPUT/OUTPUT \(of --model only.*--prices"):
         Prices.of().needed("llama")
 
 

@@ -730,6 +730,16 @@ def test_a_pair_without_a_readable_image_is_not_asked(image: str, reason: str) -
         assert len(made) == len(makes.options.types)
 
 
+def test_a_caption_in_another_language_is_not_asked_about() -> None:
+    """The checks are those of English: "dog" -> "animal" (true) would pass them in German."""
+    pair = pair_of("Ein Mann reitet auf einem Hund am Strand.")
+    for makes in (negatives(), positives()):
+        made, asked = annotated(makes, pair, at_once([]))
+        assert not asked
+        assert {row.reason for row in made} <= {"not_english", "no_and"}
+        assert len(made) == len(makes.options.types)
+
+
 def test_positives_are_asked_with_the_image(pictured: Pair) -> None:
     text = "A red auto is parked behind a blue truck on a street."
     answer = {"positives": [{"type": "replace-object", "from": "car", "to": "auto", "caption": text}]}
