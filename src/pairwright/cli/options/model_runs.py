@@ -93,7 +93,10 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     lines = columns(table, indent="")
     models = sorted({model for plan in plans for model in plan.unpriced})
     if models:
-        lines += ["", f"No price is known for {', '.join(models)}: give --price IN/OUT (of --model only), or --prices FILE."]
+        lines += [
+            "",
+            f"No price is known for {', '.join(models)}: give --price IN/OUT (of --model only), or --prices FILE.",
+        ]
     lines += [
         f"{plan.stage}: no row leads to a request. Check the images and the options."
         for plan in plans
