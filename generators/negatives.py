@@ -8,7 +8,7 @@ constraints (`edits/constraints`). Captions are scored in batches; one takes les
 
 For each requested type and each of `per_type` there is one annotation: kept, or rejected with the reason nearest to
 success (`captions.caption.REASONS`): `no_edit` (nothing of the kind in the caption), `question` (the caption asks),
-`other_language` (than English), `no_candidate` (nothing fits as well as the floor demands), `not_grammatical`, `true_of_image`, `identical`,
+`not_english`, `no_candidate` (nothing fits as well as the floor demands), `not_grammatical`, `true_of_image`, `identical`,
 `duplicate`, `no_positive` (both-sides pairs). Two negatives of a pair are never equal, nor is one equal to a caption of
 the image.
 """

@@ -21,7 +21,7 @@ from pairwright.generators.lexicon.nouns import flagged
 
 # When every place fails, the reason that stands furthest to the right is the one given.
 REASONS = (
-    "no_edit", "question", "other_language", "no_candidate", "overused_word", "another_target", "not_grammatical", "same_meaning", "true_of_image",
+    "no_edit", "question", "not_english", "no_candidate", "overused_word", "another_target", "not_grammatical", "same_meaning", "true_of_image",
     "may_be_false", "identical",
     "duplicate", "no_positive",
 )  # fmt: skip
@@ -201,7 +201,7 @@ class Caption(ParsedText):
         text = self.pair.caption
         if asks(text):
             return "question"
-        return "other_language" if other_language(text) else ""
+        return "not_english" if other_language(text) else ""
 
     def _lemmas_of(self, kinds: frozenset[str]) -> tuple[str, ...]:
         return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in FRAMES])

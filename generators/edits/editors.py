@@ -47,7 +47,7 @@ class Editor(Protocol):
     """Makes the edits of one type."""
 
     def outcomes(self, captions: Sequence[Caption], proposals: Sequence[Any], seeds: Sequence[int]) -> list[Outcomes]:
-        """Return the edits of each caption in random order, and reasons where there is none.
+        """Return the edits of each caption in random order, and reasons where it has no edits.
 
         Args:
             captions: the captions.

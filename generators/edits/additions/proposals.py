@@ -177,7 +177,7 @@ class Additions:
         return place[kept], new[kept]
 
     def _may_be_shown(self, caption: Caption) -> int:
-        """Return the objects that a caption like this may show: figures in drawings, and nobody beside whom is alone."""
+        """Return the objects that the image may show: figures only if it is a drawing, none alive beside someone who is alone."""
         hidden = self._figures if drawn_figures().isdisjoint(caption.lemmas) else 0
         return ~(hidden if words_with("alone").isdisjoint(caption.lower) else hidden | self._alive)
 

@@ -76,10 +76,10 @@ def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """
     new, old = edit.new.rpartition(" ")[2], edit.old.rpartition(" ")[2]
     adjacency, linked, expects = known.pool.adjacency, known.pool.linked, known.expects
-    before, behind, links = _sayings(edit.caption, edit.start, edit.end, old, known)
+    before, behind, links = _noun_context(edit.caption, edit.start, edit.end, old, known)
     return (
-        any(not adjacency(word, new) and (said or expects(word, new, LINKED)) for word, said in before)
-        or any(not adjacency(new, word) and (said or expects(new, word, LINKED)) for word, said in behind)
+        any(not adjacency(word, new) and (seen or expects(word, new, LINKED)) for word, seen in before)
+        or any(not adjacency(new, word) and (seen or expects(new, word, LINKED)) for word, seen in behind)
         or (
             bool(links)
             and linked("", "", new) >= KNOWN
@@ -89,13 +89,14 @@ def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     )
 
 
-class Sayings(NamedTuple):
-    """What a caption says of a noun.
+class _NounContext(NamedTuple):
+    """The words around a noun, and whether captions of the pool have the noun there.
 
     Attributes:
-        before: lemmas of its modifiers, verb or preposition, and whether captions have the noun behind them.
-        behind: the same of the verb or preposition behind it.
-        links: what is put how at the noun, if captions put it so.
+        before: lemmas of its modifiers and of the verb or preposition before it, each with whether captions have the noun
+            behind it.
+        behind: lemma of the verb or preposition behind it, with whether captions have the noun before it.
+        links: left word and preposition of each prepositional link to the noun that captions have.
     """
 
     before: list[tuple[str, bool]]
@@ -104,10 +105,10 @@ class Sayings(NamedTuple):
 
 
 @lru_cache(maxsize=16)  # several nouns are proposed in one place
-def _sayings(caption: Caption, start: int, end: int, noun: str, known: Knowledge) -> Sayings:
+def _noun_context(caption: Caption, start: int, end: int, noun: str, known: Knowledge) -> _NounContext:
     before, behind = governors_of(caption, start, end)
     linked, adjacency = known.pool.linked, known.pool.adjacency
-    return Sayings(
+    return _NounContext(
         [(word, bool(adjacency(word, noun))) for word in before],
         [(word, bool(adjacency(noun, word))) for word in behind],
         [(left, by) for left, by, thing in links_of(caption) if thing == noun and linked(left, by, noun)],
