@@ -78,7 +78,7 @@ REASONS = {
     "not_utf8": "Write text and names as UTF-8.",
     "other_language": "Not an error: the caption is in another language than --language names.",
     "opted_out": "The site opted out of training: omit the image.",
-    "unsupported_image_format": "Set image_format to jpg, png or webp.",
+    "unsupported_image_format": "Recode it: --image-format jpg, png or webp (in a config, image_format under shards).",
     "unsafe_member_path": "Store the member under a relative name without '..'.",
     "ragged_row": "Give the row as many fields as the header.",
     "rare_concepts": "Lower --concept-floor: none of its noun phrases is frequent enough.",

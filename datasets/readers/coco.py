@@ -3,7 +3,7 @@
 One row per image, in the order of `images`, with all its captions. Boxes (x, y, width, height in pixels) become corners
 as fractions. A crowd region is not one object: it is listed in `meta` under ``crowd``, not in the boxes. Licences are
 given by name. Boxes of images without captions are not used, nor those of an image with a bad one (`normaliser.py`).
-Ids are compared as text, so that 123 and "123" are equal: tools write either, and a pair's source id is a text.
+Ids are compared as text, so that 123, 123.0 and "123" are equal: tools write each, and a pair's source id is a text.
 
 A caption that VizWiz marks as spam or as ready-made (``is_rejected``, ``is_precanned``) is rejected, as its challenge does.
 
@@ -34,7 +34,7 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
         instances: instances JSON of the same images.
     """
     data = _load(path)
-    known = {str(image["id"]) for image in data["images"] if _has_id(image)}
+    known = {_id_text(image["id"]) for image in data["images"] if _has_id(image)}
     captions: AnnotationsByImage = defaultdict(list)
     flagged: set[str] = set()
     for number, annotation in enumerate(data["annotations"], 1):
@@ -42,9 +42,9 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
         if flaw:
             yield flaw
             if flaw.reason == FLAGGED_CAPTION:
-                flagged.add(str(annotation["image_id"]))
+                flagged.add(_id_text(annotation["image_id"]))
         else:
-            captions[str(annotation["image_id"])].append(annotation.get("caption"))
+            captions[_id_text(annotation["image_id"])].append(annotation.get("caption"))
     boxes = _InstanceBoxes(instances) if instances else None
     yield from boxes.flaws if boxes else ()
     licenses = _names_by_id(data.get("licenses"))
@@ -54,8 +54,8 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
                 f"{path}:image number {number}", "wrong_type", "an image is an object with an id", str(image)
             )
             continue
-        place = f"{path}:image {image['id']}"
-        id_ = str(image["id"])
+        id_ = _id_text(image["id"])
+        place = f"{path}:image {id_}"
         if id_ not in known:
             yield make_reject(place, "duplicate_key", "an image of this id came before", image)
             continue
@@ -92,7 +92,13 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _is_id(value: Any) -> bool:
+    if isinstance(value, float):  # pandas writes whole numbers so if others are missing
+        return value.is_integer()
     return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+def _id_text(value: Any) -> str:
+    return str(int(value) if isinstance(value, float) else value)
 
 
 def _has_id(value: Any, name: str = "id") -> bool:
@@ -105,8 +111,9 @@ def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[str]) 
         what = "an annotation is an object with an image_id"
         return make_reject(place, "wrong_type", what, str(annotation), part="caption")
     place = f"{path}:annotation {annotation.get('id', f'number {number}')}"
-    if str(annotation["image_id"]) not in known:
-        what = f"no image has the id {annotation['image_id']}"
+    id_ = _id_text(annotation["image_id"])
+    if id_ not in known:
+        what = f"no image has the id {id_}"
         return make_reject(place, "unknown_image", what, annotation, part="caption")
     if "caption" not in annotation:
         return make_reject(place, "empty_caption", "the annotation has no caption", annotation, part="caption")
@@ -136,7 +143,7 @@ def _row(
 
 def _names_by_id(entries: Any) -> dict[str, str]:
     entries = entries if isinstance(entries, list) else []
-    return {str(entry["id"]): entry["name"] for entry in entries if _has_id(entry) and "name" in entry}
+    return {_id_text(entry["id"]): entry["name"] for entry in entries if _has_id(entry) and "name" in entry}
 
 
 class _InstanceBoxes:
@@ -145,12 +152,12 @@ class _InstanceBoxes:
     def __init__(self, path: Path) -> None:
         data = _load(path)
         self._labels = _names_by_id(data.get("categories"))
-        self._sizes = {str(image["id"]): image for image in data["images"] if _has_id(image)}
+        self._sizes = {_id_text(image["id"]): image for image in data["images"] if _has_id(image)}
         self.flaws: list[Reject] = []
         self._instances: AnnotationsByImage = defaultdict(list)
         for number, instance in enumerate(data["annotations"], 1):
             if _has_id(instance, "image_id"):
-                self._instances[str(instance["image_id"])].append(instance)
+                self._instances[_id_text(instance["image_id"])].append(instance)
             else:
                 what = "an instance is an object with image_id, category_id and bbox"
                 self.flaws.append(
@@ -159,16 +166,16 @@ class _InstanceBoxes:
 
     def box_fields(self, image: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields `boxes` and, if there are crowds, `crowd` of an image, both as fractions."""
-        size = {**self._sizes.get(str(image["id"]), {}), **image}
+        size = {**self._sizes.get(_id_text(image["id"]), {}), **image}
         width, height = (size.get(name) or 0 for name in ("width", "height"))
         crowds, single = list[Any](), list[Any]()
-        for instance in self._instances.get(str(image["id"]), []):
+        for instance in self._instances.get(_id_text(image["id"]), []):
             (crowds if instance.get("iscrowd") else single).append(self._box(instance))
         fields = {"boxes": _in_fractions(single, width, height)}
         return fields | ({CROWD: _in_fractions(crowds, width, height)} if crowds else {})
 
     def _box(self, instance: Mapping[str, Any]) -> dict[str, Any]:
-        label = self._labels.get(str(instance.get("category_id")))
+        label = self._labels.get(_id_text(instance["category_id"])) if _has_id(instance, "category_id") else None
         if label is None:
             raise RejectError("bad_box", f"no category has the id {instance.get('category_id')}")
         box = instance.get("bbox")

@@ -18,9 +18,14 @@ _JSON_SCALARS = frozenset({str, int, bool, type(None)})  # covers most values, i
 _PLAIN, _OBJECT, _LIST = (str, bool, int), (dict, Mapping), (list, tuple)
 
 
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
 def parse_text_field(value: Any, what: str) -> str:
-    """Return a text unchanged; empty for None."""
-    if value is None:
+    """Return a text unchanged; empty for None and NaN, which pandas writes for missing texts."""
+    if is_missing(value):
         return ""
     if not isinstance(value, str):
         raise RejectError("wrong_type", f"the {what} is {json_type_name(value)}, not a text")

@@ -3,7 +3,7 @@
 LLaVA's instruction files are such lists of a gigabyte and more.
 
 Limits: `MAX_LINE` bytes per row (16 MiB). Broken list syntax fails the whole file, as the start of the next row is
-unknown; a row that is not strict JSON (NaN, lone surrogates) is rejected alone.
+unknown; a row with a lone surrogate or a number too large is rejected alone.
 """
 
 import codecs

@@ -4,7 +4,8 @@
   the pair's caption, the rest its `captions`; with `explode` each caption makes a pair, with the others in `captions`.
   Captions are unchanged; a repeated caption counts once. A caption that is empty, not a text, longer than
   `NormaliserOptions.max_caption`, or contains the image token of trainers or a control character other than tabs and line
-  breaks (NUL ends a text in C and is refused by databases) is rejected alone, and the row is kept.
+  breaks (NUL ends a text in C and is refused by databases) is rejected alone, and the row is kept; a row of which all are,
+  is one rejected row. With `explode` each caption counts as a row.
 - In formats with a row per caption, the rows of an image next to each other are pairs of their own, each with the captions
   of the others in its `captions` (`join_captions`).
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
@@ -48,11 +49,17 @@ from pairwright.datasets.readers.columns import (
     find_unmatched_columns,
     resolve_columns,
 )
-from pairwright.datasets.readers.field_values import parse_identifier, parse_pixel_size, parse_text_field, to_json_value
+from pairwright.datasets.readers.field_values import (
+    is_missing,
+    parse_identifier,
+    parse_pixel_size,
+    parse_text_field,
+    to_json_value,
+)
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator, TableImage
 from pairwright.datasets.readers.text_files import json_type_name, parse_json
 from pairwright.datasets.records import IMAGE_TOKEN, Box, Pair, compact_json, pair_key
-from pairwright.datasets.rejects import BAD_BOX, NOT_SELECTED, Reject, RejectError, make_reject
+from pairwright.datasets.rejects import BAD_BOX, NEVER_FATAL_REASONS, NOT_SELECTED, Reject, RejectError, make_reject
 from pairwright.datasets.remote.object_store import is_remote
 
 VerifyImages = Literal["off", "header", "full"]
@@ -215,7 +222,7 @@ class Normaliser:
         get = _getter(fields)
         captions, refused = _captions(plan, row, self.rules)
         if refused and not captions:
-            return refused
+            return [*refused] if self.rules.explode else [_reject_row(row, refused)]
         source_id = parse_identifier(get(plan.key), "key")
         try:
             written, image, size = self._verified_image(row, get(plan.image), get(plan.picture))
@@ -331,14 +338,21 @@ def _verify_image(row: InputRow, image: str, how: Literal["header", "full"]) -> 
     return check_image_at(image, how)
 
 
-def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tuple[list[str], list[Pair | Reject]]:
+def _reject_row(row: InputRow, captions: Sequence[Reject]) -> Reject:
+    """Return the reject of a row of which all captions are rejected; the reason is of one that stops a run, if any."""
+    flaw = next((each for each in captions if each.reason not in NEVER_FATAL_REASONS), captions[0])
+    detail = f"all {len(captions):,} captions are rejected; {flaw.detail}" if len(captions) > 1 else flaw.detail
+    return make_reject(row.place, flaw.reason, detail, row.fields)
+
+
+def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tuple[list[str], list[Reject]]:
     """Return the row's distinct captions, and a reject for each invalid one."""
     values = [
         *_listed_captions(row.fields, plan.caption, allow_empty=rules.without_caption),
         *_parse_captions(row.fields, plan.captions, rules.option_names),
     ]
     good: dict[str, None] = {}
-    refused: list[Pair | Reject] = []
+    refused: list[Reject] = []
     for number, value in enumerate(values, 1):
         try:
             good[_check_caption(value, rules.max_caption)] = None
@@ -346,7 +360,13 @@ def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tupl
             several = len(values) > 1
             place = f"{row.place}, caption {number}" if several else row.place
             refused.append(
-                make_reject(place, flaw.reason, flaw.detail, row.fields, part="caption" if several else "row")
+                make_reject(
+                    place,
+                    flaw.reason,
+                    flaw.detail,
+                    row.fields,
+                    part="caption" if several and not rules.explode else "row",
+                )
             )
     if not values and not rules.without_caption:
         raise RejectError("empty_caption", "there is no caption")
@@ -361,12 +381,12 @@ def _listed_captions(fields: Mapping[str, Any], column: str | None, *, allow_emp
 
 
 def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+    return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 
 def _parse_captions(fields: Mapping[str, Any], column: str | None, option_names: OptionNames) -> list[Any]:
     """Return a list of captions that may be JSON text, or one plain text."""
-    if column is None or (value := fields[column]) is None or value == "":
+    if column is None or is_missing(value := fields[column]) or value == "":
         return []
     if isinstance(value, str):
         return _parse_caption_list(value, column, option_names) if value.lstrip().startswith("[") else [value]
@@ -395,8 +415,8 @@ def _parse_list_literal(text: str) -> list[Any] | None:
 
 
 def _check_caption(value: Any, most: int) -> str:
-    if value is None:
-        raise RejectError("empty_caption", "the caption is null")
+    if is_missing(value):
+        raise RejectError("empty_caption", f"the caption is {'null' if value is None else value}")
     text = parse_text_field(value, "caption")
     if not text or text.isspace():
         raise RejectError("empty_caption", "the caption is empty")

@@ -1,8 +1,8 @@
 """Text input: decompression, bounded lines, strict UTF-8 and JSON.
 
 Lines are bounded, so that a file without line ends cannot fill memory. A byte order mark is skipped; UTF-16 is an error.
-JSON is strict: no NaN, no lone surrogates, as neither survives Parquet. Gzip is recognised by the first bytes, not by
-name.
+JSON may have NaN and Infinity, as Python writes them, but no lone surrogates, which do not survive Parquet. Gzip is
+recognised by the first bytes, not by name.
 
 Limits: `MAX_LINE` bytes per line (16 MiB).
 """
@@ -10,7 +10,6 @@ Limits: `MAX_LINE` bytes per line (16 MiB).
 import gzip
 import json
 import math
-import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +19,12 @@ import orjson
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.input_rows import TableImage
-from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.rejects import RejectError, is_utf8_encodable
 
 MAX_LINE = 16 * 2**20
 _BLOCK = 2**16
 BOM = b"\xef\xbb\xbf"
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_INT64 = 2**63  # whole numbers beyond it, and beyond 64 bits without sign, are read as floats, as by orjson
 _GZIP = b"\x1f\x8b"
 _ARCHIVES = {
     b"PK\x03\x04": "zip",
@@ -161,40 +160,48 @@ def parse_text(data: bytes) -> str:
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Return the value of a JSON text.
+    """Return the value of a JSON text, in which numbers may be NaN and Infinity, as Python writes missing values.
 
     Raises:
-        RejectError: broken_json, not_utf8, not_finite or not_unicode.
+        RejectError: broken_json, not_utf8, not_finite (a number too large) or not_unicode.
     """
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise _describe_json_error(data, error) from None
+        return _parse_python_json(data, error)
 
 
-def _describe_json_error(data: bytes | str, error: orjson.JSONDecodeError) -> RejectError:
-    """Return the reject for JSON that the strict parser refused: NaN, huge numbers and surrogates, or broken JSON."""
+def _parse_python_json(data: bytes | str, error: orjson.JSONDecodeError) -> Any:
+    """Return the value of JSON that the strict parser refused for NaN or Infinity, else raise its flaw."""
+    text = data if isinstance(data, str) else parse_text(data)
+    constants: list[str] = []
+
+    def read_constant(name: str) -> float:
+        constants.append(name)
+        return float(name)
+
     try:
-        text = data if isinstance(data, str) else parse_text(data)
-        json.loads(text, parse_constant=_reject_constant, parse_float=_check_range, parse_int=_check_range)
-        if _SURROGATE.search(text):
-            return RejectError("not_unicode", "a text holds half of a surrogate pair")
-    except RejectError as flaw:
-        return flaw
+        value = json.loads(text, parse_constant=read_constant, parse_float=_parse_float, parse_int=_parse_int)
+        if not is_utf8_encodable(json.dumps(value, ensure_ascii=False)):
+            raise RejectError("not_unicode", "a text holds half of a surrogate pair")
+        if constants:
+            return value
     except (ValueError, RecursionError):  # the second is not raised by Python 3.13 and later
         pass
-    return RejectError("broken_json", f"{error.msg} at character {error.pos + 1}")
+    raise RejectError("broken_json", f"{error.msg} at character {error.pos + 1}")
 
 
-def _reject_constant(name: str) -> None:
-    raise RejectError("not_finite", f"{name} is not JSON")
-
-
-def _check_range(number: str) -> float:
+def _parse_float(number: str) -> float:
     value = float(number)
     if math.isinf(value):
         raise RejectError("not_finite", f"the number {number[:20]} is too large")
     return value
+
+
+def _parse_int(number: str) -> int | float:
+    value = _parse_float(number)
+    whole = int(number)
+    return whole if -_INT64 <= whole < 2 * _INT64 else value
 
 
 def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:

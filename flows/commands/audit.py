@@ -41,8 +41,10 @@ class AuditRequest:
     meaning: bool = False
 
 
-def rows_to_audit(path: Path, screening: InvalidRowPolicy | None = None, layout: str = "") -> tuple[pl.DataFrame, int]:
-    """Return the candidate rows with a negative of a file, build or shards, and the number of rejected rows.
+def rows_to_audit(
+    path: Path, screening: InvalidRowPolicy | None = None, layout: str = ""
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Return the candidate rows with a negative of a file, build or shards, and the number of rejected rows by reason.
 
     Rejected rows are not attacked, but shown in figures.
 
@@ -61,7 +63,8 @@ def rows_to_audit(path: Path, screening: InvalidRowPolicy | None = None, layout:
         raise InputError(
             "all rows are rejected", where=str(path), fix="Give rows with status kept, or without a status."
         )
-    return frame, int((rows["status"] != "kept").sum())
+    rejected = rows.filter(pl.col("status") != "kept").group_by("reason").len().sort("reason")
+    return frame, dict(rejected.iter_rows())
 
 
 def audit_rows(

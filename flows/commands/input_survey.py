@@ -130,7 +130,8 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     uncaptioned = sum(not pair.caption for pair in pairs)
     if uncaptioned:
         found.append(f"{uncaptioned:,} of {len(pairs):,} images without a caption")
-        notes.append("A model that sees the images writes their captions: check `llm.model` in the config.")
+        other = " Or remove `captions` to reject them." if uncaptioned < len(pairs) else ""
+        notes.append(f"A model that sees the images writes their captions: check `llm.model` in the config.{other}")
     return InputSettings(
         chosen,
         root,

@@ -83,7 +83,9 @@ def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> 
         outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
     reasons = Counter(row.reason for row in reading.broken)
     counts = Counts("row", len(fresh) + reasons.total(), len(fresh), dict(sorted(reasons.items())))
-    return JobResult(outputs, counts, {"parts": len(outputs) // 2, **facts})
+    captions = Counter(row.reason for row in reading.broken if row.part == "caption")
+    more = {"rejected_captions": dict(sorted(captions.items()))}
+    return JobResult(outputs, counts, {"parts": len(outputs) // 2, **more, **facts})
 
 
 def _has_images(home: Path, parts: list[str]) -> bool | None:

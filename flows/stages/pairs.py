@@ -199,9 +199,13 @@ def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> Jo
     pairs = pairs.with_columns(key=pl.coalesce("other", "key")).select(PAIRS.schema.names())
     rejects = [
         *(_rejects_of(root, source, offset).filter(within) for source, offset in _with_offsets(span)),
-        repeats.filter(pl.col("reason") != "").select(*REJECTS.schema.names(), "position", last=pl.lit(1)),
+        repeats.filter(pl.col("reason") != "").select(
+            *REJECTS.schema.names(), "position", part=pl.lit("row"), last=pl.lit(1)
+        ),
     ]
-    ordered = pl.concat(rejects).sort("position", "last", maintain_order=True).select(REJECTS.schema.names())
+    found = pl.concat(rejects).sort("position", "last", maintain_order=True)
+    captions = count_reasons(found.filter(pl.col("part") == "caption"))
+    ordered = found.select(REJECTS.schema.names())
     if reject_images:
         none = PAIRS.records(pairs.filter(pl.col("image") == ""))
         ordered = pl.concat([ordered, REJECTS.frame([reject_without_image(pair) for pair in none])])
@@ -209,8 +213,13 @@ def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> Jo
     outputs = [pairs_path(root, part), rejected_path(root, "pairs", part)]
     PAIRS.write_frame(pairs.rechunk(), outputs[0])
     REJECTS.write_frame(ordered.rechunk(), outputs[1])
-    reasons = dict(ordered.group_by("reason").len().sort("reason").iter_rows())
-    return JobResult(outputs, Counts("row", pairs.height + ordered.height, pairs.height, reasons), {"parts": 1})
+    counts = Counts("row", pairs.height + ordered.height, pairs.height, count_reasons(ordered))
+    return JobResult(outputs, counts, {"parts": 1, "rejected_captions": captions})
+
+
+def count_reasons(rejects: pl.DataFrame) -> dict[str, int]:
+    """Return the number of rejects by reason."""
+    return dict(rejects.group_by("reason").len().sort("reason").iter_rows())
 
 
 def _with_offsets(span: PartSpan) -> Iterator[tuple[PieceSource, int]]:
@@ -229,7 +238,7 @@ def _rejects_of(root: Path, source: PieceSource, offset: int) -> pl.DataFrame:
     """Return the rejected rows of a piece, with their ``position``: that of the next pair; ``last`` is 0."""
     rows = source.rejects(root)
     position = (pl.col("before").cast(pl.UInt64) + offset).alias("position")
-    return rows.select(*REJECTS.schema.names(), position, last=pl.lit(0))
+    return rows.select(*REJECTS.schema.names(), position, "part", last=pl.lit(0))
 
 
 def report_rows_read(batches: Iterable[ReadBatch]) -> Iterator[ReadBatch]:

@@ -29,7 +29,7 @@ from pairwright.flows.state.layout import captions_path
 from pairwright.flows.state.receipts import Counts, JobResult, json_hash
 
 _KEYS_AT_ONCE = 2**24  # whose repetitions are looked for in memory
-_REJECTS = pl.Schema([*REJECTS.schema.items(), ("before", pl.UInt32())])
+_REJECTS = pl.Schema([*REJECTS.schema.items(), ("before", pl.UInt32()), ("part", pl.String())])
 REPEATS = pl.Schema([("position", pl.UInt64()), ("key", pl.String()), *REJECTS.schema.items()])
 
 
@@ -63,7 +63,7 @@ class PieceSource:
         return pl.scan_parquet(path)
 
     def rejects(self, root: Path) -> pl.DataFrame:
-        """Return its rejected rows, with the number of pairs ``before`` each."""
+        """Return its rejected rows, with the number of pairs ``before`` each and the rejected ``part`` of the row."""
         path = self.path(root, "-rejects.parquet")
         if not path.is_file():
             self.write(root)
@@ -87,7 +87,8 @@ class PieceSource:
                 keys.append(hash_prefixes([pair.key for pair in batch.pairs]))
                 if batch.rejects:
                     before = pl.Series("before", batch.pairs_before, pl.UInt32) + count
-                    rejects.append(REJECTS.frame(batch.rejects).with_columns(before))
+                    part = pl.Series("part", [reject.part for reject in batch.rejects], pl.String)
+                    rejects.append(REJECTS.frame(batch.rejects).with_columns(before, part))
                 count += len(batch.pairs)
                 without_image += sum(not pair.image for pair in batch.pairs)
                 urls += sum(is_url(pair.image) for pair in batch.pairs)

@@ -126,7 +126,8 @@ class Receipt:
 
 def json_hash(value: Any) -> str:
     """Return a 128-bit hash in hex of a JSON value."""
-    return hashlib.blake2b(compact_json(value).encode(), digest_size=16).hexdigest()
+    text = compact_json(value).encode("utf-8", "surrogatepass")  # names of files need not be UTF-8
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
 def total_counts(receipts: Sequence[Receipt]) -> Counts:

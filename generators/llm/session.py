@@ -26,7 +26,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -180,9 +180,10 @@ class Session:
         self._stack.close()
 
     def _enter(self, opening: AbstractAsyncContextManager[StoppableModel], stack: ExitStack) -> StoppableModel:
-        client = self._wait(opening.__aenter__())
-        stack.callback(lambda: self._wait(opening.__aexit__(None, None, None)))
-        return client
+        # Ctrl-C can cancel the task in its last step, when the client is open: it is closed then, too.
+        closing = AsyncExitStack()
+        stack.callback(lambda: self._wait(closing.aclose()))
+        return self._wait(closing.enter_async_context(opening))
 
     def serve(self, main: Callable[[Model], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine function with the model, for callers that answer the requests of other processes."""

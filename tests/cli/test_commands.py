@@ -1,6 +1,7 @@
 """Each command: output, files, exit code."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
@@ -223,6 +225,50 @@ def test_a_build_says_which_rows_of_the_input_it_rejected(run: Run, tmp_path: Pa
     (tmp_path / "build.yaml").write_text(json.dumps(config))
     shown = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1).stdout
     assert "2 of 3 rows of the input rejected: empty_caption 2. They are in rejected/pairs-*.parquet." in shown
+
+
+def test_a_build_counts_captions_apart_from_the_rows_that_it_rejected(run: Run, tmp_path: Path) -> None:
+    rows = [
+        {"key": "1", "captions": ["A dog on a mat.", "A <image> dog."]},
+        {"key": "2", "captions": ["A <image> cat.", "<image>", "A cat <image>."]},
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {"name": "x", "input": {"path": "in.jsonl", "on_error": "skip"}, "shards": {"images": False}}
+    (tmp_path / "build.yaml").write_text(json.dumps(config))
+    shown = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1).stdout
+    assert "1 of 2 rows of the input rejected: image_token 1." in shown
+    assert "Rejected alone, as their rows have others: 1 caption (image_token 1)." in shown
+    made = run("generate", "negatives", "in.jsonl", "--on-error", "skip", "--out", "n.jsonl").stdout
+    assert "Skipped: 1 row (image_token 1) and 1 caption (image_token 1)" in made
+
+
+def test_a_name_that_is_not_utf8_is_one_rejected_row_of_a_folder(run: Run, tmp_path: Path) -> None:
+    """The state of the input has the names of all files."""
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for name in (b"good", b"caf\xe9"):
+        Image.new("RGB", (40, 40), "red").save(photos / os.fsdecode(name + b".jpg"))
+        (photos / os.fsdecode(name + b".txt")).write_text("A dog on a mat.")
+    config = {"name": "x", "input": {"path": "photos", "on_error": "skip"}}
+    (tmp_path / "build.yaml").write_text(json.dumps(config))
+    shown = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1).stdout
+    assert "1 of 2 rows of the input rejected: not_utf8 1." in shown
+
+
+def test_an_export_of_a_build_without_its_source_images_names_the_shards(run: Run, tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    Image.new("RGB", (40, 40), "red").save(photos / "1.gif")
+    (photos / "1.txt").write_text("A dog on a mat.")
+    config = {"name": "x", "input": {"path": "photos"}, "shards": {"image_format": "jpg"}}
+    (tmp_path / "build.yaml").write_text(json.dumps(config))
+    run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    recode = run("export", "out", "--to", "hf-parquet", "--out", "hub", ok=False).stderr
+    assert "gif, neither JPEG, PNG nor WebP. Recode it: --image-format jpg, png or webp" in recode
+    (photos / "1.gif").unlink()
+    missing = run("export", "out", "--to", "hf-parquet", "--out", "hub", ok=False).stderr
+    assert "Or export the shards of the build, which hold the images: out/shards." in missing
+    assert "1 row in hf-parquet's layout" in run("export", "out/shards", "--to", "hf-parquet", "--out", "hub").stdout
 
 
 def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: Path) -> None:

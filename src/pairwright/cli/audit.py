@@ -63,6 +63,7 @@ def audit(
       pairwright audit swap_att.json --add-attacks meaning,llm --model gpt-4o-mini --dry-run
     """
     from pairwright.datasets.atomic_files import write_text
+    from pairwright.datasets.rejects import list_reasons
     from pairwright.filters.audit.report import render_html, render_markdown
     from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
     from pairwright.flows.commands.audit import AuditRequest, audit_rows, rows_to_audit
@@ -73,7 +74,7 @@ def audit(
     policy = InvalidRowPolicy(on_error)
     frame, rejected = rows_to_audit(input_, policy, layout)
     if rejected:
-        note(f"{count_phrase(rejected, 'rejected row')} of INPUT skipped.")
+        note(f"{count_phrase(sum(rejected.values()), 'rejected row')} of INPUT skipped: {list_reasons(rejected)}.")
     check_outputs(None if model_options.sends_nothing else report)
     answers = report or Path(f"{input_.name}.audit.html")  # without a report, answers are kept in the working folder
     scorers, bill = added.scorers(model_options, frame, answers, seed, as_json=as_json)
@@ -84,7 +85,8 @@ def audit(
         write_text(report, render_markdown(found, input_.name) if markdown else render_html(found, input_.name, gaps))
     result: dict[str, Any] = {
         **found.as_json(),
-        "left_out": rejected,
+        "left_out": sum(rejected.values()),
+        "rejected": rejected,
         **policy.skipped.as_json(),
         **({"report": str(report)} if report else {}),
         **({"llm": bill} if bill else {}),

@@ -60,7 +60,7 @@ def test_sixteen_bits_of_grey_are_scaled_and_not_cut_off(image_format: str) -> N
 
 @pytest.mark.parametrize("image_format", ["GIF", "BMP", "TIFF"])
 def test_a_good_image_that_shards_do_not_carry_names_image_format(image_format: str) -> None:
-    with pytest.raises(UnusableImageError, match=rf"{image_format.lower()}, neither.*Set image_format") as caught:
+    with pytest.raises(UnusableImageError, match=rf"{image_format.lower()}, neither.*--image-format") as caught:
         recode_image(picture(image_format=image_format), Recoding(), "pool/1.gif")
     assert caught.value.reason == "unsupported_image_format"
     assert pickle.loads(pickle.dumps(caught.value)).reason == "unsupported_image_format"  # noqa: S301 - our own bytes

@@ -251,7 +251,7 @@ def test_coco_captions_take_boxes_from_instances_and_keep_crowds_apart(tmp_path:
     assert (second.caption, second.boxes, second.license) == ("c", (), "")
 
 
-@pytest.mark.parametrize("kind", [str, int])
+@pytest.mark.parametrize("kind", [str, int, float])
 def test_coco_ids_match_as_texts_or_numbers(tmp_path: Path, kind: type) -> None:
     """Tools write ids as 123 or "123", and not always the same way in all lists of a file."""
     path = coco(tmp_path)

@@ -701,3 +701,38 @@ def test_a_caption_over_the_limit_is_rejected_and_the_others_of_its_row_are_kept
         assert [pair.caption for batch in batches for pair in batch.pairs] == ["a dog", "a cat"]
         found = [(flaw.reason, flaw.part) for batch in batches for flaw in batch.rejects]
         assert found == [("caption_too_long", "row"), ("caption_too_long", "caption")]
+
+
+def test_nan_in_json_is_a_missing_value(tmp_path: Path) -> None:
+    """As pandas and img2dataset write it; in columns of no part it becomes null, as from Parquet."""
+    rows = [
+        '{"caption": "a \\ud83d\\ude00 dog", "similarity": NaN, "x": [-Infinity, 1], "id": 18446744073709551615}',
+        '{"caption": NaN, "id": 2}',
+        '{"captions": ["a cat", NaN], "image": NaN, "id": 3}',
+        '{"caption": "a \\ud83d dog", "similarity": NaN}',
+    ]
+    (tmp_path / "pool.jsonl").write_text("\n".join(rows))
+    pairs, rejects = read_all(tmp_path / "pool.jsonl")
+    assert [(pair.caption, pair.source_id, json.loads(pair.meta)) for pair in pairs] == [
+        ("a \U0001f600 dog", "18446744073709551615", {"similarity": None, "x": [None, 1]}),
+        ("a cat", "3", {}),
+    ]
+    assert [(reject.reason, reject.part) for reject in rejects] == [
+        ("empty_caption", "row"),
+        ("empty_caption", "caption"),
+        ("not_unicode", "row"),
+    ]
+
+
+@pytest.mark.parametrize("explode", [False, True])
+def test_a_row_of_which_all_captions_are_rejected_is_one_rejected_row(tmp_path: Path, explode: bool) -> None:  # noqa: FBT001
+    row = {"captions": ["a" * 30, "<image>", ""]}
+    (tmp_path / "pool.jsonl").write_text(json.dumps(row) + '\n{"captions": ["a dog", ""]}\n')
+    _, rejects = read_all(tmp_path / "pool.jsonl", explode=explode, max_caption=20)
+    assert [(reject.reason, reject.part) for reject in rejects] == (
+        [(reason, "row") for reason in ("caption_too_long", "image_token", "empty_caption", "empty_caption")]
+        if explode
+        else [("image_token", "row"), ("empty_caption", "caption")]
+    )
+    if not explode:
+        assert rejects[0].detail == "all 3 captions are rejected; the caption holds <image>"

@@ -1,5 +1,6 @@
 """What a session promises: from plain code, over a real server, stopped or killed at any moment and taken up again."""
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -9,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -17,10 +18,13 @@ from typing import Any
 
 import pytest
 
+from pairwright.generators.llm.cache.store import Cache
+from pairwright.generators.llm.client.factory import open_model
 from pairwright.generators.llm.client.messages import Model, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.settings import LLMSettings
 from pairwright.generators.llm.runner import LLMRow, MostlyFailingError
-from pairwright.generators.llm.session import Session, Snapshot
+from pairwright.generators.llm.session import Session, Snapshot, StoppableModel
 from pairwright.generators.llm.testing.api_errors import PROVIDER_FAULTS
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.faults import KINDS
@@ -138,6 +142,29 @@ def test_a_caller_may_leave_in_the_middle(server: Server, cache: Path) -> None:
                 break
         assert [each.row for each in session.run(rows(3))] == ["0", "1", "2"]
     assert server.stats()["requests"] < 20_000
+
+
+def test_an_interrupt_in_the_last_step_of_opening_closes_the_client(server: Server, cache: Path) -> None:
+    events: list[str] = []
+
+    @contextlib.asynccontextmanager
+    async def connections() -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await asyncio.sleep(0)
+            events.append("connections closed")
+
+    @contextlib.asynccontextmanager
+    async def opened(llm: LLMSettings, _: Cache) -> AsyncIterator[StoppableModel]:
+        async with connections(), open_model(llm) as model:
+            os.kill(os.getpid(), signal.SIGINT)
+            yield model
+            events.append("model closed")
+
+    with pytest.raises(KeyboardInterrupt), Session(settings(server.url), cache=cache, opened=opened):
+        pass
+    assert events == ["model closed", "connections closed"]
 
 
 def test_an_error_of_the_callers_passes_and_closes_all(server: Server, cache: Path) -> None:

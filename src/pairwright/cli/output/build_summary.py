@@ -1,5 +1,6 @@
 """Summary of a build: contents, types, shortfalls, cost and files, as lines and as JSON."""
 
+from collections import Counter
 from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,10 @@ def _type_lines(manifest: dict[str, Any], samples: int, *, details: bool) -> lis
 
 
 def _input_lines(manifest: dict[str, Any]) -> list[str]:
-    """Return how many rows of the input were rejected, and why, and how many lost their boxes; empty if none."""
+    """Return how many rows of the input were rejected, and why, and how many lost captions or boxes; empty if none."""
     pairs = manifest["stages"].get("pairs", {"rejected": {}, "candidates": 0})
-    rejected = dict(pairs["rejected"])
+    captions = Counter(pairs.get("facts", {}).get("rejected_captions", {}))
+    rejected = Counter(pairs["rejected"]) - captions
     boxes = rejected.pop(BAD_BOX, 0)
     where = "in rejected/pairs-*.parquet"
     lines = []
@@ -124,8 +126,14 @@ def _input_lines(manifest: dict[str, Any]) -> list[str]:
         rows = (
             "rows of all versions" if manifest["build"]["number"] != manifest["build"]["full"] else "rows of the input"
         )
-        lost = f"{sum(rejected.values()):,} of {pairs['candidates'] - boxes:,} {rows} rejected"
+        candidates = pairs["candidates"] - boxes - captions.total()
+        lost = f"{rejected.total():,} of {candidates:,} {rows} rejected"
         lines.append(f"{lost}: {list_reasons(rejected)}. They are {where}.")
+    if captions:
+        count = count_phrase(captions.total(), "caption")
+        lines.append(
+            f"Rejected alone, as their rows have others: {count} ({list_reasons(captions)}). Details are {where}."
+        )
     if boxes:
         what = f"{count_phrase(boxes, 'row')} of the input ({BAD_BOX} {boxes:,})"
         lines.append(f"Read without boxes, since one of them is bad: {what}. Details are {where}.")
