@@ -199,7 +199,7 @@ def _check_row(given: Mapping[str, Any], place: str) -> dict[str, Any]:
         row[name] = _text(known.pop(name, ""), name, place)
         may_be_empty = name == "negative" and row["status"] == "rejected"
         if not row[name].strip() and not may_be_empty:
-            columns = ", ".join(sorted(given)) or "none"
+            columns = ", ".join(sorted(filter(None, given))) or "none"
             empty = [each for each in given if _ALIASES.get(each, each) == name]
             raise InvalidRow(
                 f"empty_{name}",

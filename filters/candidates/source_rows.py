@@ -16,9 +16,11 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.option_names import COMMAND_LINE
+from pairwright.datasets.readers import text_files
 from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
+from pairwright.datasets.readers.field_values import to_json_value
 from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes
-from pairwright.datasets.rejects import Reject, fix_for
+from pairwright.datasets.rejects import Reject, RejectError, fix_for
 from pairwright.filters.candidates.invalid_rows import InvalidRow
 
 LocatedRow = tuple[str, Mapping[str, Any]]
@@ -134,15 +136,21 @@ class Source:
 
 
 def parse_json(data: bytes, place: str) -> Any:
-    """Return parsed JSON.
+    """Return parsed JSON, with NaN and infinities, as Python writes missing values, as null.
 
     Raises:
         InvalidRow: it is not JSON.
     """
+    text = data.removeprefix(codecs.BOM_UTF8)
     try:
-        return orjson.loads(data.removeprefix(codecs.BOM_UTF8))
-    except orjson.JSONDecodeError as error:
-        raise InvalidRow("broken_json", f"invalid JSON ({error.msg})", where=place, fix="Fix or delete it.") from None
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return to_json_value(text_files.parse_json(text))
+    except (RejectError, RecursionError) as error:
+        what = error.detail if isinstance(error, RejectError) else "nested too deeply"
+        raise InvalidRow("broken_json", f"invalid JSON ({what})", where=place, fix="Fix or delete it.") from None
 
 
 def parse_text_list(value: str | None, name: str, place: str) -> list[str]:

@@ -129,13 +129,14 @@ def read_hard_negatives(data: Sequence[str], images: str = "", layout: str = "")
     form and target, else the first.
 
     Args:
-        data: shards and files.
+        data: shards, builds and files.
         images: root folder of image paths; empty: the folder of the file.
         layout: name of the layout of the files; empty to detect it.
 
     Raises:
         InputError: no rows; a damaged file; a row without an image.
     """
+    data = [_shards_of_build(one) for one in data]
     left_out: Counter[str] = Counter()
     rows = [
         row
@@ -146,6 +147,12 @@ def read_hard_negatives(data: Sequence[str], images: str = "", layout: str = "")
         raise InputError("no hard negatives", where=", ".join(data), fix="Pass shards or rows with hard negatives.")
     scores = [TRIPLES if is_shards(one) else layout_of(Path(one), layout).scores for one in data]
     return HardNegativeRows(rows, dict(left_out), tuple(dict.fromkeys(name for names in scores for name in names)))
+
+
+def _shards_of_build(data: str) -> str:
+    """Return the folder of shards of a build; other data unchanged."""
+    shards = Path(data) / "shards"
+    return str(shards) if (Path(data) / "manifest.json").is_file() and is_shards(str(shards)) else data
 
 
 def _shard_rows(data: str, left_out: Counter[str]) -> Iterator[HardNegativeRow]:

@@ -50,6 +50,10 @@ def sugarcrepe(folder: Path) -> Path:
 
 BROKEN: dict[str, tuple[Callable[[Path], Path], dict[str, int]]] = {
     "a null": (lines(b'{"caption": "a", "negative": null}'), {"empty_negative": 1}),
+    "NaN, as Python writes it": (
+        lines(b'{"caption": "a", "negative": NaN, "similarity": NaN}'),
+        {"empty_negative": 1},
+    ),
     "an empty negative": (lines(b'{"caption": "a", "negative": " "}'), {"empty_negative": 1}),
     "no negative at all": (lines(b'{"caption": "a"}'), {"empty_negative": 1}),
     "no caption": (lines(b'{"negative": "a"}'), {"empty_caption": 1}),

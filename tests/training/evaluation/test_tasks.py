@@ -192,6 +192,14 @@ def test_an_image_with_a_box_is_cropped_as_aro_does(given: Given, tmp_path: Path
         measured("negatives", given.clip, tmp_path / "vg.json")
 
 
+def test_a_build_is_read_as_its_shards(given: Given, tmp_path: Path) -> None:
+    (tmp_path / "shards").symlink_to(given.data)
+    (tmp_path / "manifest.json").write_text("{}")
+    expected = read_hard_negatives([given.data]).rows
+    found = read_hard_negatives([str(tmp_path)]).rows
+    assert [(row.caption, row.negative) for row in found] == [(row.caption, row.negative) for row in expected]
+
+
 def test_two_captions_are_also_compared_without_the_image(given: Given, tmp_path: Path) -> None:
     sugarcrepe(given, tmp_path)
     one: dict[str, Any] = {
