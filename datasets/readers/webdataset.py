@@ -7,6 +7,7 @@ both. A sample without an image is a text-only pair. The image's locator is ``/a
 Limits: uncompressed tars; see `datasets/tar_index.py`.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -33,7 +34,7 @@ def read_webdataset(path: Path) -> InputRowIterator:
 
 
 def _samples(path: Path) -> InputRowIterator:
-    current, files = "", list[SampleFile]()
+    current, files, repeats = "", list[SampleFile](), list[tuple[str, str]]()
     members, stored = list[TarMember](), is_remote(path)
     with open_tar(path) as handle:
         for found in iter_open_tar(handle, path):
@@ -44,18 +45,30 @@ def _samples(path: Path) -> InputRowIterator:
                 members.append(found)
             prefix, suffix = _split(found.name)
             if prefix != current:
+                yield from _reject_repeats(path, current, repeats)
                 if files:
                     yield build_sample_row(f"{path}::{current}", current, files)
-                current, files = prefix, []
+                current, files, repeats = prefix, [], []
             if any(file.suffix == suffix for file in files):
-                yield make_reject(
-                    f"{path}::{found.name}", "duplicate_member", f"a second {suffix} in the sample {prefix}"
-                )
+                repeats.append((found.name, suffix))
             else:
                 files.append(_file(path, handle, found, suffix))
+        yield from _reject_repeats(path, current, repeats)
         if files:
             yield build_sample_row(f"{path}::{current}", current, files)
     keep_members(path, members)
+
+
+def _reject_repeats(path: Path, key: str, repeats: list[tuple[str, str]]) -> Iterator[Reject]:
+    """Yield a reject per further sample of the same key: ``repeats`` are the names and suffixes of their members."""
+    suffixes = dict[str, str]()
+    for name, suffix in [*repeats, ("", "")]:
+        if suffixes and (suffix in suffixes or not suffix):
+            second = ", ".join(suffixes)
+            place = f"{path}::{next(iter(suffixes.values()))}"
+            yield make_reject(place, "duplicate_member", f"a second {second} in the sample {key}")
+            suffixes.clear()
+        suffixes[suffix] = name
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -703,6 +703,20 @@ def test_a_caption_over_the_limit_is_rejected_and_the_others_of_its_row_are_kept
         assert found == [("caption_too_long", "row"), ("caption_too_long", "caption")]
 
 
+def test_a_repeated_sample_of_a_tar_is_one_rejected_row(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "pool.tar", "w") as archive:
+        for _ in range(3):
+            for suffix, data in ((".txt", b"a dog"), (".json", b"{}")):
+                member = tarfile.TarInfo(f"1{suffix}")
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+    pairs, rejects = read_all(tmp_path / "pool.tar")
+    assert [pair.caption for pair in pairs] == ["a dog"]
+    assert [(reject.reason, reject.detail) for reject in rejects] == [
+        ("duplicate_member", "a second .txt, .json in the sample 1")
+    ] * 2
+
+
 def test_nan_in_json_is_a_missing_value(tmp_path: Path) -> None:
     """As pandas and img2dataset write it; in columns of no part it becomes null, as from Parquet."""
     rows = [
