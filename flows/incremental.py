@@ -14,6 +14,7 @@ from typing import Any
 from pairwright.datasets.atomic_files import replace_atomically, write_text
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.redaction import redact
+from pairwright.datasets.rejects import BAD_BOX
 from pairwright.datasets.shards.content_counts import add_counts
 from pairwright.datasets.version_switch import discard_staged_version, switch_version
 from pairwright.flows.build_completion import write_pages
@@ -130,7 +131,8 @@ def increment_summary(manifest: Mapping[str, Any]) -> str:
     last = manifest["increments"][-1]
     pairs, audit = last["pairs"], manifest["audit"]
     line = f"Version {last['number']}: {pairs['new']:,} new pairs in {len(last['shards']):,} new shards"
-    line += _old_pairs_summary(pairs, last["stages"]["pairs"]["rejected"])
+    read = last["stages"]["pairs"]
+    line += _old_pairs_summary(read["facts"], read["rejected"])
     failed = sum(stage["facts"].get("llm", {}).get("failed", 0) for stage in last["stages"].values())
     if failed:
         line += f"; the model failed on {failed:,} rows (reasons in {INCREMENTS}/{last['number']:04d}/failed)"
@@ -146,7 +148,9 @@ def _old_pairs_summary(facts: Mapping[str, Any], rejected: Mapping[str, int]) ->
     old = f"; {facts['changed']:,} changed pairs keep their texts until --full" if facts["changed"] else ""
     if facts["removed"]:
         old += f"; {facts['removed']:,} pairs are no longer in the input: they stay until --full, which removes them"
-    broken = sum(rejected.values())
+    # Rows that lost single captions, or their boxes, are read.
+    captions = sum(facts.get("rejected_captions", {}).values())
+    broken = sum(rejected.values()) - captions - rejected.get(BAD_BOX, 0)
     return old + (f"; {broken:,} new rows cannot be read" if broken else "")
 
 

@@ -242,6 +242,24 @@ def test_a_build_counts_captions_apart_from_the_rows_that_it_rejected(run: Run, 
     assert "Skipped: 1 row (image_token 1) and 1 caption (image_token 1)" in made
 
 
+def test_an_increment_counts_the_new_rows_that_it_cannot_read(run: Run, tmp_path: Path) -> None:
+    """Not those that lost a caption or their boxes."""
+    first = {"key": "1", "caption": "A dog on a mat."}
+    (tmp_path / "in.jsonl").write_text(json.dumps(first) + "\n")
+    config = {"name": "x", "input": {"path": "in.jsonl", "on_error": "skip"}, "shards": {"images": False}}
+    (tmp_path / "build.yaml").write_text(json.dumps(config))
+    build = ("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    run(*build)
+    rows = [
+        first,
+        {"key": "2", "captions": ["A cat on a bed.", ""]},
+        {"key": "3", "caption": "A bird in a tree.", "boxes": [{"label": "bird", "bbox": [0.5, 0, 0.1, 1]}]},
+        {"key": "4", "caption": ""},
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "2 new pairs in 1 new shards; 1 new rows cannot be read" in run(*build, "--incremental").stderr
+
+
 def test_a_name_that_is_not_utf8_is_one_rejected_row_of_a_folder(run: Run, tmp_path: Path) -> None:
     """The state of the input has the names of all files."""
     photos = tmp_path / "photos"
