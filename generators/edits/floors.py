@@ -6,6 +6,7 @@ benchmarks/RESULTS.md has yield against naturalness; `benchmarks.editing.ablatio
 from typing import Final
 
 DEFAULT_FLOOR: Final = 0.01  # REPLACE: p(word); the only one that users set
+RELATION_PART: Final = 0.5  # of it, for relations: those of one shape read as well far below it, but trigrams find them
 ADDITION_FLOORS: Final = {"object": 0.1, "attribute": 0.1}  # ADD, by target: p(word) / p(typical word)
 ADDED_PAIR_FLOOR: Final = 0.05  # ADD with both sides: the same of both objects
 RELATION_FLOOR: Final = 0.1  # ADD an object: p(relation) / p(typical relation)

@@ -70,10 +70,6 @@ class GeneralEnglish:
         """Return 0: there are no counts of prepositional links."""
         return 0
 
-    def linked_lefts(self, preposition: str, noun: str) -> frozenset[str]:  # noqa: ARG002 - the protocol's arguments
-        """Return nothing, like `linked`."""
-        return frozenset()
-
     def plausibility(self, word: str, context: Iterable[str]) -> float:  # noqa: ARG002 - the protocol's arguments
         """Return 0: neutral."""
         return 0.0

@@ -6,6 +6,7 @@ so. That the word in the slot is as unlikely does not make them natural; the *ra
 is for sampling.
 
 Exclusion is symmetric, and a word that the model does not know is not replaced, since it could not be inserted either.
+Neither is what is said of a thing that the model does not know, as what goes with it is not known.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -22,7 +23,7 @@ from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
-from pairwright.generators.edits.slots import Slot, context_of
+from pairwright.generators.edits.slots import NOUN, Slot, context_of
 from pairwright.generators.language.cloze.model import ClozeModel
 
 IntArray = npt.NDArray[np.int64]
@@ -159,13 +160,13 @@ class Proposer:
     def _open_slots(
         self, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]
     ) -> tuple[list[list[Slot]], list[list[str]]]:
-        """Return the slots of each caption whose word the model knows and may be replaced, and why others may not."""
-        index = self.model.index(self.kind)
+        """Return the slots of each caption whose words the model knows and may be replaced, and why others may not."""
+        index, nouns = self.model.index(self.kind), self.model.index(NOUN)
         opened: list[list[Slot]] = [[] for _ in captions]
         refused: list[list[str]] = [[] for _ in captions]
         for at, (caption, found) in enumerate(zip(captions, slots, strict=True)):
             for slot in found:
-                if slot.kind == self.kind and slot.key in index:
+                if slot.kind == self.kind and slot.key in index and (not slot.after or slot.after in nouns):
                     violated = first_violated(self.by_place, slot.proposed(caption, ""), self.known)
                     if violated is None:
                         opened[at].append(slot)

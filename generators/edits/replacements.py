@@ -12,18 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.edits.constraints.table import Constraint
-from pairwright.generators.edits.floors import DEFAULT_FLOOR
+from pairwright.generators.edits.floors import DEFAULT_FLOOR, RELATION_PART
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.proposals import Proposer
 from pairwright.generators.edits.slots import (
     ADJECTIVE,
-    FINITE,
     NOUN,
     RELATION,
+    RelationShape,
     Slot,
-    begins_with_verb,
     lexicon_key,
     relation_form,
+    relation_shape,
 )
 from pairwright.generators.lexicon.relations import UNKNOWN, load_relations
 
@@ -36,11 +36,13 @@ class ReplacementType:
         kind: of its slots.
         substitutes: the columns of the cloze model that may stand in a slot instead.
         group: what of a slot the substitutes depend on.
+        part: of the floor, that suffices.
     """
 
     kind: str
     substitutes: Callable[[EditMaterials, Slot], Any]
     group: Callable[[Slot], Hashable]
+    part: float = 1.0
 
 
 def _nouns(materials: EditMaterials, slot: Slot) -> Sequence[int]:
@@ -57,7 +59,7 @@ def _relations(materials: EditMaterials, slot: Slot) -> Any:
     targets = materials.model.cloze.targets(RELATION)
     subject, keys = slot.before or UNKNOWN, _lexicon_keys(targets)
     excluded = load_relations().refuted_row(lexicon_key(slot.key), keys, subject, slot.after)
-    return np.flatnonzero(excluded & _having_form(targets, slot.tag))
+    return np.flatnonzero(excluded & _having_form(targets, relation_shape(slot.key), slot.tag))
 
 
 @lru_cache(maxsize=4)
@@ -65,15 +67,13 @@ def _lexicon_keys(targets: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(map(lexicon_key, targets))
 
 
-@lru_cache(maxsize=32)
-def _having_form(targets: tuple[str, ...], tag: str) -> npt.NDArray[np.bool_]:
-    """Return which relations can stand where a verb with this tag stood, or none did.
+@lru_cache(maxsize=64)
+def _having_form(targets: tuple[str, ...], shape: RelationShape, tag: str) -> npt.NDArray[np.bool_]:
+    """Return which relations have a shape, and a form for where a verb with this tag stood, or none did.
 
-    A clause would lose its verb with a preposition alone: "a man | sits on | a bench".
+    Of other shapes most read oddly or may be true ("standing over", "next to"); benchmarks/RESULTS.md has the figures.
     """
-    needs_verb = tag in FINITE or tag == "VB"
-    fits = (relation_form(key, tag) and (begins_with_verb(key) or not needs_verb) for key in targets)
-    return np.array([bool(each) for each in fits], bool)
+    return np.array([relation_shape(key) == shape and bool(relation_form(key, tag)) for key in targets], bool)
 
 
 REPLACEMENT_TYPES: Final = {
@@ -83,6 +83,7 @@ REPLACEMENT_TYPES: Final = {
         RELATION,
         _relations,
         lambda slot: (slot.key, slot.tag, load_relations().classes_of(slot.before or UNKNOWN, slot.after)),
+        RELATION_PART,
     ),
 }
 
@@ -101,5 +102,11 @@ def build_proposer(
     chosen = REPLACEMENT_TYPES[name]
     substitutes = partial(chosen.substitutes, materials)
     return Proposer(
-        chosen.kind, materials.model.cloze, substitutes, chosen.group, floor, constraints, materials.knowledge
+        chosen.kind,
+        materials.model.cloze,
+        substitutes,
+        chosen.group,
+        floor * chosen.part,
+        constraints,
+        materials.knowledge,
     )

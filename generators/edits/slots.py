@@ -149,6 +149,20 @@ def begins_with_verb(key: str) -> bool:
     return load_relations().match_preposition(key.split(), 0) == 0
 
 
+class RelationShape(NamedTuple):
+    """Of what a relation consists: "hold" of a verb, "next to" of a preposition, "sit on" of both."""
+
+    verb: bool
+    preposition: bool
+
+
+@lru_cache(maxsize=20_000)
+def relation_shape(key: str) -> RelationShape:
+    """Return the shape of a relation."""
+    verb = begins_with_verb(key)
+    return RelationShape(verb, not verb or load_relations().match_preposition(key.split(), 1) > 0)
+
+
 @lru_cache(maxsize=20_000)
 def is_participle(key: str) -> bool:
     """Return whether a relation begins with a past participle ("parked on")."""

@@ -22,7 +22,6 @@ import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise, product, repeat
@@ -53,8 +52,6 @@ _SMOOTHING = 0.5  # added to each pair's count, so that the PMI of unseen pairs 
 _NONE: Final[dict[str, int]] = {}
 Pair = tuple[str, str]
 _Key = TypeVar("_Key", str, Pair, PrepositionalLink)
-_Group = TypeVar("_Group")
-_Member = TypeVar("_Member")
 
 
 @dataclass(slots=True)
@@ -143,13 +140,6 @@ def _by_first(counts: dict[Pair, int]) -> dict[str, dict[str, int]]:
     for (a, b), count in counts.items():
         table.setdefault(a, {})[b] = count
     return table
-
-
-def _grouped(pairs: Iterable[tuple[_Group, _Member]]) -> dict[_Group, set[_Member]]:
-    found: dict[_Group, set[_Member]] = {}
-    for group, member in pairs:
-        found.setdefault(group, set()).add(member)
-    return found
 
 
 def _adjacent(tokens: Sequence[Token]) -> Iterable[Pair]:
@@ -248,18 +238,6 @@ class PoolStatistics:
         """Return the number of captions in which ``first`` is adjacent to ``second`` (see the module)."""
         return self._following.get(first, _NONE).get(second, 0)
 
-    def followers(self, first: str) -> Mapping[str, int]:
-        """Return the words that ``first`` is adjacent to, with the number of captions."""
-        return self._following.get(first, _NONE)
-
-    def leaders(self, second: str) -> Mapping[str, int]:
-        """Return the words that are adjacent to ``second``, with the number of captions."""
-        return self._leading.get(second, _NONE)
-
-    def companions(self, word: str) -> Mapping[str, int]:
-        """Return the content words of captions with a word, itself among them, with the number of captions."""
-        return self._cooccurring.get(word, _NONE)
-
     def run(self, first: str, second: str) -> int:
         """Return the number of captions with the form ``first`` right before ``second``; "" is an end of a caption."""
         return self._running.get(first, _NONE).get(second, 0)
@@ -267,18 +245,6 @@ class PoolStatistics:
     def linked(self, left: str, preposition: str, noun: str) -> int:
         """Return the number of captions with the link; "" matches anything."""
         return self._linked.get((left, preposition, noun), 0)
-
-    def linked_lefts(self, preposition: str, noun: str) -> AbstractSet[str]:
-        """Return the nouns and verbs that captions link to a noun by a preposition."""
-        return self._lefts.get((preposition, noun), frozenset())
-
-    def links_to(self, noun: str) -> AbstractSet[Pair]:
-        """Return by what captions link what to a noun: nouns or verbs, and prepositions."""
-        return self._links_to.get(noun, frozenset())
-
-    def linked_nouns(self, left: str, preposition: str) -> AbstractSet[str]:
-        """Return the nouns at which captions put a noun or verb by a preposition."""
-        return self._rights.get((left, preposition), frozenset())
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:
         """Return the mean normalised pointwise mutual information of a content word with others, in [-1, 1].
@@ -329,10 +295,6 @@ class PoolStatistics:
         return _by_first(self.adjacent)
 
     @cached_property
-    def _leading(self) -> dict[str, dict[str, int]]:
-        return _by_first({(second, first): count for (first, second), count in self.adjacent.items()})
-
-    @cached_property
     def _running(self) -> dict[str, dict[str, int]]:
         return _by_first(self.runs)
 
@@ -344,18 +306,6 @@ class PoolStatistics:
             for key in product((left, ""), (preposition, ""), (noun, "")):
                 table[key] = table.get(key, 0) + count
         return table
-
-    @cached_property
-    def _lefts(self) -> dict[Pair, set[str]]:
-        return _grouped(((preposition, noun), left) for left, preposition, noun in self.links)
-
-    @cached_property
-    def _links_to(self) -> dict[str, set[Pair]]:
-        return _grouped((noun, (left, preposition)) for left, preposition, noun in self.links)
-
-    @cached_property
-    def _rights(self) -> dict[Pair, set[str]]:
-        return _grouped(((left, preposition), noun) for left, preposition, noun in self.links)
 
     @cached_property
     def digest(self) -> str:

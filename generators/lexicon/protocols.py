@@ -5,7 +5,6 @@ They are protocols, so that tests can bring a dictionary of ten words. The real 
 """
 
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 import numpy as np
@@ -46,10 +45,6 @@ class Pool(Protocol):
 
     def linked(self, left: str, preposition: str, noun: str) -> int:
         """Return the number of captions that put a noun or verb so at a noun; "" stands for whatever is there."""
-        ...
-
-    def linked_lefts(self, preposition: str, noun: str) -> AbstractSet[str]:
-        """Return the nouns and verbs that captions put so at a noun."""
         ...
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:

@@ -13,7 +13,7 @@ from pairwright.generators.edits.constraints.lexical import same_forms
 from pairwright.generators.language.lemmas import singular_of
 from pairwright.generators.lexicon.attributes import AttributeLexicon
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.nouns import NounLexicon, flagged, loosely_same, noun_features
+from pairwright.generators.lexicon.nouns import NounLexicon, flagged, loosely_same
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
@@ -29,15 +29,7 @@ MASS: Final = 0.3  # share of singulars without an article, from which a noun ne
 ALWAYS_MASS: Final = 0.9  # the same, from which it hardly has one
 SLACK: Final = 0.05  # plausibility by which a word may fall short
 KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
-MISPLACED: Final = 0.2  # of the links that chance would have, below which captions do not put things so
 _MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool has
-_ON: Final = ("on", "on top of", "atop", "upon")
-_IN: Final = ("in", "inside", "inside of", "within")
-_BENEATH: Final = ("under", "underneath", "beneath")
-_EITHER_WAY: Final = frozenset({"carrier", "seat"})  # in and on one of them is the same
-_TOUCHING: Final[dict[str, tuple[str, ...]]] = {
-    preposition: family for family in (_ON, _IN, _BENEATH) for preposition in family
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +76,12 @@ class Knowledge:
         self.nouns = NounLexicon(thesaurus)
         self.attributes = AttributeLexicon(thesaurus, self.nouns)
         self.relations = load_relations()
-        self._nouns = tuple(noun_features())
-        self._persons = tuple(noun for noun in self._nouns if self.nouns.is_person(noun))
         self._kinds = lru_cache(maxsize=10_000)(self._find_kinds)
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
         self.share_without_article = lru_cache(maxsize=20_000)(self._find_share)
         self.captions_with = lru_cache(maxsize=100_000)(self._find_captions_with)
-        self._kin = lru_cache(maxsize=5_000)(self._find_kin)
-        self.is_misplaced = lru_cache(maxsize=100_000)(self._find_misplaced)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle without the caches."""
@@ -146,33 +134,6 @@ class Knowledge:
         if len(kinds) > _MANY_KINDS:
             kinds = [word for word in kinds if self.pool.frequency(word, "NOUN")]
         return frozenset({noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("frame"))
-
-    def _find_misplaced(self, thing: str, preposition: str, noun: str) -> bool:
-        """Whether captions never, or much less often than by chance, put a thing or deed so at a noun."""
-        return not self._has_place(thing, preposition, noun) or self._is_rare_place(thing, preposition, noun)
-
-    def _is_rare_place(self, thing: str, preposition: str, noun: str) -> bool:
-        linked = self.pool.linked
-        of_noun, of_preposition = linked("", "", noun), linked("", preposition, "")
-        if not of_noun or not of_preposition:
-            return False
-        so = linked("", preposition, noun)
-        chance = max(linked(thing, "", noun) * so / of_noun, linked(thing, preposition, "") * so / of_preposition)
-        return linked(thing, preposition, noun) + 1 < MISPLACED * (chance + 1)
-
-    def _has_place(self, thing: str, preposition: str, noun: str) -> bool:
-        """Whether captions have such a thing, or one of its kind, in, on or under a noun; True for other prepositions."""
-        touching = _TOUCHING.get(preposition)
-        if touching is None or self.pool.linked("", "", noun) < KNOWN:
-            return True
-        if touching != _BENEATH and not _EITHER_WAY.isdisjoint(self.relations.classes_of(object=noun)):
-            touching = _ON + _IN
-        return any(not self._kin(thing).isdisjoint(self.pool.linked_lefts(by, noun)) for by in touching)
-
-    def _find_kin(self, thing: str) -> frozenset[str]:
-        """Return the heads of the nouns that name things of one kind with another; of a person, of all persons."""
-        kin = self._persons if self.nouns.is_person(thing) else (thing, *self.nouns.substitutes(thing, self._nouns))
-        return frozenset(one.rpartition(" ")[2] for one in kin)
 
 
 def _names(

@@ -59,16 +59,6 @@ def is_implausible(edit: ProposedEdit, known: Knowledge) -> bool:
     return known.pool.plausibility(word, rest) < -SLACK
 
 
-def is_misplaced_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions never say the new relation of such a subject or object."""
-    verb, preposition = split_relation(edit.new)
-    if not edit.after:
-        return False
-    if not preposition:
-        return known.pool.adjacency(verb, edit.after) < SEEN
-    return any(left and known.is_misplaced(left, preposition, edit.after) for left in (verb, edit.before))
-
-
 def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether captions never have the new noun behind its modifier, verb or preposition, or before its verb or preposition.
 
@@ -191,19 +181,17 @@ def governors_of(caption: Caption, start: int, end: int) -> tuple[list[str], lis
 def is_unseen_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether captions never say the new relation of such an object, or its verb or preposition of such a subject.
 
-    Not asked of nouns of which captions say little.
+    A verb alone has to be said of both. Others are not asked of nouns of which captions say little.
     """
     verb, preposition = split_relation(edit.new)
-    linked, subject, thing = known.pool.linked, edit.before, edit.after
-    if (
-        preposition
-        and linked("", "", thing) >= KNOWN
-        and not any(linked(verb, preposition, noun) for noun in loosely_same(thing))
-    ):
+    linked, adjacency, subject, thing = known.pool.linked, known.pool.adjacency, edit.before, edit.after
+    if not preposition:
+        return adjacency(verb, thing) < SEEN or (bool(subject) and adjacency(subject, verb) < SEEN)
+    if linked("", "", thing) >= KNOWN and not any(linked(verb, preposition, noun) for noun in loosely_same(thing)):
         return True
     if not subject or known.nouns.is_person(subject) or linked(subject, "", "") < KNOWN:
         return False
-    return not (known.pool.adjacency(subject, verb) if verb else linked(subject, preposition, ""))
+    return not (adjacency(subject, verb) if verb else linked(subject, preposition, ""))
 
 
 def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -212,21 +200,6 @@ def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
     if new is None or not new.subject or (old is not None and old.subject == new.subject):
         return False
     return not edit.before or known.nouns.is_alive(edit.before) is not (new.subject == "animate")
-
-
-def lacks_motion(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a preposition of a path would have no verb of motion: "a blanket | into a bag"."""
-    return is_bare_path(edit.new) and not is_bare_path(edit.old)
-
-
-@lru_cache(maxsize=10_000)
-def is_bare_path(key: str) -> bool:
-    """Whether a relation is a preposition of a path, without a verb."""
-    relation = load_relations().analyse(key)
-    if relation is None or relation.verb:
-        return False
-    paths = {feature for feature in relation.features if feature.startswith("path:")}
-    return bool(paths) and "path:none" not in paths
 
 
 def is_no_quality(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 
 _DENIES, _DENIES_BEHIND = words_with("denies"), words_with("denies_behind")
@@ -49,6 +51,21 @@ def is_in_company(edit: ProposedEdit, known: Knowledge) -> bool:
     if phrase is None or caption.words.labels:
         return False
     return caption.word(phrase.start - 1) in _ONE_MORE or caption.word(phrase.end) in _LISTS
+
+
+def attaches_elsewhere(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether a preposition may belong to an earlier verb or thing than the noun before it.
+
+    "Riding bikes down a sidewalk near a train" places neither the sidewalk nor the bikes. That takes a parser to tell; a
+    caption's first preposition, with no verb before it, belongs to its noun.
+    """
+    if split_relation(edit.old)[0]:
+        return False
+    return any(token.pos == "VERB" or _places(token) for token in edit.caption.tokens[: edit.start])
+
+
+def _places(token: Token) -> bool:
+    return token.pos == "ADP" and token.text.lower() != "of"
 
 
 def is_denial(edit: ProposedEdit, known: Knowledge) -> bool:

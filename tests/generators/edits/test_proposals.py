@@ -34,6 +34,6 @@ def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the
             for s in cast("Sequence[Slot]", proposals.places)
         ]
         log_probs = cloze.log_probs(proposer.kind, contexts)
-        assert (np.exp(log_probs[proposals.place, proposals.new]) >= 0.02 * 0.999).all()
+        assert (np.exp(log_probs[proposals.place, proposals.new]) >= proposer.floor * 0.999).all()
         number += len(proposals)
     assert number
