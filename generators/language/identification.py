@@ -7,13 +7,13 @@ that is `MIN_RATIO` times as likely.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.generators.language.word_set import word_set
-from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.language.wordnet import WordNet, load_wordnet
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
@@ -97,13 +97,26 @@ def _is_known(word: str) -> bool:
     """Return whether a word in lower case is a function word or has a stem in WordNet."""
     if word in _FUNCTION_WORDS:
         return True
-    stems = {word, *(word.removesuffix(end) + put for end, put in _SUFFIXES if word.endswith(end))}
-    stems |= {stem[:-1] for stem in stems if len(stem) > 3 and stem[-1] == stem[-2]}
-    try:
-        wordnet = load_wordnet()
-    except MissingResourceError:  # every text is left to the identifier
+    wordnet = _wordnet()
+    if wordnet is None:  # every text is left to the identifier
         return False
-    return any(wordnet.has(stem, pos) for stem in stems for pos in _POS)
+    return any(wordnet.has(stem, pos) for stem in _stems(word) for pos in _POS)
+
+
+def _stems(word: str) -> Iterator[str]:
+    """Yield a word, which most often is known itself, and what it may be an inflection of."""
+    yield word
+    stems = {word, *(word.removesuffix(end) + put for end, put in _SUFFIXES if word.endswith(end))}
+    yield from stems
+    yield from (stem[:-1] for stem in stems if len(stem) > 3 and stem[-1] == stem[-2])
+
+
+@lru_cache(maxsize=1)
+def _wordnet() -> WordNet | None:
+    try:
+        return load_wordnet()  # looks for its file each time
+    except MissingResourceError:
+        return None
 
 
 @lru_cache(maxsize=1)
