@@ -50,7 +50,8 @@ def other_language(text: str, wanted: str = "en") -> str:
         text: such as a caption; one of digits or marks alone is of no language.
         wanted: one of `known_languages`.
     """
-    if wanted == "en" and _is_english(*_count_words(text)):
+    known, words = _count_words(text)
+    if not words or (wanted == "en" and _is_english(known, words)):
         return ""
     ranked = _identifier().rank(text)
     best, probability = ranked[0]
@@ -61,12 +62,19 @@ def other_language(text: str, wanted: str = "en") -> str:
 def answers_in_other_language(answer: str, question: str, captions: Iterable[str] = ()) -> bool:
     """Return whether an answer is clearly in another language than its question and the captions of the image.
 
-    Quoted words, such as the text of a sign, are ignored.
+    Quoted words, such as the text of a sign, are ignored; so are, in a text that seems not to be English, words of the
+    question and the captions, such as names and misspelt words.
     """
     asked = [_without_quoted(text) for text in (question, *captions)]
     known, words = map(sum, zip(*map(_counted, asked), strict=True))
     wanted = "en" if _is_english(known, words) else _identifier().rank(" ".join(asked))[0][0]
-    return bool(other_language(_without_quoted(answer), wanted))
+    text = _without_quoted(answer)
+    if wanted == "en":
+        if _is_english(*_count_words(text)):
+            return False
+        repeated = {word for each in asked for word in _WORD.findall(each.lower())}
+        text = _WORD.sub(lambda word: "" if word[0].lower() in repeated else word[0], text)
+    return bool(other_language(text, wanted))
 
 
 # Answers about an image are all compared with the same captions, and often have the same questions.
