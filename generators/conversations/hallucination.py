@@ -140,16 +140,18 @@ def _known_words(context: ImageContext) -> set[str]:
     """
     found = set[str]()
     for text in (*context.captions, *{box.label for box in context.boxes}, *(name for name, _ in context.more)):
-        words = _WORD.findall(remove_invisible(text).lower())
-        found.update(*map(_lemmas, words), *map(_lemmas, words[1:], words))
+        before = ""
+        for word in _WORD.findall(remove_invisible(text).lower()):
+            lemmas = _lemmas(word)
+            found |= lemmas
+            if before:
+                found.update(f"{before} {lemma}" for lemma in lemmas)
+            before = word
     return found
 
 
-@lru_cache(maxsize=50_000)
-def _lemmas(word: str, before: str = "") -> frozenset[str]:
-    """Return a word and its lemmas, each after the word before it if there is one."""
-    if before:
-        return frozenset(f"{before} {lemma}" for lemma in _lemmas(word))
+@lru_cache(maxsize=20_000)
+def _lemmas(word: str) -> frozenset[str]:
     return frozenset((word, singular_of(word), *(lemmas[0] for lemmas in dictionary_lemmas(word).values())))
 
 
