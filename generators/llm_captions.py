@@ -44,7 +44,7 @@ from pairwright.generators.llm.output.lists import ListEntry, ListShape
 from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-captions"
-VERSION = 3
+VERSION = 4
 PROMPT = "captions"
 
 Form = Literal["short", "long", "tags"]

@@ -118,10 +118,10 @@ class RulePositives:
         taken = {caption.pair.caption, *caption.pair.captions}
         made: list[Annotation] = []
         for kind in self.options.types:
-            rng.seed(seed + POSITIVE_TYPES.index(kind))
-            outcomes = (
-                draw_rewordings(caption, reworded[kind], rng) if kind in reworded else swap_around_and(caption, rng)
-            )
+            places = reworded.get(kind)
+            if "and" in caption.lower if places is None else any(isinstance(each, ScoredPlace) for each in places):
+                rng.seed(seed + POSITIVE_TYPES.index(kind))  # takes long, and most rows draw nothing
+            outcomes = swap_around_and(caption, rng) if places is None else draw_rewordings(caption, places, rng)
             made.append(
                 edited_annotation(first_good(caption, outcomes, taken), caption.pair, "hard_positive", kind, origin)
             )

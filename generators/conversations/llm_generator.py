@@ -39,7 +39,7 @@ from pairwright.generators.llm.output.plain_text import TextShape
 from pairwright.generators.prompts.book import Prompt, PromptBook
 
 NAME = "llm-conversations"
-VERSION = 5  # raise when the same answers would give other rows
+VERSION = 6  # raise when the same answers would give other rows
 MODEL_TYPES = ("conversation", "detail", "reasoning")
 
 Exchanges = tuple[Exchange, ...]

@@ -119,6 +119,7 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _GIVEN = r"(?:given|provided|supplied|available|following|above|accompanying|textual|input)"
+# Patterns of texts in lower case, which are searched in a third of the time that ignoring case takes:
 # (what begins at the start of a word, words that allow it if a caption uses one of them)
 _SOURCE_WORDINGS = (
     (r"captions?\b|captioned\b", "caption captions captioned"),
@@ -211,10 +212,10 @@ _SOURCE_WORDINGS = (
     (r"i (?:was|am|have been|'m) (?:given|provided|told)\b|i (?:can(?:no|')t|do not|don't) (?:actually )?see the (?:image|picture|photo)\b", ""),
 )  # fmt: skip
 _SOURCES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = tuple(
-    (re.compile(rf"\b(?:{pattern})", re.IGNORECASE), frozenset(words.split())) for pattern, words in _SOURCE_WORDINGS
+    (re.compile(rf"\b(?:{pattern})"), frozenset(words.split())) for pattern, words in _SOURCE_WORDINGS
 )
 # Nearly all texts have none of them, which is seen at each start of a word instead of at each letter by each pattern.
-_ANY_SOURCE = re.compile(rf"\b(?=\w)(?:{'|'.join(pattern for pattern, _ in _SOURCE_WORDINGS)})", re.IGNORECASE)
+_ANY_SOURCE = re.compile(rf"\b(?=\w)(?:{'|'.join(pattern for pattern, _ in _SOURCE_WORDINGS)})")
 _NUMBER = r"-?(?:0|1)?\.\d+|[01](?:\.0+)?"
 _WHOLE = r"\d{1,4}(?:\.\d+)?"
 _LIST_OF_NUMBERS = re.compile(
@@ -222,7 +223,6 @@ _LIST_OF_NUMBERS = re.compile(
 )
 _AXIS = re.compile(
     r"\b[xy][12]?\s?(?:=|:|is|of|between)\s?-?\d?\.?\d|\b[xy]-(?:axis|coordinate)|\bcorner (?:is |lies )?at \(?\d",
-    re.IGNORECASE,
 )
 _FRACTION = re.compile(
     r"(?<![\d.$€£¥])0?\.\d+(?![\d.]*\d)(?! ?(?:dollars?|cents?|euros?|pounds?|miles?|meters?|metres?|inches|liters?)\b)"
@@ -230,7 +230,6 @@ _FRACTION = re.compile(
 _OF_PICTURE = re.compile(
     r"\b\d{1,3}(?:\.\d+)?\s?(?:%|percent)\s+(?:of the way|from|across|down|along|to the (?:left|right))\b"
     r"|\b\d{1,3} ?(?:%|percent)? ?(?:to|and|-|–) ?\d{1,3} ?(?:%|percent) of (?:the|its) (?:image|picture|photo|width|height|frame)\b|\b\d+\s?(?:px|pixels?)\b",
-    re.IGNORECASE,
 )
 _SURELY_OPEN = re.compile(
     r"\b(?=\w)(?:(?:can(?:no|')t|could ?n(?:o|')t|can not|could not|impossible to|not possible to|unable to|difficult to) (?:be )?"
@@ -239,12 +238,10 @@ _SURELY_OPEN = re.compile(
     r"|(?:no|not enough|insufficient|without (?:more|further|additional)|lack of) (?:\w+ )?(?:information|context|mention)\b"
     r"|(?:image|picture|photo|scene|context|it) (?:does|do|did) ?(?:not|n't) (?:\w+ly )?(?:say|specify|mention|indicate|provide|state)\b"
     r"|i(?: am|'m)? (?:do not|don't|not|cannot|can't|can not|could not) (?:know|sure|tell|see|determine|say)\b)",
-    re.IGNORECASE,
 )
 _OPEN = re.compile(
     r"\b(?=\w)(?:(?:(?:is|are|it's|remains?) (?:not clear|unclear|unknown|uncertain|ambiguous|unspecified)|not (?:clearly|fully) visible)\b"
     r"|no (?:\w+ )?(?:details|indication)\b|hard to (?:say|tell)\b|(?:n/a|not applicable|no answer)\b)",
-    re.IGNORECASE,
 )
 _LIST = re.compile(r"^[ \t]*(?:[-*•]|\d{1,2}[.)]|#{1,6}|\*\*[^*\n]+\*\*:?[ \t]*$)[ \t]*", re.MULTILINE)
 _LIST_LINES = 2
@@ -355,27 +352,27 @@ class _ContextText:
 
     def check(self, turn: Exchange, limits: TurnLimits) -> str:
         """Return the reason code for an error in the content of a turn, or an empty string."""
-        for text in (turn.question, turn.answer):
-            straight = text.replace("’", "'")
-            if _ANY_SOURCE.search(straight) and self._mentions_source(straight):
+        question, answer = (text.replace("’", "'").lower() for text in (turn.question, turn.answer))
+        for text in (question, answer):
+            if _ANY_SOURCE.search(text) and self._mentions_source(text):
                 # "It is not mentioned" is both; that there is no answer is the more specific reason.
-                return "unanswerable" if self._is_open(turn, limits) else "mentions_source"
-            if self.labelled is not None and self.labelled.search(straight) and "label" not in self.text:
+                return "unanswerable" if _is_open(answer, limits) else "mentions_source"
+            if self.labelled is not None and self.labelled.search(text) and "label" not in self.text:
                 return "mentions_source"
-            if self._has_coordinates(straight):
+            if self._has_coordinates(text):
                 return "coordinates"
-        return "unanswerable" if self._is_open(turn, limits) else ""
+        return "unanswerable" if _is_open(answer, limits) else ""
 
     def _mentions_source(self, text: str) -> bool:
         said = frozenset(re.findall(r"[a-z]+", self.text))
         return any(pattern.search(text) and said.isdisjoint(words) for pattern, words in _SOURCES)
 
-    def _is_open(self, turn: Exchange, limits: TurnLimits) -> bool:
-        answer = turn.answer.replace("’", "'")
-        return _SURELY_OPEN.search(answer) is not None or (not limits.open_ended and _OPEN.search(answer) is not None)
-
     def _has_coordinates(self, text: str) -> bool:
         if _LIST_OF_NUMBERS.search(text) or _AXIS.search(text) or _OF_PICTURE.search(text):
             return True
-        fractions = [found[0] for found in _FRACTION.finditer(text) if found[0].lower() not in self.text]
+        fractions = [found[0] for found in _FRACTION.finditer(text) if found[0] not in self.text]
         return any(len(each.partition(".")[2]) > 1 or float(each) in self.edges for each in fractions)
+
+
+def _is_open(answer: str, limits: TurnLimits) -> bool:
+    return _SURELY_OPEN.search(answer) is not None or (not limits.open_ended and _OPEN.search(answer) is not None)

@@ -144,9 +144,10 @@ class Proposer:
         old = np.array([index[slot.key] for slot in open_slots], np.int64)
         at = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
         new = np.concatenate([np.zeros(0, np.int64), *rows])
-        fits = np.flatnonzero(log_probs[at, new] >= np.log(self.floor))
-        at, new = at[fits], new[fits]
-        ratios = np.minimum(log_probs[at, new] - log_probs[np.arange(len(rows)), old][at], MAX_LOG_RATIO)
+        own = log_probs[at, new]
+        fits = np.flatnonzero(own >= np.log(self.floor))
+        at, new, own = at[fits], new[fits], own[fits]
+        ratios = np.minimum(own - log_probs[np.arange(len(rows)), old][at], MAX_LOG_RATIO)
         sizes, made, first = [len(found) for found in by_caption], [], 0
         for caption, found, reasons, part in zip(
             captions, by_caption, refused, split_by_caption(sizes, at), strict=True

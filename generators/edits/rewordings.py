@@ -21,7 +21,6 @@ from pairwright.generators.captions.phrases import NOUNS, NounPhrase
 from pairwright.generators.edits.floors import REWORDING_FLOOR
 from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELATION, context_of, find_relations
-from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
@@ -91,15 +90,16 @@ class Rewordings:
 
         Captions are scored together; the ratios of one do not depend on the others.
         """
-        find = {"object": self._nouns, "attribute": self._adjectives, "relation": self._relations}[target]
-        found = [(caption, [*find(caption)]) for caption in captions]
-        rows = self._log_probs(found) if self._model is not None else {}
+        find, kind = {
+            "object": (self._nouns, NOUN),
+            "attribute": (self._adjectives, ADJECTIVE),
+            "relation": (self._relations, RELATION),
+        }[target]
+        found = [[*find(caption)] for caption in captions]
+        rows = self._log_probs(kind, captions, found) if self._model is not None else {}
         return [
-            [
-                each if isinstance(each, str) else self._scored(each, rows.get((at, each.kind, each.span)))
-                for each in places
-            ]
-            for at, (_, places) in enumerate(found)
+            [each if isinstance(each, str) else self._scored(each, rows.get((at, each.span))) for each in places]
+            for at, places in enumerate(found)
         ]
 
     def reword(self, target: str, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
@@ -118,21 +118,18 @@ class Rewordings:
         return ScoredPlace(place, ratios)
 
     def _log_probs(
-        self, found: Sequence[tuple[Caption, Sequence[Place | str]]]
-    ) -> dict[tuple[int, str, tuple[int, int]], FloatArray]:
-        """Return the log-probabilities of the vocabulary in the slots whose word the model knows, by caption, kind and span."""
+        self, kind: str, captions: Sequence[Caption], found: Sequence[Sequence[Place | str]]
+    ) -> dict[tuple[int, tuple[int, int]], FloatArray]:
+        """Return the log-probabilities of the vocabulary in the slots whose word the model knows, by caption and span."""
         assert self._model is not None
-        rows: dict[tuple[int, str, tuple[int, int]], FloatArray] = {}
-        for kind in SLOT_KINDS:
-            index = self._model.index(kind)
-            asked = {
-                (at, kind, place.span): context_of(caption, *place.span, *place.nouns)
-                for at, (caption, places) in enumerate(found)
-                for place in places
-                if not isinstance(place, str) and place.kind == kind and place.key in index
-            }
-            rows |= zip(asked, self._model.log_probs(kind, [*asked.values()]), strict=True)
-        return rows
+        index = self._model.index(kind)
+        asked = {
+            (at, place.span): context_of(caption, *place.span, *place.nouns)
+            for at, (caption, places) in enumerate(zip(captions, found, strict=True))
+            for place in places
+            if not isinstance(place, str) and place.key in index
+        }
+        return dict(zip(asked, self._model.log_probs(kind, [*asked.values()]), strict=True))
 
     def _counted(self, place: Place, new: str) -> float:
         """Return how often the pool has a word relative to the one in a place."""

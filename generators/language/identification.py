@@ -7,13 +7,13 @@ that is `MIN_RATIO` times as likely.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.generators.language.word_set import word_set
-from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.language.wordnet import WordNet, load_wordnet
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
@@ -50,7 +50,8 @@ def other_language(text: str, wanted: str = "en") -> str:
         text: such as a caption; one of digits or marks alone is of no language.
         wanted: one of `known_languages`.
     """
-    if wanted == "en" and _is_english(*_count_words(text)):
+    known, words = _count_words(text)
+    if not words or (wanted == "en" and _is_english(known, words)):
         return ""
     ranked = _identifier().rank(text)
     best, probability = ranked[0]
@@ -61,12 +62,19 @@ def other_language(text: str, wanted: str = "en") -> str:
 def answers_in_other_language(answer: str, question: str, captions: Iterable[str] = ()) -> bool:
     """Return whether an answer is clearly in another language than its question and the captions of the image.
 
-    Quoted words, such as the text of a sign, are ignored.
+    Quoted words, such as the text of a sign, are ignored; so are, in a text that seems not to be English, words of the
+    question and the captions, such as names and misspelt words.
     """
     asked = [_without_quoted(text) for text in (question, *captions)]
     known, words = map(sum, zip(*map(_counted, asked), strict=True))
     wanted = "en" if _is_english(known, words) else _identifier().rank(" ".join(asked))[0][0]
-    return bool(other_language(_without_quoted(answer), wanted))
+    text = _without_quoted(answer)
+    if wanted == "en":
+        if _is_english(*_count_words(text)):
+            return False
+        repeated = {word for each in asked for word in _WORD.findall(each.lower())}
+        text = _WORD.sub(lambda word: "" if word[0].lower() in repeated else word[0], text)
+    return bool(other_language(text, wanted))
 
 
 # Answers about an image are all compared with the same captions, and often have the same questions.
@@ -97,13 +105,26 @@ def _is_known(word: str) -> bool:
     """Return whether a word in lower case is a function word or has a stem in WordNet."""
     if word in _FUNCTION_WORDS:
         return True
-    stems = {word, *(word.removesuffix(end) + put for end, put in _SUFFIXES if word.endswith(end))}
-    stems |= {stem[:-1] for stem in stems if len(stem) > 3 and stem[-1] == stem[-2]}
-    try:
-        wordnet = load_wordnet()
-    except MissingResourceError:  # every text is left to the identifier
+    wordnet = _wordnet()
+    if wordnet is None:  # every text is left to the identifier
         return False
-    return any(wordnet.has(stem, pos) for stem in stems for pos in _POS)
+    return any(wordnet.has(stem, pos) for stem in _stems(word) for pos in _POS)
+
+
+def _stems(word: str) -> Iterator[str]:
+    """Yield a word, which most often is known itself, and what it may be an inflection of."""
+    yield word
+    stems = {word, *(word.removesuffix(end) + put for end, put in _SUFFIXES if word.endswith(end))}
+    yield from stems
+    yield from (stem[:-1] for stem in stems if len(stem) > 3 and stem[-1] == stem[-2])
+
+
+@lru_cache(maxsize=1)
+def _wordnet() -> WordNet | None:
+    try:
+        return load_wordnet()  # looks for its file each time
+    except MissingResourceError:
+        return None
 
 
 @lru_cache(maxsize=1)

@@ -17,6 +17,7 @@ COMPLEX_PREPOSITIONS: Final = tuple(
     )
 )  # fmt: skip
 LAST_WORDS_OF_PREPOSITIONS: Final = frozenset(words[-1] for words in COMPLEX_PREPOSITIONS)
+_LAST_TWO_WORDS: Final = frozenset(words[-2:] for words in COMPLEX_PREPOSITIONS)
 _MAX_DISTANCE = 4  # tokens between a preposition and its governor
 _BETWEEN: Final = frozenset(("AUX", "ADV"))
 _BETWEEN_TAGS: Final = frozenset(("WDT", "WP", "RP"))
@@ -50,7 +51,7 @@ def _governors(tokens: Sequence[Token], start: int) -> Iterator[str]:
 
 def preposition_ending_at(tokens: Sequence[Token], at: int) -> tuple[int, str]:
     """Return the first token index and the text ("in front of") of the preposition that ends with token ``at``."""
-    if tokens[at].lemma in LAST_WORDS_OF_PREPOSITIONS:
+    if at and (tokens[at - 1].lemma, tokens[at].lemma) in _LAST_TWO_WORDS:
         for words in COMPLEX_PREPOSITIONS:
             start = at + 1 - len(words)
             if start >= 0 and tuple(token.lemma for token in tokens[start : at + 1]) == words:

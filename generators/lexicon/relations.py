@@ -31,8 +31,7 @@ from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
 UNKNOWN: Final = "thing"  # a subject that a caption does not show
 
-_WORD_BITS: Final = 64
-_WORD: Final = (1 << _WORD_BITS) - 1
+_MASK_BYTES: Final = 16  # of the states of a dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +223,8 @@ class RelationLexicon:
         """Return whether a phrase `refutes` each of others, shape (n,)."""
         relation, classes = self.analyse(key), self._noun_classes(subject, object)
         own = _as_words([self._space.every if relation is None else _applied(classes, relation.states)])
-        shared = np.any(self._table(keys, classes) & own, axis=2)
-        found = np.asarray(~np.all(shared, axis=1), np.bool_)
+        low, high = np.moveaxis(self._table(keys, classes) & own, 2, 0)
+        found = np.asarray(~np.all(low | high, axis=1), np.bool_)
         columns = _columns(keys)
         for pair in self._exceptions_of.get(key, ()):
             for at in (at for other in pair - {key} for at in columns.get(other, ())):
@@ -340,5 +339,5 @@ def _applied(classes: Iterable[NounClass], states: States) -> States:
 
 def _as_words(states: Sequence[States]) -> npt.NDArray[np.uint64]:
     """Return states as words of 64 bits, shape (n, dimensions, words)."""
-    words = [[[mask & _WORD, mask >> _WORD_BITS] for mask in each] for each in states]
-    return np.array(words, np.uint64).reshape(-1, len(DIMENSIONS), 2)
+    words = b"".join([mask.to_bytes(_MASK_BYTES, "little") for each in states for mask in each])
+    return np.frombuffer(words, "<u8").reshape(len(states), len(DIMENSIONS), -1)

@@ -47,8 +47,10 @@ def is_in_disjunction(edit: ProposedEdit, known: Knowledge) -> bool:
 def is_in_company(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether an edit replaces one of several things in a row, or what accompanies another, where no boxes say what is there."""
     caption = edit.caption
+    if caption.words.labels or _ONE_MORE.isdisjoint(caption.lower):  # those behind a thing are among those before one
+        return False
     phrase = next((each for each in caption.phrases if each.start <= edit.start < each.end), None)
-    if phrase is None or caption.words.labels:
+    if phrase is None:
         return False
     return caption.word(phrase.start - 1) in _ONE_MORE or caption.word(phrase.end) in _LISTS
 

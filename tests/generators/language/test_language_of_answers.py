@@ -56,6 +56,14 @@ def test_names_of_dishes_are_not_a_language() -> None:
     assert not answers_in_other_language(answer, "What is on the table in front of her?")
 
 
+def test_words_of_the_captions_are_not_a_language() -> None:
+    captions = ["A sign to the Fußgängerzone und Straßenbahn beside a street."]
+    assert not answers_in_other_language(
+        "To the Fußgängerzone und Straßenbahn.", "Where does the sign point?", captions
+    )
+    assert answers_in_other_language("Zur Fußgängerzone und zur Straßenbahn geht es dort.", "Where to?", captions)
+
+
 def test_two_languages_of_one_script_are_distinguished() -> None:
     assert answers_in_other_language("Der Hund rennt am Strand entlang.", "¿Qué está haciendo el perro en esta playa?")
 

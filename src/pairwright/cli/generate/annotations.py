@@ -179,6 +179,16 @@ class TemplateOptions:
         return {**vars(self), **{name: "" if text == "off" else text for name, text in prompts.items()}}
 
 
+def _conversation_types(method: str) -> tuple[str, ...]:
+    if method == "llm":
+        from pairwright.generators.conversations.llm_generator import MODEL_TYPES
+
+        return MODEL_TYPES
+    from pairwright.generators.conversations.template_generator import TEMPLATE_TYPES
+
+    return TEMPLATE_TYPES
+
+
 @with_progress
 @with_model_options
 @with_context_options
@@ -218,10 +228,8 @@ def conversations(
     """
     from pairwright.flows.commands.generate import GenerateRequest
     from pairwright.generators.balance import BalanceLimits
-    from pairwright.generators.conversations.llm_generator import MODEL_TYPES
-    from pairwright.generators.conversations.template_generator import TEMPLATE_TYPES
 
-    all_types = MODEL_TYPES if method == "llm" else TEMPLATE_TYPES
+    all_types = _conversation_types(method)
     named = parse_types("conversation", types, all_types)
     wanted = parse_counts(counts, named.get("types") or all_types)
     options = {**(named or parse_list("types", ",".join(wanted) or None)), **parse_vocabulary(vocabulary)}
