@@ -34,7 +34,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
 NAME = "rules-negatives"
-VERSION = 29
+VERSION = 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -349,7 +349,7 @@ class EditChecks:
         if any(self._has(base, pos) for base in bases for pos in _OPEN):
             return True
         noun = singular_of(word)
-        verbs = dictionary_lemmas(f"{noun.removesuffix('er')}ed").get("VERB", ()) if noun.endswith("er") else ()
+        verbs = (noun[:-1], noun[:-2]) if noun.endswith("er") else ()
         return any(self._thesaurus.has(verb, "VERB") for verb in verbs) or any(
             self._thesaurus.has(f"{noun[:at]} {noun[at:]}", "NOUN") for at in range(_PART, len(noun) - _PART + 1)
         )

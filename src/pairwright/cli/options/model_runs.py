@@ -76,7 +76,7 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     from pairwright.generators.llm.cost_estimate import sum_plans
 
     table: list[list[object]] = [
-        ["stage", "rows", "requests", "from cache", "tokens in", "tokens out", "per kept row", "cost", "time"]
+        ["stage", "rows", "requests", "not billed", "tokens in", "tokens out", "per kept row", "cost", "time"]
     ]
     for plan in [*plans, *([sum_plans(plans)] if len(plans) > 1 else [])]:
         cost = (
@@ -98,7 +98,7 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
             f"No price is known for {', '.join(models)}: give --price IN/OUT (of --model only), or --prices FILE.",
         ]
     lines += [
-        f"{plan.stage}: no row leads to a request. Check the images and the options."
+        f"{plan.stage}: no row leads to a request. Check the captions (are they in English?), the images and the options."
         for plan in plans
         if plan.rows and not (plan.requests.value or plan.cached.value)
     ]
