@@ -153,4 +153,7 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
         )
     if shared := bill["in_all"].get("shared"):
         lines.append(f"{shared:,} requests were those of another row (equal texts) and share its answer: billed once.")
+    if alone := bill["in_all"].get("alone"):
+        rows = "caption was" if alone == 1 else "captions were"
+        lines.append(f"{alone:,} {rows} requested again alone: no usable part of a shared answer was theirs.")
     return lines
