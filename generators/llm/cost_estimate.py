@@ -90,7 +90,7 @@ class StagePlan:
         sampled: number of sampled rows; a step about several counts as so many.
         requests: billed requests, repairs included.
         repairs: requests that repair an invalid answer; ``high``: one for every request.
-        cached: requests that the cache answers.
+        cached: requests that need no answer of their own: the cache has it, or an equal request gets it.
         rounds: requests sent in the first round of the steps, the second, and so on.
         tokens_in, tokens_out: tokens of prompts and answers that are sent.
         cost: USD; None if the price of a model is unknown.

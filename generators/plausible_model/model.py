@@ -89,23 +89,30 @@ class PlausibleModel:
         return answer(prompt) if prompt is not None and answer is not None else None
 
     def _negatives(self, prompt: RecognizedPrompt) -> dict[str, Any]:
-        found = self._edits.negatives(prompt.text("caption"), prompt.texts("known"))
-        wanted, count = prompt.texts("types") or BENCHMARK_TYPES, prompt.values.get("count") or 1
-        kinds = [kind for kind in BENCHMARK_TYPES if kind in wanted]
-        made: list[dict[str, Any]] = [
-            {"type": kind, **_fields(edit)} for kind in kinds for edit in found.get(kind, [])[:count]
-        ]
+        made: list[dict[str, Any]] = [{"type": kind, **_fields(edit)} for kind, edit in self._edits_of_types(prompt)]
         if "image" in prompt.values:
             made = [{**each, "image_shows": each["from"] or "nothing", "visible": False} for each in made]
         return {"negatives": made}
 
+    def _edits_of_types(self, prompt: RecognizedPrompt) -> list[tuple[str, ModelEdit]]:
+        """Return type and edit of each requested negative."""
+        found = self._edits.negatives(prompt.text("caption"), prompt.texts("known"))
+        wanted, count = prompt.texts("types") or BENCHMARK_TYPES, prompt.values.get("count") or 1
+        return [(kind, edit) for kind in BENCHMARK_TYPES if kind in wanted for edit in found.get(kind, [])[:count]]
+
     def _negatives_of_pairs(self, prompt: RecognizedPrompt) -> dict[str, Any]:
-        """Return negatives with the words by which the rules reword what is replaced."""
-        reworded = {
-            edit.old: edit.new for found in self._edits.positives(prompt.text("caption")).values() for edit in found
-        }
-        negatives = self._negatives(prompt)["negatives"]
-        return {"negatives": [{**each, "true": reworded.get(each["from"], "")} for each in negatives]}
+        """Return negatives with true words: the rules reword what is replaced; other captions state what is added."""
+        caption, known = prompt.text("caption"), prompt.texts("known")
+        reworded = {edit.old: edit.new for found in self._edits.positives(caption).values() for edit in found}
+        made = [
+            {
+                "type": kind,
+                **_fields(edit),
+                "true": reworded.get(edit.old, "") if edit.old else self._edits.true_words(edit, caption, known),
+            }
+            for kind, edit in self._edits_of_types(prompt)
+        ]
+        return {"negatives": made}
 
     def _positives(self, prompt: RecognizedPrompt) -> dict[str, Any]:
         found = self._edits.positives(prompt.text("caption"))

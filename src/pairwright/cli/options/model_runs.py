@@ -76,7 +76,7 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     from pairwright.generators.llm.cost_estimate import sum_plans
 
     table: list[list[object]] = [
-        ["stage", "rows", "requests", "from cache", "tokens in", "tokens out", "per kept row", "cost", "time"]
+        ["stage", "rows", "requests", "not billed", "tokens in", "tokens out", "per kept row", "cost", "time"]
     ]
     for plan in [*plans, *([sum_plans(plans)] if len(plans) > 1 else [])]:
         cost = (
@@ -98,7 +98,7 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
             f"No price is known for {', '.join(models)}: give --price IN/OUT (of --model only), or --prices FILE.",
         ]
     lines += [
-        f"{plan.stage}: no row leads to a request. Check the images and the options."
+        f"{plan.stage}: no row leads to a request. Check the captions (are they in English?), the images and the options."
         for plan in plans
         if plan.rows and not (plan.requests.value or plan.cached.value)
     ]
@@ -153,4 +153,7 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
         )
     if shared := bill["in_all"].get("shared"):
         lines.append(f"{shared:,} requests were those of another row (equal texts) and share its answer: billed once.")
+    if alone := bill["in_all"].get("alone"):
+        rows = "caption was" if alone == 1 else "captions were"
+        lines.append(f"{alone:,} {rows} requested again alone: no usable part of a shared answer was theirs.")
     return lines
