@@ -73,7 +73,7 @@ class TowerMethod(PairMethod):
     @model_validator(mode="after")
     def _one_share(self) -> Self:
         if self.lora and self.locked_text:
-            raise ValueError("`lora` and `locked_text` are mutually exclusive. Remove one")
+            raise ValueError("`lora` and `locked_text` are mutually exclusive")
         return self
 
     def open_model(self, model: str) -> Clip:
