@@ -173,7 +173,7 @@ class _Trainer:
             device=str(self.accelerator.device),
             on_error=self.run.on_error,
         )
-        images = replace(prepared.images, crop=1.0, mirror=0.0) if validation else prepared.images
+        images = replace(prepared.images, crop=1.0) if validation else prepared.images
         return ShardLoader(data, prepared.rows, options, prepared.texts, images)
 
     def _writers(self) -> list[Callable[[LogRow], None]]:

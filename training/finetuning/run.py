@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object  # type: ignore[import-untyped]
 from transformers import EarlyStoppingCallback, PreTrainedModel, PrinterCallback, TrainingArguments
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rejects import Reject
@@ -157,6 +158,7 @@ def _merge_adapter(run: FinetuningRun, adapter: Path, folder: Path) -> None:
     """Write the initial model with the adapter merged into its weights; it is opened again, as the trained one may be sharded."""
     from peft import PeftModel
 
+    unset_hf_deepspeed_config()  # ZeRO-3 would divide it among all processes, which wait for this one
     torch.manual_seed(run.recipe.seed)  # a projection that was new
     model = open_network(run.recipe, model_folder(run.model))
     temporary = run.out / ".model.tmp"
