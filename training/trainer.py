@@ -39,6 +39,7 @@ from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.optimization import schedule_notes
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.recipes.method import PreparedMethod
+from pairwright.training.recipes.pairs import PairMethod
 from pairwright.training.recipes.schema import Recipe
 from pairwright.training.reporters import open_reporters
 from pairwright.training.run_checkpoints import (
@@ -320,7 +321,7 @@ class _Trainer:
 
 def _memory_helps(recipe: Recipe, when: str) -> str:
     known = type(recipe.method).model_fields
-    chunk = "a smaller batches.chunk (rows per pass), " if recipe.method.splits_rows else ""
+    chunk = "a smaller batches.chunk (rows per pass), " if isinstance(recipe.method, PairMethod) else ""
     lora = ", method.lora" if "lora" in known else ""
     smaller = ", a smaller method.negatives" if "negatives" in known else ""
     tiles = ", method.tiles=false" if getattr(recipe.method, "tiles", False) else ""

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 
 class PairMethod(Method):
-    """An objective over image-text pairs for a CLIP; a subclass opens the model and compares the embeddings."""
+    """An objective over image-text pairs for a CLIP; a subclass opens the model and compares the embeddings.
 
-    splits_rows: ClassVar[bool] = True
+    Rows are embedded separately and compared afterwards, in batches of one shape.
+    """
+
     local_features: ClassVar[bool] = False
     """Whether the loss also compares patches and tokens."""
 
