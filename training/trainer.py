@@ -28,7 +28,6 @@ from pairwright.datasets.progress import open_step
 from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.accelerate_setup import default_workers, start_processes
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
-from pairwright.training.loss_curves import write_curves
 from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics
 from pairwright.training.models.checkpoints import copy_weights, load_trained, save_trained
 from pairwright.training.models.clip import Clip
@@ -85,9 +84,8 @@ class TrainingReport:
         return {name: value for name, value in asdict(self).items() if name != "main"}
 
     def write(self, out: Path, skipped: Mapping[str, str]) -> None:
-        """Write ``report.json``, the loss curves of ``log.csv``, and the skipped samples with their reasons."""
+        """Write ``report.json``, and the skipped samples with their reasons."""
         write_text(out / "report.json", json.dumps(self.as_json(), indent=2) + "\n")
-        write_curves(out)
         write_skipped(out, skipped)
 
 

@@ -2,7 +2,7 @@
 
     OUT/recipe.yaml, run.json   all settings, and the model and data they were used with
     OUT/checkpoints/            of transformers, the newest ``keep``
-    OUT/log.csv, report.html    loss, learning rate, gradient norm
+    OUT/log.csv                 loss, learning rate, gradient norm
     OUT/model/                  the finished model with its processor and chat template, as transformers and vLLM open it
     OUT/adapter/                with LoRA: the adapter alone
     OUT/skipped.jsonl           samples that could not be used, if any
