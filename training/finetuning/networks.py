@@ -18,6 +18,7 @@ from transformers import (
     LlavaProcessor,
     PreTrainedModel,
 )
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
@@ -44,6 +45,8 @@ def open_network(recipe: FinetuningRecipe, model: str) -> GenerativeModel:
     _require_kind(method, model)
     if isinstance(method, ConversationMethod):
         language = method.language
+        if language:
+            unset_hf_deepspeed_config()  # parts are read whole; ZeRO-3 divides what they are joined to later
         found = assemble_llava(model, language, dtype) if language else ImageTextModel.load(model, dtype=dtype)
         if isinstance(found.network, LlavaForConditionalGeneration):
             save_by_hub_names(found.network)
