@@ -45,8 +45,8 @@ from pairwright.training.run_checkpoints import (
     TrainingProgress,
     load_checkpoint,
     newest_checkpoint,
+    replace_folder,
     save_checkpoint,
-    save_model,
     write_skipped,
 )
 from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, write_run_description
@@ -303,18 +303,24 @@ class _Trainer:
         return report
 
     def _save_models(self, folder: Path) -> None:
-        model, finish = self.step.model, self.recipe.method.finish
+        model = self.step.model
         if average := self.step.state.average:
             averaged = deepcopy(model)
             copy_weights(dict(averaged.named_parameters()), {**dict(model.named_parameters()), **average}, folder)
-            save_model(finish(averaged), folder.with_name("model-ema"))
+            self._save_model(averaged, folder.with_name("model-ema"))
         if self.progress.best is not None:
             load_trained(model, self.run.out / "best.safetensors")
-        finished = finish(model)
-        save_model(finished, folder)
+        finished = self._save_model(model, folder)
         if self.recipe.save_openclip:
             assert isinstance(finished, Clip)
             save_openclip(finished, folder.with_name("model-openclip"))
+
+    def _save_model(self, model: Any, folder: Path) -> Any:
+        """Write a model as the method finishes it, and return that."""
+        finished: Any = self.recipe.method.finish(model)
+        with replace_folder(folder) as temporary:
+            finished.save(temporary)
+        return finished
 
 
 def _memory_helps(recipe: Recipe, when: str) -> str:
