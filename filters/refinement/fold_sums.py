@@ -15,6 +15,7 @@ import numpy as np
 
 from pairwright.filters.refinement.fold_assignment import read_words
 from pairwright.filters.refinement.out_of_core_models import (
+    BIGRAMS,
     KINDS,
     LOW_BITS,
     PAIRS,
@@ -88,25 +89,12 @@ def sum_range(folder: Path, parts: Sequence[str], fold: int, number: int, ranges
         ranges: how many there are.
     """
     with closing(DiskArrays(folder)) as disk:
-        bigrams, seen = _sum_trigrams(_read_chunks(folder, parts, TRIGRAMS, fold, (number, ranges)), disk)
-        totals = _sum_pairs(_read_chunks(folder, parts, PAIRS, fold, (number, ranges)), disk)
-        contexts, _ = count_contexts(*bigrams)
-        words = sum_by_key(bigrams[0] & LOW_BITS)
-        columns: dict[str, Array] = {
-            **disk.read(),
-            "trigrams-seen": seen,
-            "bigrams": bigrams[0],
-            "bigrams-times": bigrams[1],
-            "bigrams-contexts": contexts.contexts,
-            "bigrams-total": contexts.total,
-            "bigrams-classes": contexts.classes.ravel(),
-            "bigrams-seen": count_counts(bigrams[1]),
-            "words": words[0],
-            "words-times": words[1],
-            "totals": totals[0],
-            "totals-times": totals[1],
-        }
-        return [save_mapped(range_path(folder, fold, number), columns)]
+        grams = _write_grams(disk, TRIGRAMS, _read_chunks(folder, parts, TRIGRAMS, fold, (number, ranges)))
+        pairs = _write_grams(disk, BIGRAMS, map(_count_bigrams, grams))
+        words = sum_counts(sum_by_key(keys & LOW_BITS) for keys, _ in pairs)
+        totals = sum_counts(_write_pairs(disk, _read_chunks(folder, parts, PAIRS, fold, (number, ranges))))
+        columns = {"words": words[0], "words-times": words[1], "totals": totals[0], "totals-times": totals[1]}
+        return [save_mapped(range_path(folder, fold, number), disk.read() | columns)]
 
 
 def finish_fold(folder: Path, fold: int, ranges: int) -> list[Path]:
@@ -119,8 +107,8 @@ def finish_fold(folder: Path, fold: int, ranges: int) -> list[Path]:
     known = before > 0
     known[:SPECIAL] = True
     discounts = {
-        f"discounts{order}": estimate_discounts(np.sum([each[f"{name}-seen"] for each in sums], axis=0))
-        for order, name in ((2, "bigrams"), (3, TRIGRAMS))
+        f"discounts{order}": estimate_discounts(sum(each[f"{name}-seen"].reshape(-1, 4).sum(0) for each in sums))
+        for order, name in ((2, BIGRAMS), (3, TRIGRAMS))
     }
     columns: dict[str, Array] = {
         "ids": np.append(np.where(known[SPECIAL:], np.arange(words) + SPECIAL, UNKNOWN), UNKNOWN),
@@ -133,45 +121,41 @@ def finish_fold(folder: Path, fold: int, ranges: int) -> list[Path]:
     return [save_mapped(every_path(folder, fold), columns)]
 
 
-def _sum_trigrams(chunks: Iterator[Counts], disk: DiskArrays) -> tuple[Counts, IntArray]:
-    """Write the trigrams and their contexts; return the pairs of words that end them, and `count_counts` of the trigrams.
-
-    The count of a pair is the number of different words before it; at the start of a caption that of captions.
-    """
-    seen = np.zeros(4, np.int64)
-
-    def bigrams() -> Iterator[Counts]:
-        for keys, times in _whole_contexts(chunks):
-            contexts, _ = count_contexts(keys, times)
-            disk.append(TRIGRAMS, keys)
-            disk.append(f"{TRIGRAMS}-times", times)
-            disk.append(f"{TRIGRAMS}-contexts", contexts.contexts)
-            disk.append(f"{TRIGRAMS}-total", contexts.total)
-            disk.append(f"{TRIGRAMS}-classes", contexts.classes.ravel())
-            np.add(seen, count_counts(times), out=seen)
-            middle = keys >> 2 * ID_BITS
-            yield sum_by_key(middle << ID_BITS | keys & LOW_BITS, np.where(middle == _START, times, 1))
-
-    return sum_counts(bigrams()), seen
+def _write_grams(disk: DiskArrays, name: str, chunks: Iterator[Counts]) -> Iterator[Counts]:
+    """Write n-grams and the counts of their contexts; yield them again, in chunks of whole contexts."""
+    for keys, times in _whole_contexts(chunks):
+        contexts, _ = count_contexts(keys, times)
+        disk.append(name, keys)
+        disk.append(f"{name}-times", times)
+        disk.append(f"{name}-contexts", contexts.contexts)
+        disk.append(f"{name}-total", contexts.total)
+        disk.append(f"{name}-classes", contexts.classes.ravel())
+        disk.append(f"{name}-seen", count_counts(times))
+        yield keys, times
 
 
-def _sum_pairs(chunks: Iterator[Counts], disk: DiskArrays) -> Counts:
-    """Write the co-occurring pairs; return the co-occurrences of each id."""
+def _count_bigrams(trigrams: Counts) -> Counts:
+    # The words before each pair of words that ends trigrams of whole contexts; at the start of a caption, the captions.
+    keys, times = trigrams
+    middle = keys >> 2 * ID_BITS
+    return sum_by_key(middle << ID_BITS | keys & LOW_BITS, np.where(middle == _START, times, 1))
 
-    def totals() -> Iterator[Counts]:
-        for keys, times in chunks:
-            disk.append(PAIRS, keys)
-            disk.append(f"{PAIRS}-times", times)
-            yield sum_by_key(np.append(gather_ids(keys >> ID_BITS), keys & LOW_BITS), np.append(times, times))
 
-    return sum_counts(totals())
+def _write_pairs(disk: DiskArrays, chunks: Iterator[Counts]) -> Iterator[Counts]:
+    """Write co-occurring pairs; yield the co-occurrences of each id."""
+    for keys, times in chunks:
+        disk.append(PAIRS, keys)
+        disk.append(f"{PAIRS}-times", times)
+        yield sum_by_key(np.append(gather_ids(keys >> ID_BITS), keys & LOW_BITS), np.append(times, times))
 
 
 def _whole_contexts(chunks: Iterator[Counts]) -> Iterator[Counts]:
-    # The same keys in chunks of which none ends within a context.
+    # Chunks of ascending keys, of which only the last context of one may go on in the next; so that no context does.
     held = _no_counts()
     for some in chunks:
         keys, times = map(np.append, held, some)
+        if len(held[0]) and len(some[0]) and held[0][-1] >= some[0][0]:
+            keys, times = sum_by_key(keys, times)
         end = int(np.searchsorted(keys, keys[-1] >> ID_BITS << ID_BITS)) if len(keys) else 0
         yield keys[:end], times[:end]
         held = keys[end:], times[end:]

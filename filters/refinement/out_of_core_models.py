@@ -41,7 +41,7 @@ _GATHERED = pow(_SPREAD, -1, 1 << ID_BITS)
 Flags = npt.NDArray[np.bool_]
 CaptionCounts = Mapping[str, tuple[IntArray, IntArray]]
 """Ascending spread keys and their counts, of each of ``KINDS``."""
-TRIGRAMS, PAIRS = "trigrams", "pairs"
+BIGRAMS, TRIGRAMS, PAIRS = "bigrams", "trigrams", "pairs"
 KINDS = (TRIGRAMS, PAIRS)
 _KEY_BITS = {TRIGRAMS: 3 * ID_BITS, PAIRS: 2 * ID_BITS}
 
@@ -187,8 +187,8 @@ class TextModels:
         probability = self.every.unigrams[last]
         logs: FloatArray = np.log(probability)
         levels = (
-            ("bigrams", middle << ID_BITS | last, self.every.discounts2),
-            ("trigrams", keys, self.every.discounts3),
+            (BIGRAMS, middle << ID_BITS | last, self.every.discounts2),
+            (TRIGRAMS, keys, self.every.discounts3),
         )
         for name, grams, discounts in levels if len(arrays[TRIGRAMS]) else ():
             known, place = _find(arrays[f"{name}-contexts"], grams >> ID_BITS)
