@@ -118,7 +118,7 @@ def finish_increment(config: BuildConfig, base: IncrementBase, engine: Engine, s
 
 def discard_empty_increment(base: IncrementBase, done: Mapping[str, Sequence[Receipt]]) -> str:
     """Remove an increment without new pairs; return a message."""
-    (pairs,) = done["pairs"]
+    pairs = done["pairs"][0]  # the job after those that read the input
     discard_staged_version(base.root)
     number = base.manifest["build"]["number"]
     old = _old_pairs_summary(pairs.facts, pairs.counts.rejected)
