@@ -161,6 +161,6 @@ def _destinations(done: Mapping[str, Sequence[Receipt]], number: int) -> list[tu
 def _destination(name: str, number: int) -> str:
     shared = name in {"retrieval/keys.parquet", "fetched/images.parquet"}
     own = name.startswith(
-        ("index/", "retrieval/", "failed/", "rejected/index-", "statistics/index-plan")
+        ("scan/", "index/", "retrieval/", "failed/", "rejected/index-", "statistics/index-plan")
     ) or name.endswith("-all.parquet")
     return f"{INCREMENTS}/{number:04d}/{name}" if own and not shared else name

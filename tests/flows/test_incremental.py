@@ -112,6 +112,16 @@ def test_new_pairs_come_in_shards_of_their_own_behind_those_that_stand(corpus: P
     assert verify(both / "build") == []
 
 
+def test_the_keys_of_the_full_build_stay_beside_those_of_the_increment(first: Path, both: Path) -> None:
+    before, after, added = (
+        {path.name: path.read_bytes() for path in (folder / "scan").iterdir()}
+        for folder in (first / "build", both / "build", both / "build" / "increments" / "0002")
+    )
+    assert before == after
+    assert added.keys() == before.keys()
+    assert added != before
+
+
 @pytest.mark.parametrize("names", [STATISTICS, STATISTICS[:1]])
 def test_new_pairs_are_edited_with_the_statistics_and_the_edit_model_of_the_last_full_build(
     corpus: Path, tmp_path: Path, names: tuple[str, ...]
