@@ -100,7 +100,8 @@ class Request:
             the cache key, since the messages hold the texts.
         resample: whether a row is retried because its earlier answers were rejected (`ResamplingModel`); set by the run.
         repair: for cost estimates: ``possible`` if an invalid answer is asked for once more, ``this`` if this request does so.
-        alone: for cost estimates: requests about single items that replace parts of an invalid answer (`grouping`).
+        alone: for cost estimates: requests that may follow the answer, such as those about single items that replace parts of
+            an invalid answer (`grouping`).
     """
 
     messages: tuple[Message, ...]
