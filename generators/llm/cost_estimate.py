@@ -8,7 +8,8 @@
 The step of each sampled row receives, for each request, the answer in the cache, else `Request.expects` as a `Reply` with
 the finish reason ``planned``. Tokens of the requests are estimated, and the sums are scaled up to all rows.
 
-An invalid answer is requested once more (`answers.request_answers`), an item of several alone (`grouping`).
+An invalid answer is requested once more (`answers.request_answers`), an item of several alone (`grouping`), a wrong choice
+in the other order (`MistakeFinder`).
 `StagePlan.repairs` counts these requests, which are
 part of ``requests``, ``tokens_in``, ``tokens_out`` and ``cost``: their values contain the expected number, `REPAIR_RATE`
 of the answers or the share that the cache shows (of items that are requested alone, the same share is repaired), and their
@@ -405,7 +406,7 @@ class _Planner:
             _add_repair(asked, asked.repairs, price, _repair_usage(usage), of_images)
         for single in request.alone:
             alone = Usage(estimate_prompt_tokens(single, rule), estimate_answer_tokens(single))
-            _add_repair(asked, asked.repairs, price, alone)
+            _add_repair(asked, asked.repairs, price, alone, Usage(estimate_image_tokens(single, rule), 0))
             if single.repair == "possible":
                 _add_repair(asked, asked.of_repairs, price, _repair_usage(alone))
         return reply

@@ -55,7 +55,9 @@ class PlausibleModel:
             **{f"{kind}-propose": self._propose for kind in BENCHMARK_TYPES if not kind.startswith("swap")},
             **{f"{kind}-compose": self._compose for kind in BENCHMARK_TYPES if not kind.startswith("swap")},
             "captions": _captions,
-            "choose": _choose,
+            **dict.fromkeys(("choose", "judge"), _choose),
+            "judge-answers": lambda prompt: "{} {}\nThe first answer came first.".format(*_ratings(prompt)),
+            "likelier": lambda prompt: dict(zip(("first", "second"), _ratings(prompt), strict=True)),
             "conversation": self._conversation,
             "detail": lambda prompt: self._conversations.detail(*_image(prompt)),
             "reasoning": self._reasoning,
@@ -168,6 +170,11 @@ def _choose(prompt: RecognizedPrompt) -> str:
     """Choose one of two texts, the same one in either order; without looking, it is right half of the time."""
     first, second = (prompt.text(name) for name in ("first", "second"))
     return "(1)" if make_rng(0, first).random() < make_rng(0, second).random() else "(2)"
+
+
+def _ratings(prompt: RecognizedPrompt) -> list[int]:
+    """Rate two texts from 1 to 10, in either order alike."""
+    return [make_rng(0, prompt.text(name)).randint(1, 10) for name in ("first", "second")]
 
 
 def _image_url(messages: Sequence[Mapping[str, Any]]) -> str:

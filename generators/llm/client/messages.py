@@ -100,8 +100,9 @@ class Request:
             the cache key, since the messages hold the texts.
         resample: whether a row is retried because its earlier answers were rejected (`ResamplingModel`); set by the run.
         repair: for cost estimates: ``possible`` if an invalid answer is asked for once more, ``this`` if this request does so.
-        alone: for cost estimates: requests about single items that replace parts of an invalid answer (`grouping`).
-        is_alone: for counts: whether this is such a request.
+        alone: for cost estimates: requests that may follow the answer, such as those about single items that replace parts of
+            an invalid answer (`grouping`).
+        is_alone: for counts: whether this is a request about a single item.
     """
 
     messages: tuple[Message, ...]
