@@ -14,7 +14,6 @@ from typing import Any
 from pairwright.datasets.atomic_files import replace_atomically, write_text
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.redaction import redact
-from pairwright.datasets.rejects import BAD_BOX
 from pairwright.datasets.shards.content_counts import add_counts
 from pairwright.datasets.version_switch import discard_staged_version, switch_version
 from pairwright.flows.build_completion import write_pages
@@ -148,9 +147,7 @@ def _old_pairs_summary(facts: Mapping[str, Any], rejected: Mapping[str, int]) ->
     old = f"; {facts['changed']:,} changed pairs keep their texts until --full" if facts["changed"] else ""
     if facts["removed"]:
         old += f"; {facts['removed']:,} pairs are no longer in the input: they stay until --full, which removes them"
-    # Rows that lost single captions, or their boxes, are read.
-    captions = sum(facts.get("rejected_captions", {}).values())
-    broken = sum(rejected.values()) - captions - rejected.get(BAD_BOX, 0)
+    broken = sum(rejected.values())
     return old + (f"; {broken:,} new rows cannot be read" if broken else "")
 
 

@@ -3,8 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pairwright.datasets.rejects import Reject
+
+REJECTED_PARTS = ("rejected_captions", "rejected_boxes")
+"""Facts of a stage that reads rows: captions and boxes that were rejected from kept rows, by reason."""
 
 
 @dataclass
@@ -55,6 +59,12 @@ def describe_skip_counts(result: Mapping[str, Mapping[str, int]]) -> str:
     """Return `SkipCounts.describe` for the result of `SkipCounts.as_json`."""
     captions, boxes = Counter(result["broken_captions"]), Counter(result["broken_boxes"])
     return SkipCounts(Counter(result["broken"]) - captions - boxes, captions, boxes).describe()
+
+
+def describe_rejected_parts(facts: Mapping[str, Any]) -> str:
+    """Return what was rejected of rows that a stage of a build kept, by its facts (`REJECTED_PARTS`); empty if nothing."""
+    captions, boxes = (Counter(facts.get(name, {})) for name in REJECTED_PARTS)
+    return SkipCounts(captions=captions, boxes=boxes).describe()
 
 
 def _format_reasons(reasons: Counter[str], what: str) -> str:

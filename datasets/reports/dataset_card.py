@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from pairwright.datasets.readers.skip_counts import describe_rejected_parts
 from pairwright.datasets.redaction import redact
 from pairwright.datasets.rejects import list_reasons
 from pairwright.datasets.reports.model_costs import COST_COLUMNS, list_cost_rows
@@ -148,12 +149,18 @@ def _stages(manifest: Mapping[str, Any]) -> str:
             stage["unit"],
             f"{stage['candidates']:,}",
             f"{stage['kept']:,}",
-            list_reasons(stage.get("rejected", {})) or "none",
+            _rejected(stage),
         )
         for name, stage in stages.items()
     ]
     table = _table(("stage", "unit", "candidates", "kept", "rejected, by reason"), rows)
     return f"## How it was made\n\nNothing is dropped without a reason: candidates = kept + rejected.\n\n{table}"
+
+
+def _rejected(stage: Mapping[str, Any]) -> str:
+    """Return the reasons of rejected candidates, and what was rejected of kept rows."""
+    reasons, parts = list_reasons(stage.get("rejected", {})), describe_rejected_parts(stage.get("facts", {}))
+    return "; ".join(filter(None, (reasons or "none", parts and f"of kept rows: {parts}")))
 
 
 def _makers(manifest: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ file name are those of one that is gone: its image was moved to another folder. 
 that an increment does not rewrite: they are counted, and a full build applies the changes.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,14 +16,15 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions
+from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
-from pairwright.flows.stages.pairs import Intake, reject_without_image
+from pairwright.flows.stages.pairs import Intake, intake_result, reject_without_image
 from pairwright.flows.stages.scan import default_part_size
 from pairwright.flows.state.inputs import input_state
 from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult
+from pairwright.flows.state.receipts import Job, JobResult
 
 if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
@@ -81,11 +82,9 @@ def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> 
         PAIRS.write(fresh[start : start + part_size], pairs_path(root, part))
         REJECTS.write(reading.broken if not start else [], rejected_path(root, "pairs", part))
         outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
-    reasons = Counter(row.reason for row in reading.broken)
-    counts = Counts("row", len(fresh) + reasons.total(), len(fresh), dict(sorted(reasons.items())))
-    captions = Counter(row.reason for row in reading.broken if row.part == "caption")
-    more = {"rejected_captions": dict(sorted(captions.items()))}
-    return JobResult(outputs, counts, {"parts": len(outputs) // 2, **more, **facts})
+    skipped = SkipCounts()
+    skipped.add(reading.broken)
+    return intake_result(outputs, len(fresh), skipped, {"parts": len(outputs) // 2, **facts})
 
 
 def _has_images(home: Path, parts: list[str]) -> bool | None:

@@ -24,6 +24,7 @@ from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.readers.pieces import Piece, PieceSummary, check_pieces, plan_pieces
+from pairwright.datasets.readers.skip_counts import REJECTED_PARTS, SkipCounts
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
@@ -204,17 +205,29 @@ def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> Jo
         ),
     ]
     found = pl.concat(rejects).sort("position", "last", maintain_order=True)
-    captions = count_reasons(found.filter(pl.col("part") == "caption"))
+    skipped = SkipCounts(
+        *(Counter(count_reasons(found.filter(pl.col("part") == part))) for part in ("row", "caption", "boxes"))
+    )
     ordered = found.select(REJECTS.schema.names())
     if reject_images:
-        none = PAIRS.records(pairs.filter(pl.col("image") == ""))
-        ordered = pl.concat([ordered, REJECTS.frame([reject_without_image(pair) for pair in none])])
+        none = [reject_without_image(pair) for pair in PAIRS.records(pairs.filter(pl.col("image") == ""))]
+        skipped.add(none)
+        ordered = pl.concat([ordered, REJECTS.frame(none)])
         pairs = pairs.filter(pl.col("image") != "")
     outputs = [pairs_path(root, part), rejected_path(root, "pairs", part)]
     PAIRS.write_frame(pairs.rechunk(), outputs[0])
     REJECTS.write_frame(ordered.rechunk(), outputs[1])
-    counts = Counts("row", pairs.height + ordered.height, pairs.height, count_reasons(ordered))
-    return JobResult(outputs, counts, {"parts": 1, "rejected_captions": captions})
+    return intake_result(outputs, pairs.height, skipped, {"parts": 1})
+
+
+def intake_result(outputs: Sequence[Path], kept: int, skipped: SkipCounts, facts: Mapping[str, int]) -> JobResult:
+    """Return the result of a job that read rows: candidates are kept and rejected rows.
+
+    Captions and boxes that were rejected from kept rows are no candidates: the facts count them by reason.
+    """
+    counts = Counts("row", kept + skipped.rows.total(), kept, dict(sorted(skipped.rows.items())))
+    parts = zip(REJECTED_PARTS, (skipped.captions, skipped.boxes), strict=True)
+    return JobResult(outputs, counts, {**facts, **{name: dict(sorted(reasons.items())) for name, reasons in parts}})
 
 
 def count_reasons(rejects: pl.DataFrame) -> dict[str, int]:
@@ -246,7 +259,7 @@ def report_rows_read(batches: Iterable[ReadBatch]) -> Iterator[ReadBatch]:
     with open_step("reading", unit="rows") as done:
         for batch in batches:
             yield batch
-            done.advance(len(batch.pairs) + len(batch.rejects))
+            done.advance(len(batch.pairs) + sum(reject.part == "row" for reject in batch.rejects))
 
 
 def reject_without_image(pair: Pair) -> Reject:
