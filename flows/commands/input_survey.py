@@ -61,7 +61,7 @@ class InputSettings:
         instances: COCO instances of the same images; empty for none.
         texts_only: whether no image can be packed.
         image_format: format to recode to; empty to keep the bytes.
-        uncaptioned: whether images have no caption, which a model has to write.
+        uncaptioned: whether most images have no caption, so that a model has to write it.
         found: the detected settings, a phrase each.
         notes: messages, a sentence each.
     """
@@ -130,14 +130,13 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     uncaptioned = sum(not pair.caption for pair in pairs)
     if uncaptioned:
         found.append(f"{uncaptioned:,} of {len(pairs):,} images without a caption")
-        other = " Or remove `captions` to reject them." if uncaptioned < len(pairs) else ""
-        notes.append(f"A model that sees the images writes their captions: check `llm.model` in the config.{other}")
+        notes.append(_caption_advice(uncaptioned, len(pairs)))
     return InputSettings(
         chosen,
         root,
         instances,
         image_format="jpg" if recode else "",
-        uncaptioned=bool(uncaptioned),
+        uncaptioned=_is_most(uncaptioned, len(pairs)),
         found=tuple(found),
         notes=tuple(notes),
     )
@@ -164,6 +163,19 @@ def _caption_notes(captions: Sequence[str]) -> list[str]:
         "(`pairwright filter --language en` removes other languages)."
     )
     return [f"Of the first {len(captions):,} captions {shown}. {fix}"] if shown else []
+
+
+def _is_most(count: int, total: int) -> bool:
+    return 2 * count > total
+
+
+def _caption_advice(without: int, images: int) -> str:
+    """Return what the build does with images without a caption, and how to change it."""
+    if _is_most(without, images):
+        other = " Or remove `captions` to reject them." if without < images else ""
+        return f"A model that sees the images writes their captions: check `llm.model` in the config.{other}"
+    how = "For captions by a model that sees them, add `captions: {forms: [short]}` and `llm: {model: gpt-4o-mini}`"
+    return f"Images without a caption are rejected. {how} to the config."
 
 
 def _box_note(bad: int, pairs: int) -> list[str]:

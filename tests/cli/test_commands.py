@@ -292,6 +292,8 @@ def test_an_export_of_a_build_embeds_the_images_of_its_shards(run: Run, tmp_path
     ((key, members),) = read_members(tmp_path / "out" / "shards" / "00000.tar")
     (row,) = pl.read_parquet(tmp_path / "hub" / "data" / "train-00000.parquet").to_dicts()
     assert row["image"] == {"bytes": members["jpg"], "path": f"{key}.jpg"}
+    named = run("export", "out/shards", "--to", "parquet", "--out", "p.parquet").stderr
+    assert "The rows name 1 image that tars or tables hold" in named
 
 
 def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: Path) -> None:

@@ -206,6 +206,26 @@ def test_what_the_user_maps_goes_before_what_is_detected(run: Run, tmp_path: Pat
     assert (done.returncode, "no column 'z'; there are: x, y" in done.stderr) == (1, True)
 
 
+def test_a_model_writes_captions_only_where_most_images_have_none(run: Run, tmp_path: Path) -> None:
+    for n, caption in enumerate(CAPTIONS):
+        write(tmp_path / "photos" / f"{n}.jpg", picture(n))
+        if n:
+            write(tmp_path / "photos" / f"{n}.txt", caption)
+    init = ("init", "--input", "photos", "--template", "negatives", "--force", "--out", "build.yaml")
+    done = run(*init)
+    assert "1 of 5 images without a caption" in done.stdout
+    assert (
+        "Images without a caption are rejected. For captions by a model that sees them, add `captions:" in done.stderr
+    )
+    assert "captions" not in yaml.safe_load((tmp_path / "build.yaml").read_text())
+    built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--json").stdout)
+    assert (built["samples"], built["stages"]["pairs"]["rejected"]) == (4, {"missing_caption": 1})
+    for n in (1, 2):
+        (tmp_path / "photos" / f"{n}.txt").unlink()
+    assert "A model that sees the images writes their captions" in run(*init).stderr
+    assert "captions" in yaml.safe_load((tmp_path / "build.yaml").read_text())
+
+
 def test_images_of_another_folder_are_taken_only_when_most_are_there(run: Run, tmp_path: Path) -> None:
     """Names such as 0.jpg are common: another folder next to the input may belong to something else."""
     rows = "".join(json.dumps({"image": f"{n}.jpg", "caption": text}) + "\n" for n, text in enumerate(CAPTIONS))

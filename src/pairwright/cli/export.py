@@ -136,6 +136,9 @@ def export(
         *columns(rows, indent=""),
         f"Written to {', '.join(files[:_SHOWN])}{more}",
     ]
+    if packed := counts.get("packed_images"):
+        what = f"The rows name {count_phrase(packed, 'image')} that tars or tables hold, so there are no such files"
+        note(f"{what}. Unpack the tars into the trainer's folder of images; of tables, export the build's shards.")
     if unmatched:
         note(f"{unmatched:,} rationales match no sample of {input_}.")
     emit({"rows": written.rows, "files": files, **counts, "rationales_left": unmatched}, lines, as_json=as_json)
