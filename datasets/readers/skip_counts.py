@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.rejects import Reject
 
 REJECTED_PARTS = ("rejected_captions", "rejected_boxes")
@@ -72,4 +73,4 @@ def _format_reasons(reasons: Counter[str], what: str) -> str:
     why = ", ".join(
         f"{reason} {count:,}" for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item))
     )
-    return f"{number:,} {what}{'s' * (number != 1)} ({why})" if number else ""
+    return f"{count_phrase(number, what)} ({why})" if number else ""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
 from pairwright.datasets.progress import open_step
@@ -270,7 +271,7 @@ def reject_without_image(pair: Pair) -> Reject:
 
 def _missing_images(count: int, pairs: int, where: str) -> InputError:
     return InputError(
-        f"{count:,} of {pairs:,} pairs have no image; either all samples of a dataset have one, or none has",
+        f"{count:,} of {count_phrase(pairs, 'pair')} {verb_form(count, 'have')} no image; either all samples of a dataset have one, or none has",
         where=where,
         fix="Set `on_error: skip` under input to reject them, or `images: false` under shards to pack texts only",
     )
@@ -278,7 +279,7 @@ def _missing_images(count: int, pairs: int, where: str) -> InputError:
 
 def _only_urls(count: int, where: str) -> InputError:
     return InputError(
-        f"all {count:,} images are URLs, and the build does not download them",
+        f"all images ({count:,}) are URLs, and the build does not download them",
         where=where,
         fix="Add a section `fetch`, or set `images: false` under shards to pack texts only",
     )

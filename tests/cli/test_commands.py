@@ -260,7 +260,7 @@ def test_an_increment_counts_the_new_rows_that_it_cannot_read(run: Run, tmp_path
     ]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = run(*build, "--incremental", "--json")
-    assert "2 new pairs in 1 new shards; 1 new rows cannot be read" in done.stderr
+    assert "2 new pairs in 1 new shard; 1 new row cannot be read" in done.stderr
     pairs = json.loads(done.stdout)["stages"]["pairs"]
     assert (pairs["candidates"], pairs["kept"], pairs["rejected"]) == (4, 3, {"empty_caption": 1})
     assert (pairs["rejected_captions"], pairs["rejected_boxes"]) == ({"empty_caption": 1}, {"bad_box": 1})
@@ -312,7 +312,7 @@ def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: P
     assert "of kept rows: the boxes of 1 image (bad_box 1)" in (tmp_path / "out" / "report.html").read_text()
     run("verify", "out")
     found = json.loads(run("init", "--input", "in.jsonl", "--out", "b.yaml", "--json").stdout)
-    assert found["notes"] == ["Bad boxes: 1 of the first 2 pairs are read without their boxes."]
+    assert found["notes"] == ["Bad boxes: 1 of the first 2 pairs is read without boxes."]
     work = json.loads(run("plan", "build.yaml", "--json").stdout)["work"]
     assert (work["pairs"], work["refused"]) == (2, 0)
 

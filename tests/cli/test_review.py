@@ -74,7 +74,7 @@ def test_serving_announces_an_address_with_a_token_and_ends_on_ctrl_c(rows: Path
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 0
-    assert "0 of 3 rows are decided" in errors
+    assert "Decided 0 of 3 rows" in errors
     assert Path(printed["out"]) == rows.with_name("rows.jsonl.decisions.jsonl")
 
 

@@ -16,11 +16,12 @@ from pairwright.cli.options.declarations import (
     output_option,
 )
 from pairwright.cli.options.input import JsonOption, LayoutOption
-from pairwright.cli.output.console import columns, count_phrase, emit, note
+from pairwright.cli.output.console import columns, emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline
 from pairwright.cli.review import note_uncounted
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def export(
         what = f"The rows name {count_phrase(packed, 'image')} that tars or tables hold, so there are no such files"
         note(f"{what}. Unpack the tars into the trainer's folder of images; of tables, export the build's shards.")
     if unmatched:
-        note(f"{unmatched:,} rationales match no sample of {input_}.")
+        note(f"{count_phrase(unmatched, 'rationale')} {verb_form(unmatched, 'match')} no sample of {input_}.")
     emit({"rows": written.rows, "files": files, **counts, "rationales_left": unmatched}, lines, as_json=as_json)
     if not written.rows:
         exit_below_target(f"No row was written: {input_} has no rows for --to {to}.")

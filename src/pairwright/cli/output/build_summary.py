@@ -5,7 +5,6 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
-from pairwright.cli.output.console import count_phrase
 from pairwright.cli.output.summary import (
     headline,
     next_step,
@@ -16,6 +15,7 @@ from pairwright.cli.output.summary import (
     wrapped_table,
 )
 from pairwright.datasets.build_manifest import shard_paths
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.readers.skip_counts import REJECTED_PARTS
 from pairwright.datasets.rejects import list_reasons
 
@@ -129,10 +129,8 @@ def _input_lines(manifest: dict[str, Any]) -> list[str]:
     where = "in rejected/pairs-*.parquet"
     lines = []
     if rejected:
-        rows = (
-            "rows of all versions" if manifest["build"]["number"] != manifest["build"]["full"] else "rows of the input"
-        )
-        lost = f"{rejected.total():,} of {pairs['candidates']:,} {rows} rejected"
+        where_read = "all versions" if manifest["build"]["number"] != manifest["build"]["full"] else "the input"
+        lost = f"{rejected.total():,} of {count_phrase(pairs['candidates'], 'row')} of {where_read} rejected"
         lines.append(f"{lost}: {list_reasons(rejected)}. They are {where}.")
     if captions:
         count = count_phrase(captions.total(), "caption")
@@ -159,7 +157,7 @@ def _refine_lines(manifest: dict[str, Any]) -> list[str]:
     facts = manifest["stages"].get("refine", {}).get("facts", {})
     if not facts.get("in"):
         return []
-    kept = f"refine: {facts['kept']:,} of {facts['in']:,} negatives kept"
+    kept = f"refine: {facts['kept']:,} of {count_phrase(facts['in'], 'negative')} kept"
     if facts.get("advice"):
         return [f"{kept}. {facts['advice']}"]
     if 2 * facts["kept"] >= facts["in"]:
@@ -183,7 +181,9 @@ def _model_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
 
     cost = manifest["cost"]
     price = "price unknown" if cost["usd"] is None else format_usd(cost["usd"])
-    lines = [f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
+    lines = [
+        f"Texts by models: {count_phrase(cost['requests'], 'answer')}, {count_phrase(cost['tokens'], 'token')}, {price}"
+    ]
     for name, bill in bills.items():
         files = failed_files(folder, name)
         if bill["failed"] and files:
