@@ -32,7 +32,10 @@ _ROLE_NAMES = {"human": "human", "assistant": "gpt"}
 
 
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
-    """Write the conversations of ``source`` to the JSON file ``out``; details: ``missing_images``, ``without_conversations``, ``packed_images``."""
+    """Write the conversations of ``source`` to the JSON file ``out``.
+
+    Details: ``missing_images``, ``without_conversations``, ``packed_images``.
+    """
     rows = _LlavaRows(source, options)
     written = write_json_list(rows.each(), out)
     counts = {"missing_images": len(rows.missing), "without_conversations": rows.without, **rows.names.details()}

@@ -1,8 +1,9 @@
 """Sample sources of exports: records in memory, a build directory, or shards; each can be iterated repeatedly.
 
 A build directory is read from its ``pairs``, ``annotations`` and ``rationales``, which have the locators of the original
-images; exports that embed images take them from its finished shards, if any, and shard-based exports copy these. If the build retrieved pairs, only those are samples, in the
-order of the pairs' parts. Kept annotations are held in memory; pairs are read part by part.
+images. Exports that embed images take them from its finished shards, if any, and shard-based exports copy these. If the
+build retrieved pairs, only those are samples, in the order of the pairs' parts. Kept annotations are held in memory;
+pairs are read part by part.
 """
 
 from collections import defaultdict

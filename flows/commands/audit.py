@@ -105,6 +105,7 @@ def _caption_pool(corpus: str, frame: pl.DataFrame, note: Callable[[str], None])
         note("Most captions of --corpus are under test: each row is scored without the captions of its image.")
     if captions < MIN_POOL:
         note(
-            f"Only {count_phrase(captions, 'caption')} {verb_form(captions, 'train')} the language models, which may detect nothing. Give a larger --corpus."
+            f"Only {count_phrase(captions, 'caption')} {verb_form(captions, 'train')} the language models, which may detect "
+            "nothing. Give a larger --corpus."
         )
     return pool

@@ -1,8 +1,8 @@
 """Removal of HTML and hashtags from captions, and detection of captions without content.
 
 Web captions often contain HTML entities and tags ("a &quot;throne&quot; &amp; a dog") and end with hashtags ("a dog #cute
-#dog"), whose words are no part of the sentence. A pair's caption stays as written; questions and answers use the cleaned text. Captions without content are placeholders for an empty field, the
-URL of the image, or its file name.
+#dog"), whose words are no part of the sentence. A pair's caption stays as written; questions and answers use the cleaned
+text. Captions without content are placeholders for an empty field, the URL of the image, or its file name.
 """
 
 import re

@@ -42,21 +42,21 @@ def data_notes(left_out: Mapping[str, int], lacking: Mapping[str, int], order: S
 
     ``left_out`` counts skipped samples by reason, ``lacking`` samples used without texts of some kind.
     """
-    lines = [
-        f"{count_phrase(count, 'sample')} {verb_form(count, 'have')} {_WORDS[reason].have} and {verb_form(count, 'are')} skipped."
-        for reason, count in rank_reasons(left_out)
-    ]
-    lines += [
-        f"{count:,} of {count_phrase(order.samples, 'sample')} {verb_form(count, 'have')} {_WORDS[reason].have} and {verb_form(count, 'are')} used without."
-        for reason, count in rank_reasons(lacking)
-    ]
+    of = f"of {count_phrase(order.samples, 'sample')}"
+    lines = [_note(count_phrase(count, "sample"), count, reason, "skipped") for reason, count in rank_reasons(left_out)]
+    lines += [_note(f"{count:,} {of}", count, reason, "used without") for reason, count in rank_reasons(lacking)]
     largest = -(-order.samples // order.steps)
     if order.ends == "even" and largest < order.together:
+        divided = f"{count_phrase(order.samples, 'sample')} {verb_form(order.samples, 'are')} divided evenly over "
         lines.append(
-            f"Steps have {count_phrase(largest, 'sample')}, not {order.together:,}: all {order.samples:,} are divided evenly over "
+            f"Steps have {count_phrase(largest, 'sample')}, not {order.together:,}: {divided}"
             f"{count_phrase(order.steps, 'step')} per epoch."
         )
     return lines
+
+
+def _note(subject: str, count: int, reason: str, treatment: str) -> str:
+    return f"{subject} {verb_form(count, 'have')} {_WORDS[reason].have} and {verb_form(count, 'are')} {treatment}."
 
 
 def check_usable(used: int, left_out: Mapping[str, int], data: str, lacking: Mapping[str, int] | None = None) -> None:

@@ -174,7 +174,8 @@ def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
         note("Most of --corpus is under test: each row is scored without the captions of its own image.")
     if captions < _FEW:
         note(
-            f"Only {count_phrase(captions, 'caption')} {verb_form(captions, 'train')} the scorers, too few for strong attacks. Use a larger --corpus."
+            f"Only {count_phrase(captions, 'caption')} {verb_form(captions, 'train')} the scorers, too few for strong attacks. "
+            "Use a larger --corpus."
         )
     return pool
 
