@@ -13,7 +13,7 @@ from pairwright.cli.options.declarations import advanced_option, input_option, o
 from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.output.console import columns, emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
-from pairwright.datasets.count_phrases import count_phrase
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _report(rows: "ReviewRows", path: Path, reviewer: str, *, as_json: bool) -> 
     bad = result["bad"]
     if bad["seen"] or bad["unsure"]:
         lines.append(
-            f"Of the {count_phrase(bad['rest'], 'row')} without a decision, at most {bad['rest_at_most']:,} are bad "
+            f"Of the {count_phrase(bad['rest'], 'row')} without a decision, at most {bad['rest_at_most']:,} {verb_form(bad['rest_at_most'], 'are')} bad "
             f"({bad['high_with_unsure']:.1%}; 95% interval; unsure counts as bad)."
         )
     else:
