@@ -56,13 +56,9 @@ from pairwright.filters.candidates.rows import refine_candidates, usable_corpus
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions
 from pairwright.filters.refinement.cell_quotas import choose_grids, count_rows, limit_rows, list_cells, read_verdicts
 from pairwright.filters.refinement.fold_assignment import assign_folds
+from pairwright.filters.refinement.fold_sums import fit_fold
 from pairwright.filters.refinement.grid_balancing import balance_grid
-from pairwright.filters.refinement.out_of_core import (
-    count_part,
-    encode_part,
-    fit_fold,
-    score_part,
-)
+from pairwright.filters.refinement.out_of_core import count_part, encode_part, score_part
 from pairwright.filters.refinement.pair_selection import add_original_captions
 from pairwright.filters.refinement.two_scorers import RefineOptions
 from pairwright.filters.scorers.image_groups import text_group

@@ -1,11 +1,15 @@
 """Memory and CPU of the steps of the reference refinement that read all parts, on made-up numbers.
 
     python -m benchmarks.refinement_merges [--rows 3500000] [--parts 400] [--batch-texts N] [--bucket-forms N] [--work DIR]
+    python -m benchmarks.refinement_merges --models [--rows 2000000] [--parts 100] [--range-entries N] [--work DIR]
 
 Each step of `filters/refinement/fold_assignment.py` and `cell_quotas.py` runs in processes of its own, one job a process;
 the texts and gaps of the parts are random numbers, 3.5 negatives to a pair of one caption, a fifth of them with the text
 of another. *CPU s* is the sum over the jobs of a step, *longest* that of one job; *anonymous* is the memory that the
 largest job added to its process and that no file backs, sampled every 5 ms.
+
+With ``--models`` the steps of the language models (`fold_sums.py`) run instead, on as many captions of made-up words (half
+of them drawn by Zipf's law, half among the words that follow the one before), for one fold of five.
 """
 
 import argparse
@@ -20,10 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import polars as pl
 import pyarrow as pa
 
-from pairwright.filters.refinement import fold_assignment
+from pairwright.datasets.atomic_files import write_bytes
+from pairwright.filters.refinement import fold_assignment, fold_sums
 from pairwright.filters.refinement.cell_quotas import choose_grids, count_rows, limit_rows, list_cells, read_verdicts
 from pairwright.filters.refinement.fold_assignment import (
     assign_batch,
@@ -34,12 +40,17 @@ from pairwright.filters.refinement.fold_assignment import (
     split_batches,
     unite_bucket,
 )
-from pairwright.filters.refinement.part_arrays import pack_names, save_array, save_arrays
+from pairwright.filters.refinement.fold_sums import count_entries, count_ranges, finish_fold, sum_range
+from pairwright.filters.refinement.out_of_core import count_part, score_part
+from pairwright.filters.refinement.part_arrays import map_arrays, pack_names, save_array, save_arrays
 from pairwright.filters.refinement.two_scorers import RefineOptions
+from pairwright.generators.language.vocabulary import IntArray
 
 NEGATIVES = 3.5  # of a pair
 TYPES = ("add-object", "replace-attribute", "replace-object", "replace-relation", "swap-attribute", "swap-object")
 MIB = 2**20
+WORDS, FOLDS = 30_000, 5  # of made-up captions
+HEAD = f"{'step':10} {'jobs':>5} {'CPU s':>7} {'longest':>8} {'us a row':>10} {'anonymous':>10} {'bytes per row':>14}"
 
 
 def write_part(folder: Path, part: str, rows: int) -> None:
@@ -70,6 +81,58 @@ def write_part(folder: Path, part: str, rows: int) -> None:
     }
     save_arrays(folder, f"texts-{part}", arrays)
     save_array(folder, f"gaps-{part}", rng.normal(0.02, 0.1, (rows, 2)).clip(-1, 1).round(6))
+
+
+def write_captions(folder: Path, part: str, captions: int) -> None:
+    """Write made-up captions of a part, each with one row and its fold."""
+    rng = np.random.default_rng(int(part))
+    lengths = rng.integers(8, 13, captions).astype(np.int32)
+    drawn, follows = _draw_words(rng, int(lengths.sum())), rng.random(int(lengths.sum())) < 0.5
+    flat = np.where(follows, (np.roll(drawn, 1) * 31 + _draw_words(rng, len(drawn)) ** 2) % WORDS, drawn)
+    own = np.arange(captions, dtype=np.int32)
+    texts: dict[str, Any] = {
+        "caption_form": own,
+        "positive": own,
+        "negative": np.roll(own, 1),
+        "lengths": lengths,
+        "flat": flat.astype(np.int32),
+        "words": pack_names([f"word{number}" for number in range(WORDS)]),
+    }
+    save_arrays(folder, f"texts-{part}", texts)
+    fold = rng.integers(0, FOLDS, captions)
+    save_arrays(
+        folder,
+        f"folds-{part}",
+        {"caption_folds": (1 << fold).astype(np.int32), "row_fold": fold, "numbers": np.arange(WORDS)},
+    )
+
+
+def _draw_words(rng: np.random.Generator, size: int) -> IntArray:
+    # Frequencies by Zipf's law.
+    drawn: IntArray = np.minimum(np.exp(rng.random(size) * np.log(WORDS + 1)).astype(np.int64) - 1, WORDS - 1)
+    return drawn
+
+
+def run_models(folder: Path, parts: Sequence[str], captions: int) -> None:
+    """Print the table of the language models of one fold."""
+    write_bytes(folder / "words.json", orjson.dumps([f"word{number}" for number in range(WORDS)]))
+    rows = len(parts) * captions
+    print(HEAD)
+    run_step("counts", [(count_parts, folder, parts)], rows)
+    entries = sum(count_entries(folder, part) for part in parts)
+    ranges = count_ranges(entries)
+    run_step("sums", [(sum_range, folder, parts, 0, number, ranges) for number in range(ranges)], rows)
+    run_step("finish", [(finish_fold, folder, 0, ranges)], rows)
+    run_step("score", [(score_part, folder, parts[0], [0])], captions // FOLDS)
+    trigrams = sum(len(map_arrays(path)["trigrams"]) for path in folder.glob("sums-0-*"))
+    size = sum(path.stat().st_size for path in folder.glob("sums-0-*"))
+    print(f"{entries:,} entries, {trigrams:,} different trigrams, {size / MIB:,.0f} MiB of files of the fold")
+
+
+def count_parts(folder: Path, parts: Sequence[str]) -> None:
+    """Count the words of parts."""
+    for part in parts:
+        count_part(folder, part)
 
 
 def measure(job: Callable[..., Any], *arguments: object) -> tuple[Any, float, float]:
@@ -122,9 +185,7 @@ def run_steps(folder: Path, parts: Sequence[str], each: int) -> None:
     options, rows = RefineOptions(), len(parts) * each
     batches = {f"{number}": batch for number, batch in enumerate(_batches(parts, each))}
     names = list(batches)
-    print(
-        f"{'step':10} {'jobs':>5} {'CPU s':>7} {'longest':>8} {'us a row':>10} {'anonymous':>10} {'bytes per row':>14}"
-    )
+    print(HEAD)
     run_step("names", [(list_batch, folder, name, batch) for name, batch in batches.items()], rows)
     run_step("numbers", [(number_all, folder, names, options)], rows)
     gathered = run_step("hashes", [(gather_batch, folder, name, batch) for name, batch in batches.items()], rows)
@@ -149,18 +210,21 @@ def _batches(parts: Sequence[str], rows: int) -> list[list[str]]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", action="store_true", help="the language models instead")
     parser.add_argument("--rows", type=int, default=3_500_000)
     parser.add_argument("--parts", type=int, default=400)
+    parser.add_argument("--range-entries", type=int, default=fold_sums.RANGE_ENTRIES)
     parser.add_argument("--batch-texts", type=int, default=fold_assignment.BATCH_TEXTS)
     parser.add_argument("--bucket-forms", type=int, default=fold_assignment.BUCKET_FORMS)
     parser.add_argument("--work", type=Path, help="folder for the files; else a temporary one")
     chosen = parser.parse_args()
     fold_assignment.BATCH_TEXTS, fold_assignment.BUCKET_FORMS = chosen.batch_texts, chosen.bucket_forms
+    fold_sums.RANGE_ENTRIES = chosen.range_entries
     parts, each = [f"{number:05}" for number in range(chosen.parts)], chosen.rows // chosen.parts
     with tempfile.TemporaryDirectory(dir=chosen.work) as folder:
         for part in parts:
-            write_part(Path(folder), part, each)
-        run_steps(Path(folder), parts, each)
+            (write_captions if chosen.models else write_part)(Path(folder), part, each)
+        (run_models if chosen.models else run_steps)(Path(folder), parts, each)
 
 
 if __name__ == "__main__":

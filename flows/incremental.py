@@ -119,7 +119,7 @@ def finish_increment(config: BuildConfig, base: IncrementBase, engine: Engine, s
 
 def discard_empty_increment(base: IncrementBase, done: Mapping[str, Sequence[Receipt]]) -> str:
     """Remove an increment without new pairs; return a message."""
-    (pairs,) = done["pairs"]
+    pairs = done["pairs"][0]  # the job after those that read the input
     discard_staged_version(base.root)
     number = base.manifest["build"]["number"]
     old = _old_pairs_summary(pairs.facts, pairs.counts.rejected)
@@ -168,6 +168,6 @@ def _destinations(done: Mapping[str, Sequence[Receipt]], number: int) -> list[tu
 def _destination(name: str, number: int) -> str:
     shared = name in {"retrieval/keys.parquet", "fetched/images.parquet"}
     own = name.startswith(
-        ("index/", "retrieval/", "failed/", "rejected/index-", "statistics/index-plan")
+        ("scan/", "index/", "retrieval/", "failed/", "rejected/index-", "statistics/index-plan")
     ) or name.endswith("-all.parquet")
     return f"{INCREMENTS}/{number:04d}/{name}" if own and not shared else name

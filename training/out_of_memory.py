@@ -29,14 +29,8 @@ def explain_out_of_memory(helps: Callable[[], str]) -> Iterator[None]:
     """
     try:
         yield
-    except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
-        if not is_out_of_memory(error):
+    except (MemoryError, RuntimeError) as error:
+        known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not known and not any(message in str(error) for message in _MESSAGES):
             raise
         raise PairwrightError(f"out of memory {helps()}") from None
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that memory ran out."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(message in str(error) for message in _MESSAGES)

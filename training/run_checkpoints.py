@@ -17,9 +17,9 @@ Only the newest checkpoint is kept. No random state is stored: each step seeds i
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,20 +70,13 @@ class RunState:
 def save_checkpoint(out: Path, state: RunState, progress: TrainingProgress) -> Path:
     """Write a checkpoint atomically and remove older ones."""
     folder = out / "checkpoints" / f"step-{progress.step:08d}"
-    temporary = folder.with_name(f".{folder.name}.tmp")
-    for stale in (temporary, folder):
-        shutil.rmtree(stale, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    save_trained(state.model, temporary / _WEIGHTS)
-    if state.average:
-        save_weights(state.average, temporary / _AVERAGE)
-    scaler = state.scaler.state_dict() if state.scaler else None
-    torch.save({"optimizer": state.optimizer.state_dict(), "scaler": scaler}, temporary / _OPTIMIZER)
-    with (temporary / _STATE).open("w", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(progress)) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(folder)
+    with replace_folder(folder) as temporary:
+        save_trained(state.model, temporary / _WEIGHTS)
+        if state.average:
+            save_weights(state.average, temporary / _AVERAGE)
+        scaler = state.scaler.state_dict() if state.scaler else None
+        torch.save({"optimizer": state.optimizer.state_dict(), "scaler": scaler}, temporary / _OPTIMIZER)
+        write_text(temporary / _STATE, json.dumps(asdict(progress)) + "\n")
     for older in _checkpoints(out):
         if older != folder:
             shutil.rmtree(older)
@@ -116,12 +109,14 @@ def load_checkpoint(folder: Path, state: RunState) -> TrainingProgress:
     return progress
 
 
-def save_model(model: Any, folder: Path) -> None:
-    """Write a model with a method ``save`` atomically."""
+@contextmanager
+def replace_folder(folder: Path) -> Iterator[Path]:
+    """Provide a temporary folder that takes the place of ``folder`` at the end of the block, without an error in it."""
     temporary = folder.with_name(f".{folder.name}.tmp")
-    for stale in (temporary, folder):
-        shutil.rmtree(stale, ignore_errors=True)
-    model.save(temporary)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    yield temporary
+    shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
 
 

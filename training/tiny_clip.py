@@ -19,7 +19,7 @@ from pairwright.training.loading.samples import StoredSample
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import CONTEXT, load_tokenizer
 from pairwright.training.models.clip import Clip
-from pairwright.training.run_checkpoints import save_model
+from pairwright.training.run_checkpoints import replace_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,8 @@ def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:
     with TemporaryDirectory() as words:
         count = write_word_tokenizer(_texts(data), Path(words), TINY_SIZES.context)
         clip = new_clip(load_tokenizer(words), TINY_SIZES, seed=seed)
-    if out.is_dir():
-        out.rmdir()
-    save_model(clip, out)
+    with replace_folder(out) as temporary:
+        clip.save(temporary)
     parameters = sum(each.numel() for each in clip.parameters())
     return TinyClipResult(str(out), parameters, count, TINY_SIZES.image, TINY_SIZES.context)
 

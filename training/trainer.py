@@ -28,7 +28,6 @@ from pairwright.datasets.progress import open_step
 from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.accelerate_setup import default_workers, start_processes
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
-from pairwright.training.loss_curves import write_curves
 from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics
 from pairwright.training.models.checkpoints import copy_weights, load_trained, save_trained
 from pairwright.training.models.clip import Clip
@@ -39,14 +38,15 @@ from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.optimization import schedule_notes
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.recipes.method import PreparedMethod
+from pairwright.training.recipes.pairs import PairMethod
 from pairwright.training.recipes.schema import Recipe
 from pairwright.training.reporters import open_reporters
 from pairwright.training.run_checkpoints import (
     TrainingProgress,
     load_checkpoint,
     newest_checkpoint,
+    replace_folder,
     save_checkpoint,
-    save_model,
     write_skipped,
 )
 from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, write_run_description
@@ -84,9 +84,8 @@ class TrainingReport:
         return {name: value for name, value in asdict(self).items() if name != "main"}
 
     def write(self, out: Path, skipped: Mapping[str, str]) -> None:
-        """Write ``report.json``, the loss curves of ``log.csv``, and the skipped samples with their reasons."""
+        """Write ``report.json``, and the skipped samples with their reasons."""
         write_text(out / "report.json", json.dumps(self.as_json(), indent=2) + "\n")
-        write_curves(out)
         write_skipped(out, skipped)
 
 
@@ -173,7 +172,7 @@ class _Trainer:
             device=str(self.accelerator.device),
             on_error=self.run.on_error,
         )
-        images = replace(prepared.images, crop=1.0, mirror=0.0) if validation else prepared.images
+        images = replace(prepared.images, crop=1.0) if validation else prepared.images
         return ShardLoader(data, prepared.rows, options, prepared.texts, images)
 
     def _writers(self) -> list[Callable[[LogRow], None]]:
@@ -304,23 +303,29 @@ class _Trainer:
         return report
 
     def _save_models(self, folder: Path) -> None:
-        model, finish = self.step.model, self.recipe.method.finish
+        model = self.step.model
         if average := self.step.state.average:
             averaged = deepcopy(model)
             copy_weights(dict(averaged.named_parameters()), {**dict(model.named_parameters()), **average}, folder)
-            save_model(finish(averaged), folder.with_name("model-ema"))
+            self._save_model(averaged, folder.with_name("model-ema"))
         if self.progress.best is not None:
             load_trained(model, self.run.out / "best.safetensors")
-        finished = finish(model)
-        save_model(finished, folder)
+        finished = self._save_model(model, folder)
         if self.recipe.save_openclip:
             assert isinstance(finished, Clip)
             save_openclip(finished, folder.with_name("model-openclip"))
 
+    def _save_model(self, model: Any, folder: Path) -> Any:
+        """Write a model as the method finishes it, and return that."""
+        finished: Any = self.recipe.method.finish(model)
+        with replace_folder(folder) as temporary:
+            finished.save(temporary)
+        return finished
+
 
 def _memory_helps(recipe: Recipe, when: str) -> str:
     known = type(recipe.method).model_fields
-    chunk = "a smaller batches.chunk (rows per pass), " if recipe.method.splits_rows else ""
+    chunk = "a smaller batches.chunk (rows per pass), " if isinstance(recipe.method, PairMethod) else ""
     lora = ", method.lora" if "lora" in known else ""
     smaller = ", a smaller method.negatives" if "negatives" in known else ""
     tiles = ", method.tiles=false" if getattr(recipe.method, "tiles", False) else ""

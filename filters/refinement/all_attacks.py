@@ -49,8 +49,9 @@ from pairwright.filters.refinement.two_scorers import Refinement, check_rows, de
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
-MAX_ROWS_TOGETHER = 100_000
-"""Up to so many rows all rounds are one step: some 40 groups of steps follow one another, and each would wait for workers."""
+MAX_ROWS_TOGETHER = 500_000
+"""Up to so many rows all rounds are one step, with some 2 KB of memory a row: some 40 groups of steps follow one another, and
+each would wait for workers, of which the chain of the longest steps keeps three busy."""
 _PART = "00000"
 _CAPTIONS = pl.Schema({"group": pl.String, "caption": pl.String})
 

@@ -7,7 +7,7 @@ reads files of earlier ones in one folder:
 2. `fold_assignment.py`: the fold of each group, the number of each word, and which folds may not train on which
    caption. It reads hashes and names, no texts.
 3. `count_part`: the word statistics of a part's captions (`out_of_core_models.py`).
-4. `fit_fold`: both models of a fold from the sum of all statistics.
+4. `fold_sums.py`: both models of a fold, which are the sums of all statistics.
 5. `score_part`: two numbers for each row of a part.
 6. `cell_quotas.py`: the decision from these two numbers, the id and the type of each row.
 
@@ -16,7 +16,7 @@ million different ones, the probability that any two collide is one in 400,000.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,10 @@ import numpy.typing as npt
 import polars as pl
 
 from pairwright.filters.refinement.cell_quotas import SCORERS
-from pairwright.filters.refinement.fold_assignment import REPEATED, read_words
+from pairwright.filters.refinement.fold_assignment import REPEATED
+from pairwright.filters.refinement.fold_sums import save_counts
 from pairwright.filters.refinement.grid_balancing import hash_ids
 from pairwright.filters.refinement.out_of_core_models import (
-    KINDS,
     EncodedTexts,
     TextModels,
     count_captions,
@@ -42,9 +42,8 @@ from pairwright.filters.refinement.part_arrays import (
     unpack_names,
 )
 from pairwright.filters.refinement.two_scorers import check_columns
-from pairwright.filters.scorers.shared_texts import sum_counts
 from pairwright.filters.scorers.text_scorers import DECIMALS
-from pairwright.generators.language.vocabulary import IntArray, tokenize
+from pairwright.generators.language.vocabulary import tokenize
 
 
 def encode_part(folder: Path, part: str, captions: pl.DataFrame, rows: pl.DataFrame) -> list[Path]:
@@ -106,23 +105,11 @@ def count_part(folder: Path, part: str) -> list[Path]:
     """Store the statistics of the captions of a part, for each set of folds that may not train on them."""
     texts, folds = _read_texts(folder, part)
     forms, excluding = load_array(folder, f"texts-{part}", "caption_form"), folds["caption_folds"]
-    arrays: dict[str, npt.NDArray[Any]] = {"sets": np.unique(excluding[excluding != REPEATED])}
-    for place, some in enumerate(arrays["sets"].tolist()):
+    counts = {}
+    for some in np.unique(excluding[excluding != REPEATED]).tolist():
         times = np.bincount(forms[excluding == some], minlength=len(texts.lengths))
-        counts = count_captions(texts.take(times > 0), times[times > 0])
-        for kind, (keys, number) in counts.items():
-            arrays |= {f"{place}-{kind}-keys": keys, f"{place}-{kind}-times": number}
-    return [save_arrays(folder, f"counts-{part}", arrays)]
-
-
-def fit_fold(folder: Path, parts: Sequence[str], fold: int) -> list[Path]:
-    """Fit and store both models of a fold; without captions to train on, there is no file."""
-    words = read_words(folder)
-    counts = {kind: sum_counts(_counts_without(folder, parts, fold, kind)) for kind in KINDS}
-    if not len(counts["trigrams"][0]):
-        return []
-    TextModels.fit(words, counts).save(_fold_path(folder, fold))
-    return [_fold_path(folder, fold)]
+        counts[some] = count_captions(texts.take(times > 0), times[times > 0])
+    return [save_counts(folder, part, counts)]
 
 
 def score_part(folder: Path, part: str, folds: Iterable[int]) -> list[Path]:
@@ -142,7 +129,7 @@ def score_part(folder: Path, part: str, folds: Iterable[int]) -> list[Path]:
         used = np.zeros(len(texts.lengths), np.bool_)
         used[positive] = used[negative] = True
         place = np.cumsum(used) - 1
-        scores = TextModels.load(_fold_path(folder, fold)).scores(texts.take(used))
+        scores = TextModels.load(folder, fold).scores(texts.take(used))
         for column, name in enumerate(SCORERS):
             found = scores[name][place[positive]] - scores[name][place[negative]]
             gaps[members, column] = np.round(found, DECIMALS)
@@ -158,20 +145,8 @@ def _places(values: pl.Series, among: pl.Series) -> npt.NDArray[np.int32]:
     return np.fromiter(map(place.__getitem__, values), np.int32, len(values))
 
 
-def _counts_without(folder: Path, parts: Sequence[str], fold: int, kind: str) -> Iterator[tuple[IntArray, IntArray]]:
-    for part in parts:
-        with np.load(folder / f"counts-{part}.npz", allow_pickle=False) as stored:
-            for place, excluding in enumerate(stored["sets"].tolist()):
-                if not excluding >> fold & 1:
-                    yield stored[f"{place}-{kind}-keys"], stored[f"{place}-{kind}-times"]
-
-
 def _read_texts(folder: Path, part: str) -> tuple[EncodedTexts, dict[str, npt.NDArray[Any]]]:
     texts = load_arrays(folder, f"texts-{part}", ("flat", "lengths", "words"))
     folds = load_arrays(folder, f"folds-{part}")
     lengths = texts["lengths"].astype(np.int64)
     return EncodedTexts.of(texts["flat"], lengths, unpack_names(texts["words"]), folds["numbers"]), folds
-
-
-def _fold_path(folder: Path, fold: int) -> Path:
-    return folder / f"fold-{fold}.arrow"

@@ -1,13 +1,17 @@
-"""Word statistics of a part of the captions, and the two language models of Algorithm 1 fitted on the sum of all parts.
+"""Word statistics of a part of the captions, and the two language models of Algorithm 1 that the sums of all parts give.
 
 Words have the same number in all parts. A part counts its captions apart by the folds that may not train on them
-(`count_captions`); the model of a fold is fitted on the sum of the counts of the others (`TextModels.fit`). Models and
-scores equal those of `GrammarScorer` and `PlausibilityScorer` trained on the same captions, to the last bit, as long as
-the captions have at most `vocabulary.MAX_WORDS` different words. They are stored in an Arrow file, which jobs that
-score map into memory instead of loading a copy each.
+(`count_captions`); `fold_sums.py` adds up what a fold may train on. A model is these sums: probabilities are computed
+when texts are scored, for their n-grams only. Scores equal those of `GrammarScorer` and `PlausibilityScorer` trained on
+the same captions, to the last bit, as long as the captions have at most `vocabulary.MAX_WORDS` different words.
+
+Keys are *spread*: a trigram's begins with its middle word, a pair's with its lower id, both mixed so that frequent words
+are far apart. So a range of keys has about its share of the counts, and whatever the probability of a trigram depends on
+is in the same range: the trigrams of its two-word context, the words before its last two words, those after its middle
+word. Only the statistics without context are of all ranges (`GlobalCounts`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -15,25 +19,31 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.filters.refinement.part_arrays import map_arrays, save_mapped
-from pairwright.filters.scorers.cooccurrence import Cooccurrence, find_cooccurrences, is_content_word
+from pairwright.filters.refinement.part_arrays import Array, map_arrays
+from pairwright.filters.scorers.cooccurrence import find_cooccurrences, is_content_word, mean_pmi
 from pairwright.filters.scorers.text_scorers import compute_grammar_score, compute_plausibility_score
-from pairwright.generators.language.trigram_model import ARRAYS, TrigramModel, trigram_keys
+from pairwright.generators.language.trigram_model import sum_discounts, trigram_keys
 from pairwright.generators.language.vocabulary import (
     ID_BITS,
     SPECIAL,
     UNKNOWN,
     FloatArray,
     IntArray,
-    Vocabulary,
+    lookup_sorted,
     sum_by_key,
 )
 
 GRAMMAR, PLAUSIBILITY = "grammar", "plausibility"
-_LOW_BITS = (1 << ID_BITS) - 1
-_COOCCURRENCE_ARRAYS = ("totals", "pairs", "times")
+LOW_BITS = (1 << ID_BITS) - 1
+_SPREAD = 0x13C6EF  # odd, so that multiplying by it is a permutation of the ids
+_GATHERED = pow(_SPREAD, -1, 1 << ID_BITS)
 
 Flags = npt.NDArray[np.bool_]
+CaptionCounts = Mapping[str, tuple[IntArray, IntArray]]
+"""Ascending spread keys and their counts, of each of ``KINDS``."""
+BIGRAMS, TRIGRAMS, PAIRS = "bigrams", "trigrams", "pairs"
+KINDS = (TRIGRAMS, PAIRS)
+_KEY_BITS = {TRIGRAMS: 3 * ID_BITS, PAIRS: 2 * ID_BITS}
 
 
 class EncodedTexts(NamedTuple):
@@ -60,121 +70,153 @@ class EncodedTexts(NamedTuple):
         inside = np.repeat(wanted, self.lengths)
         return type(self)(self.flat[inside], self.content[inside], self.lengths[wanted])
 
-    def only_content(self) -> tuple[IntArray, IntArray]:
-        """Return the numbers of the content words, and how many each text has."""
+    def trigrams(self, ids: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the spread key of each trigram and the number of its text, given the id of each word of all texts."""
+        keys, owner = trigram_keys(ids, self.lengths)
+        middle = spread_ids(keys >> ID_BITS & LOW_BITS)
+        return middle << 2 * ID_BITS | keys >> 2 * ID_BITS << ID_BITS | keys & LOW_BITS, owner
+
+    def pairs(self, ids: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the key of each co-occurring pair of content words, not spread, and the number of its text."""
         owner = np.repeat(np.arange(len(self.lengths)), self.lengths)[self.content]
-        return self.flat[self.content], np.bincount(owner, minlength=len(self.lengths)).astype(np.int64)
+        lengths = np.bincount(owner, minlength=len(self.lengths)).astype(np.int64)
+        return find_cooccurrences(ids[self.content], lengths)
 
 
-KINDS = ("words", "trigrams", "pairs")
-CaptionCounts = Mapping[str, tuple[IntArray, IntArray]]
-"""Ascending keys and their counts, of each of ``KINDS``."""
+def spread_ids(ids: IntArray) -> IntArray:
+    """Return a permutation of ids that puts frequent words, whose ids are near each other, far apart."""
+    return ids * _SPREAD & LOW_BITS
+
+
+def gather_ids(spread: IntArray) -> IntArray:
+    """Return the ids that `spread_ids` permuted."""
+    return spread * _GATHERED & LOW_BITS
+
+
+def spread_pairs(keys: IntArray) -> IntArray:
+    """Return the spread keys of pairs."""
+    return spread_ids(keys >> ID_BITS) << ID_BITS | keys & LOW_BITS
+
+
+def range_edges(kind: str, ranges: int) -> IntArray:
+    """Return the first key of each of so many equal ranges of keys, int64."""
+    return (np.arange(ranges) << ID_BITS) // ranges << (_KEY_BITS[kind] - ID_BITS)
 
 
 def count_captions(texts: EncodedTexts, times: IntArray) -> CaptionCounts:
-    """Return the counts of words, trigrams and co-occurring pairs of content words.
+    """Return the counts of trigrams and co-occurring pairs of content words.
 
     Args:
         texts: distinct captions.
         times: int64 (k,), at least 1, how often each occurs.
     """
-    known = texts.flat >= 0
-    owner = np.repeat(np.arange(len(times)), texts.lengths)
-    grams, of = trigram_keys(np.where(known, texts.flat + SPECIAL, UNKNOWN), texts.lengths)
-    content, lengths = texts.only_content()
-    pairs, of_pair = find_cooccurrences(np.where(content >= 0, content + SPECIAL, UNKNOWN), lengths)
-    return {
-        "words": sum_by_key(texts.flat[known], times[owner[known]]),
-        "trigrams": sum_by_key(grams, times[of]),
-        "pairs": sum_by_key(pairs, times[of_pair]),
-    }
+    ids = np.where(texts.flat >= 0, texts.flat + SPECIAL, UNKNOWN)
+    grams, of = texts.trigrams(ids)
+    pairs, of_pair = texts.pairs(ids)
+    return {TRIGRAMS: sum_by_key(grams, times[of]), PAIRS: sum_by_key(spread_pairs(pairs), times[of_pair])}
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalCounts:
+    """What the models of a fold need of all ranges of keys; a file holds it (`fold_sums.finish_fold`).
+
+    Attributes:
+        ids: int64, the id of each number of a word, that of unknown words for words that the fold does not train on; the
+            last is for -1.
+        unigrams: probability of each id without context, float64.
+        discounts2: of pairs of words, float64 (4,).
+        discounts3: of trigrams.
+        totals: int64, co-occurrences of each id with any word.
+        together: int64 (1,), co-occurrences in all.
+        ranges: int64 (1,), number of ranges of keys, each of which has a file.
+    """
+
+    ids: IntArray
+    unigrams: FloatArray
+    discounts2: FloatArray
+    discounts3: FloatArray
+    totals: IntArray
+    together: IntArray
+    ranges: IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class TextModels:
-    """Both models of one fold, and their ids of the words.
+    """Both models of one fold.
 
     Attributes:
-        trigrams: grammar model.
-        trigram_ids: int64, by the number of the word; the last is that of unknown words.
-        cooccurrence: plausibility model.
-        content_ids: int64, likewise.
+        every: statistics of all ranges.
+        ranges: the counts of each range of keys, which stay on disk.
     """
 
-    trigrams: TrigramModel
-    trigram_ids: IntArray
-    cooccurrence: Cooccurrence
-    content_ids: IntArray
+    every: GlobalCounts
+    ranges: Sequence[Mapping[str, Array]]
 
     @classmethod
-    def fit(cls, words: Sequence[str], counts: CaptionCounts) -> Self:
-        """Return the models of captions.
-
-        Args:
-            words: all words in alphabetical order; the number of a word is its place.
-            counts: of the captions.
-        """
-        numbers, seen = counts["words"]
-        times = np.zeros(len(words), np.int64)
-        times[numbers] = seen
-        vocabulary, ids = _rank_words(words, times)
-        content = np.fromiter(map(is_content_word, words), np.bool_, len(words))
-        content_words, content_ids = _rank_words(words, np.where(content, times, 0))
-        return cls(
-            TrigramModel.of_counts(vocabulary, *_renumber_trigrams(*counts["trigrams"], ids)),
-            ids,
-            Cooccurrence.of_counts(content_words, *_renumber_pairs(*counts["pairs"], content_ids)),
-            content_ids,
-        )
+    def load(cls, folder: Path, fold: int) -> Self:
+        """Return the models whose files `fold_sums.py` wrote."""
+        every = GlobalCounts(**map_arrays(every_path(folder, fold)))
+        return cls(every, [map_arrays(range_path(folder, fold, number)) for number in range(int(every.ranges[0]))])
 
     def scores(self, texts: EncodedTexts) -> dict[str, FloatArray]:
         """Return the score of each text by each model, float64 (k,) in 0-1."""
-        total, tokens = self.trigrams.log_prob_encoded(self.trigram_ids[texts.flat], texts.lengths)
-        content, lengths = texts.only_content()
-        association = self.cooccurrence.association_encoded(self.content_ids[content], lengths)
-        return {GRAMMAR: compute_grammar_score(total, tokens), PLAUSIBILITY: compute_plausibility_score(association)}
-
-    def save(self, path: Path) -> None:
-        """Write all arrays to a file."""
-        arrays = {name: getattr(self.trigrams, name) for name in ARRAYS}
-        arrays |= {name: getattr(self.cooccurrence, name) for name in _COOCCURRENCE_ARRAYS}
-        save_mapped(path, arrays | {"trigram_ids": self.trigram_ids, "content_ids": self.content_ids})
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Return models that `save` wrote, as arrays that stay on disk; they can score and nothing else."""
-        array, none = map_arrays(path), Vocabulary(())
-        return cls(
-            TrigramModel(none, *(array[name] for name in ARRAYS)),
-            array["trigram_ids"],
-            Cooccurrence(none, array["totals"], array["pairs"], array["times"]),
-            array["content_ids"],
+        ids = self.every.ids[texts.flat]
+        grams, owner = texts.trigrams(ids)
+        logs = self._look_up(TRIGRAMS, grams, self._log_prob)
+        total = np.bincount(owner, weights=logs, minlength=len(texts.lengths))
+        pairs, of_pair = texts.pairs(ids)
+        times = self._look_up(PAIRS, spread_pairs(pairs), _look_up_pairs)
+        association = mean_pmi(
+            pairs, times, of_pair, len(texts.lengths), self.every.totals, int(self.every.together[0])
         )
+        return {
+            GRAMMAR: compute_grammar_score(np.asarray(total, np.float64), texts.lengths + 1),
+            PLAUSIBILITY: compute_plausibility_score(association),
+        }
+
+    def _look_up(self, kind: str, keys: IntArray, look_up: Callable[[Mapping[str, Array], IntArray], Array]) -> Array:
+        # What is found for each key in its range.
+        distinct, place = np.unique(keys, return_inverse=True)  # texts repeat, and sorted keys are found faster
+        starts = np.searchsorted(distinct, range_edges(kind, len(self.ranges))[1:])
+        found = [look_up(*each) for each in zip(self.ranges, np.split(distinct, starts), strict=True)]
+        return np.concatenate(found)[place]
+
+    def _log_prob(self, arrays: Mapping[str, Array], keys: IntArray) -> FloatArray:
+        # Natural log-probabilities of trigrams of one range, computed as in `TrigramModel`.
+        middle, last = keys >> 2 * ID_BITS, keys & LOW_BITS
+        probability = self.every.unigrams[last]
+        logs: FloatArray = np.log(probability)
+        levels = (
+            (BIGRAMS, middle << ID_BITS | last, self.every.discounts2),
+            (TRIGRAMS, keys, self.every.discounts3),
+        )
+        for name, grams, discounts in levels if len(arrays[TRIGRAMS]) else ():
+            known, place = _find(arrays[f"{name}-contexts"], grams >> ID_BITS)
+            total = arrays[f"{name}-total"][place]
+            left = sum_discounts(discounts, arrays[f"{name}-classes"].reshape(-1, 3)[place]) / total
+            seen, place = _find(arrays[name], grams)
+            times = arrays[f"{name}-times"][place]
+            probability = (times - discounts[np.minimum(times, 3)]) / total + left * probability
+            with np.errstate(divide="ignore", invalid="ignore"):  # of n-grams that were not seen
+                logs = np.where(seen, np.log(probability), np.where(known, np.log(left), 0.0) + logs)
+        return logs
 
 
-def _rank_words(words: Sequence[str], times: IntArray) -> tuple[Vocabulary, IntArray]:
-    # The vocabulary of words with these counts (`Vocabulary.of`), and its id of each word and of unknown words.
-    ranked = np.argsort(-times, kind="stable")[: int(np.count_nonzero(times))]
-    ids = np.full(len(words) + 1, UNKNOWN, np.int64)
-    ids[ranked] = np.arange(len(ranked)) + SPECIAL
-    return Vocabulary(tuple(words[word] for word in ranked.tolist())), ids
+def _find(among: IntArray, wanted: IntArray) -> tuple[Flags, IntArray]:
+    # Which keys are among ascending ones, and their places; any place for the others.
+    place = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
+    return among[place] == wanted, place
 
 
-def _renumber_trigrams(keys: IntArray, times: IntArray, ids: IntArray) -> tuple[IntArray, IntArray]:
-    new = _renumber(keys >> 2 * ID_BITS, ids) << 2 * ID_BITS
-    new |= _renumber(keys >> ID_BITS & _LOW_BITS, ids) << ID_BITS
-    new |= _renumber(keys & _LOW_BITS, ids)
-    order = np.argsort(new)
-    return new[order], times[order]
+def _look_up_pairs(arrays: Mapping[str, Array], keys: IntArray) -> Array:
+    return lookup_sorted(arrays["pairs"], arrays["pairs-times"], keys, 0)
 
 
-def _renumber_pairs(keys: IntArray, times: IntArray, ids: IntArray) -> tuple[IntArray, IntArray]:
-    one, other = _renumber(keys >> ID_BITS, ids), _renumber(keys & _LOW_BITS, ids)
-    new = np.minimum(one, other) << ID_BITS | np.maximum(one, other)
-    order = np.argsort(new)
-    return new[order], times[order]
+def every_path(folder: Path, fold: int) -> Path:
+    """Return the file with the `GlobalCounts` of a fold."""
+    return folder / f"fold-{fold}.arrow"
 
 
-def _renumber(numbers: IntArray, ids: IntArray) -> IntArray:
-    # Unknown words and the marks of both ends keep their ids.
-    return np.where(numbers < SPECIAL, numbers, ids[numbers - SPECIAL])
+def range_path(folder: Path, fold: int, number: int) -> Path:
+    """Return the file with the sums of a fold in one range of keys."""
+    return folder / f"sums-{fold}-{number}.arrow"

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,39 @@ def scratch_array(folder: Path, dtype: npt.DTypeLike, size: int) -> Iterator[Arr
     """Provide an array on disk, in a file without a name that no killed process leaves behind."""
     with tempfile.TemporaryFile(dir=folder) as handle:
         yield np.memmap(handle, dtype, "w+", shape=max(size, 1))[:size]
+
+
+class DiskArrays:
+    """Arrays by name that grow on disk, in files without names that no killed process leaves behind.
+
+    Args:
+        folder: of the files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, tuple[IO[bytes], np.dtype[Any]]] = {}
+
+    def append(self, name: str, values: Array) -> None:
+        """Append to an array; all values have the type of the first ones."""
+        if name not in self._files:
+            self._files[name] = tempfile.TemporaryFile(dir=self._folder), values.dtype  # noqa: SIM115 - closed by `close`
+        handle, dtype = self._files[name]
+        handle.write(values.astype(dtype, copy=False).tobytes())
+
+    def read(self) -> dict[str, Array]:
+        """Return all arrays, which stay on disk."""
+        arrays: dict[str, Array] = {}
+        for name, (handle, dtype) in self._files.items():
+            handle.flush()
+            size = handle.tell() // dtype.itemsize
+            arrays[name] = np.memmap(handle, dtype, "r", shape=size) if size else np.zeros(0, dtype)
+        return arrays
+
+    def close(self) -> None:
+        """Close the files."""
+        for handle, _ in self._files.values():
+            handle.close()
 
 
 def pack_names(names: Sequence[str]) -> npt.NDArray[np.uint8]:

@@ -1,6 +1,7 @@
 """Steps of the rounds of a refinement (`rounds.py`), on files of one folder (`evidence_files.py`).
 
-1. `stack_features`: the features of the rows of one stratum in one matrix.
+1. `bound_rows`: how many rows can be kept at most. `drop_type`: no row of a type of which hardly any can be kept.
+   `stack_features`: the features of the rows of one of the other strata in one matrix.
 2. `choose_rows`: the rows of one stratum that are kept in a round.
 3. `measure_scorers`, `measure_classifier`: preferences of the attacks on a subset. One step trains one classifier.
 4. `trim_rows`: a smaller subset, without the rows that attacks beyond their limits are most confident about.
@@ -19,7 +20,9 @@ import numpy.typing as npt
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.attacks.accuracy import (
     COMBINED_COST,
+    MIN_GROUPS,
     KeptMask,
+    compute_allowed_deviation,
     compute_preference_rate,
     tighten_limit,
 )
@@ -47,6 +50,7 @@ _SMALL_SET = 5_000
 # is left, as other folds move an attack on some thousand rows by half a point.
 _LIMIT_SHARE = 0.6
 _MARGIN = 0.004
+_BOUNDED_AT = (5, 10, 20, 50, 100, 200, 500, 1_000, 2_500)  # rows of a type at which its limit is taken
 
 Subset = tuple[str, ...]
 
@@ -87,11 +91,54 @@ def keep_all_rows(folder: Path, name: str) -> StepResult:
 
 
 def bound_rows(folder: Path, names: Sequence[str], target: float) -> StepResult:
-    """Return the upper bound of each fixed scorer (`balanced_subset.bound_balanced_rows`), and that of all without a name."""
+    """Return upper bounds on the rows that are balanced for fixed scorers (`balanced_subset.bound_balanced_rows`).
+
+    A type is *one-sided* if fewer than `MIN_GROUPS` of its rows can be balanced: an added text is always longer.
+
+    Args:
+        folder: of all steps.
+        names: of the fixed scorers.
+        target: folded accuracy that no attack may exceed, 0.5-1.
+
+    Returns:
+        No files; and the facts ``rows``, the bound of each scorer and, without a name, that of all of them in all types
+        together; and ``one_sided``, the numbers of such types, each with the name of the scorer that allows fewest rows.
+    """
     gaps = {name: load_gaps(folder, name) for name in names}
     bounds = {name: bound_balanced_rows({name: gap}, target) for name, gap in gaps.items()}
-    rows = len(RowNumbers.load(folder).stratum)
-    return [], bounds | {"": bound_balanced_rows(gaps, target) if gaps else rows}
+    numbers = RowNumbers.load(folder)
+    if not gaps:
+        return [], {"rows": {"": len(numbers.stratum)}, "one_sided": []}
+    of_types, one_sided = [], []
+    for stratum, name in enumerate(numbers.strata):
+        rows = np.flatnonzero(numbers.stratum == stratum)
+        own = {scorer: gap[rows] for scorer, gap in gaps.items()}
+        places = len(np.unique(numbers.slot[rows])) if len(numbers.slot) else len(rows)
+        of_types.append(min(_bound_type(own, target, name), places))
+        if of_types[-1] < MIN_GROUPS:
+            one_sided.append((stratum, min(own, key=lambda scorer: _bound_type({scorer: own[scorer]}, target, name))))
+    together = min(bound_balanced_rows(gaps, target), sum(of_types))
+    return [], {"rows": bounds | {"": together}, "one_sided": one_sided}
+
+
+def _bound_type(gaps: Mapping[str, FloatArray], target: float, label: str) -> int:
+    """Return the bound of one type, whose limit is wider the fewer rows are kept (`compute_allowed_deviation`).
+
+    With at least n rows the limit is at most that of n rows; so fewer than n are kept, or at most their bound.
+    """
+    if not label:
+        return bound_balanced_rows(gaps, target)
+    return min(
+        max(rows - 1, bound_balanced_rows(gaps, min(0.5 + compute_allowed_deviation(target, rows), 1.0)))
+        for rows in _BOUNDED_AT
+    )
+
+
+def drop_type(folder: Path, stratum: int, name: str, detected_by: int) -> StepResult:
+    """Store that no row of a stratum is kept, and which evidence detects all of them."""
+    rows = np.flatnonzero(RowNumbers.load(folder).stratum == stratum)
+    none = SubsetRows(np.zeros(len(rows), np.bool_), np.full(len(rows), detected_by, np.int64))
+    return [_save_chosen(folder, name, rows, none)], {}
 
 
 def stack_features(folder: Path, stratum: int, names: Sequence[str], seed: int) -> StepResult:

@@ -5,6 +5,9 @@ Its steps (`round_steps.py`) choose the rows of one type, or train one attack, a
 A loose target may hold on all rows. Then no round is needed, if the evidence with goals for held-out scorers meets its
 goals in every type.
 
+Types of which hardly any row can be kept (an added text is always longer) are dropped first: the few rows that a round
+would keep of them exceed the limit of their type, so no round would hold.
+
 Every round selects the largest subset whose evidence is balanced (`balanced_subset.py`), under a penalty on the
 imbalance of each piece of evidence within each type. Then classifiers are trained on the selected rows, over new folds,
 and the penalty of their features follows the preference on held-out rows: it rises where the classifier prefers the
@@ -46,6 +49,7 @@ from pairwright.filters.refinement.round_steps import (
     Subset,
     bound_rows,
     choose_rows,
+    drop_type,
     keep_all_rows,
     measure_classifier,
     measure_scorers,
@@ -200,38 +204,48 @@ class SubsetSearch:
     def judge(self) -> Plan[JudgedSubset]:
         """Plan the selection of a subset, and the measurement of all rows and of the subset."""
         scorers = tuple(each.name for each in self.evidence if each.scorer)
-        _, bounds = yield [
+        _, found = yield [
             Step(ALL_ROWS[0], keep_all_rows, ALL_ROWS),
             Step("bounds", bound_rows, (scorers, self.requirements.target)),
         ]
+        bounds, one_sided = found["rows"], [(stratum, scorer) for stratum, scorer in found["one_sided"]]
         before = yield from self.measure("before", ALL_ROWS, f"{self.seed} before", by="kinds")
         if not self.rows.number:
             nothing = SelectedSubset(ALL_ROWS, (), before.rates, holds=False, conclusive=False)
             return JudgedSubset(nothing, before.rates, before.rates, bounds)
-        selected = yield from self.select()
+        # If all types are one-sided, the search shows how far the set is from being balanced.
+        selected = yield from self.select(one_sided if len(one_sided) < len(self.rows.strata) else ())
         after = selected.rates
         if len(self.rows.strata) != len(self.rows.kinds):  # balanced in total
             by_type = yield from self.measure("types", selected.subset, f"{self.seed} types", by="kinds")
             after = by_type.rates
         return JudgedSubset(selected, before.rates, after, bounds)
 
-    def select(self) -> Plan[SelectedSubset]:
-        """Plan the selection of the largest subset found on which no attack exceeds the target."""
+    def select(self, one_sided: Sequence[tuple[int, str]] = ()) -> Plan[SelectedSubset]:
+        """Plan the selection of the largest subset found on which no attack exceeds the target.
+
+        Args:
+            one_sided: strata of which no row is kept, each with the fixed scorer that detects them (`bound_rows`).
+        """
         if not self.rows.slots and all(each.within_goals for each in self.evidence):
             whole = yield from self._check(ALL_ROWS, [], only_if_large=True)
             if whole.holds:
                 return whole
-        strata, target = range(len(self.rows.strata)), self.requirements.target
-        names = tuple(each.name for each in self.evidence)
-        yield [Step(f"stacked-{each}", stack_features, (each, names, self.seed)) for each in strata]
-        penalties = [_Penalties.of(self.evidence) for _ in strata]
+        target, names = self.requirements.target, tuple(each.name for each in self.evidence)
+        dropped = {stratum: f"dropped-{stratum}" for stratum, _ in one_sided}
+        strata = [each for each in range(len(self.rows.strata)) if each not in dropped]
+        yield [
+            *(Step(dropped[each], drop_type, (each, dropped[each], names.index(scorer))) for each, scorer in one_sided),
+            *(Step(f"stacked-{each}", stack_features, (each, names, self.seed)) for each in strata),
+        ]
+        penalties = {each: _Penalties.of(self.evidence) for each in strata}
         rounds: list[RoundResult] = []
         found: list[Measured] = []
         for number in range(self.requirements.rounds):
-            subset = tuple(name_chosen(number, each) for each in strata)
+            subset = (*(name_chosen(number, each) for each in strata), *dropped.values())
             yield [
-                Step(name, choose_rows, (each, number, penalties[each].values, target))
-                for each, name in zip(strata, subset, strict=True)
+                Step(name_chosen(number, each), choose_rows, (each, number, penalties[each].values, target))
+                for each in strata
             ]
             found.append((yield from self.measure(f"round-{number}", subset, f"{self.seed} {number}")))
             rates = found[-1].rates
@@ -239,10 +253,12 @@ class SubsetSearch:
             if _enough_rounds_hold(rounds):
                 break
             step = _PENALTY_STEP * float(np.sqrt(1.0 + number / 3.0))
-            penalties = [
-                each.update({name: (parts[0], parts[place]) for name, parts in rates.items()}, target, step)
-                for place, each in enumerate(penalties, 1)
-            ]
+            penalties = {
+                stratum: each.update(
+                    {name: (parts[0], parts[stratum + 1]) for name, parts in rates.items()}, target, step
+                )
+                for stratum, each in penalties.items()
+            }
         return (yield from self._choose_best_round(rounds, found))
 
     def measure(

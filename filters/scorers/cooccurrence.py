@@ -89,11 +89,28 @@ class Cooccurrence:
     def association_encoded(self, flat: IntArray, lengths: IntArray) -> FloatArray:
         """Return `association` of texts whose content words the vocabulary has encoded."""
         keys, owner = find_cooccurrences(flat, lengths, self.window)
-        expected = self.totals[keys >> ID_BITS] * self.totals[keys & _LOW_BITS] / max(2.0 * self.times.sum(), 1.0)
-        pmi = np.log((lookup_sorted(self.pairs, self.times, keys, 0) + 1.0) / (expected + 1.0))
-        pairs = np.bincount(owner, minlength=len(lengths))
-        total = np.bincount(owner, weights=pmi, minlength=len(lengths))
-        return np.asarray(total / np.maximum(pairs, 1), np.float64)
+        times = lookup_sorted(self.pairs, self.times, keys, 0)
+        return mean_pmi(keys, times, owner, len(lengths), self.totals, int(self.times.sum()))
+
+
+def mean_pmi(  # noqa: PLR0913, PLR0917 - the pairs, and the statistics
+    keys: IntArray, times: IntArray, owner: IntArray, texts: int, totals: IntArray, together: int
+) -> FloatArray:
+    """Return the association of texts, float64 (texts,).
+
+    Args:
+        keys: of the co-occurring pairs of all texts.
+        times: co-occurrences of each pair.
+        owner: number of the text of each pair.
+        texts: how many there are.
+        totals: co-occurrences of each id with any word.
+        together: co-occurrences in all.
+    """
+    expected = totals[keys >> ID_BITS] * totals[keys & _LOW_BITS] / max(2.0 * together, 1.0)
+    pmi = np.log((times + 1.0) / (expected + 1.0))
+    pairs = np.bincount(owner, minlength=texts)
+    total = np.bincount(owner, weights=pmi, minlength=texts)
+    return np.asarray(total / np.maximum(pairs, 1), np.float64)
 
 
 def extract_content_words(text: str) -> list[str]:

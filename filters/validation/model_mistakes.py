@@ -8,6 +8,7 @@ look: `llm_judge` by another model, or a person.
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
@@ -52,10 +53,14 @@ class MistakeFinder(ImageQuestions[ValidationRow]):
         """Request one order, and the other one after a wrong choice."""
         orders = [(_POSITIVE, _NEGATIVE), (_NEGATIVE, _POSITIVE)]
         rng.shuffle(orders)
-        asked = [requests.request(dict(zip(("first", "second"), _texts(row, order), strict=True))) for order in orders]
-        outcomes = [*(yield asked[:1])]
+        first, second = (
+            requests.request(dict(zip(("first", "second"), _texts(row, order), strict=True))) for order in orders
+        )
+        # A plan expects the right choice, and counts the second request as one that may follow.
+        right = "(1)" if orders[0][0] == _POSITIVE else "(2)"
+        outcomes = [*(yield [replace(first, expects=right, alone=(second,))])]
         if _choice(row, orders[0], outcomes[0]) == _NEGATIVE:
-            outcomes += yield asked[1:]
+            outcomes += yield [second]
         return combine_choices(row, orders, outcomes), outcomes
 
 

@@ -15,9 +15,9 @@ from pydantic import Field, ValidationError
 from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.remote.hub import dataset_of, is_hub
 from pairwright.datasets.remote.object_store import is_remote, split_url
+from pairwright.datasets.settings_files import load_settings, validation_messages
 from pairwright.flows.config.base import Section
 from pairwright.flows.config.llm_section import LLMSection
-from pairwright.flows.config.parsing import load_settings, validation_messages
 from pairwright.flows.config.sections import (
     CaptionsSection,
     ConversationsSection,

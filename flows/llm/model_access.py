@@ -285,7 +285,8 @@ class ModelAccess:
 
         ``in_all`` is the cost of the answers that the rows use, whenever they were paid: by a stopped run, by another
         build with the same cache, or now. An answer that several rows share (equal captions) counts once; ``shared`` is
-        the number of requests that needed none of their own.
+        the number of requests that needed none of their own, ``alone`` that of the items of shared requests that were
+        requested again by themselves.
 
         Args:
             spent: on the rows of the stage, cached answers included.
@@ -301,6 +302,7 @@ class ModelAccess:
         in_all = {
             "answers": spent.answers,
             "shared": spent.shared,
+            "alone": spent.alone,
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "cost": price.cost(usage) if price is not None else None,

@@ -7,8 +7,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.mixtures.sources import ImageCheckMode, SourceFormat
+from pairwright.datasets.settings_files import load_settings, validation_messages
 from pairwright.flows.config.base import Section
-from pairwright.flows.config.parsing import load_settings, validation_messages
 from pairwright.generators.conversations.question_templates import CHOICE_FORMAT, SHORT_FORMAT
 
 PROMPTS = {"short": SHORT_FORMAT, "choice": CHOICE_FORMAT}

@@ -3,7 +3,7 @@
 The downloads in ``downloads/`` survive a kill and a changed config: a finished download is never repeated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,14 +54,16 @@ def fetch_selected(  # noqa: PLR0913, PLR0917 - a job's arguments
         InputError: when fewer than ``min_success`` of the images arrived, or no pair has an image.
     """
     local: list[str] = []
-    batches: list[ReadBatch] = []
-    for part in parts:
-        pairs = selected_pairs(root, part, selection)
-        local += [pair.key for pair in pairs if not is_url(pair.image)]
-        batches.append(ReadBatch([pair for pair in pairs if is_url(pair.image)], []))
+
+    def batches() -> Iterator[ReadBatch]:  # the records of one part are in memory at a time
+        for part in parts:
+            pairs = selected_pairs(root, part, selection)
+            local.extend(pair.key for pair in pairs if not is_url(pair.image))
+            yield ReadBatch([pair for pair in pairs if is_url(pair.image)], [])
+
     with report_named_steps("images") as follow:
         exclusion = read_exclusions(exclude, images=exclude_images)
-        result = fetch_images(batches, root / DOWNLOADS, _options(section), follow, exclusion)
+        result = fetch_images(batches(), root / DOWNLOADS, _options(section), follow, exclusion)
     no_image = not (result.fetched or local or home)
     if result.fetched < section.min_success * result.pairs or no_image:
         raise InputError(

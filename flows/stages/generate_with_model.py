@@ -239,6 +239,7 @@ class ModelTotals:
         in_all = {
             "answers": totals["answers"],
             "shared": summed["answers"] + summed["shared"] - totals["answers"],
+            "alone": summed["alone"],
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "cost": price.cost(usage) if price is not None else None,

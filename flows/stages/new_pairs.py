@@ -1,5 +1,8 @@
 """Stage ``pairs`` of an incremental build: reads the whole input and writes new pairs into new parts.
 
+The pieces of the input are scanned by jobs as in a full build (`pairs.scan_jobs`); one job compares their pairs with the
+known ones.
+
 A pair is identified by its key, and compared by a hash of its other fields. A pair with a new key but the source and
 source id (or image) of a known pair that is gone is a changed pair, not a new one. So is a pair whose caption and image
 file name are those of one that is gone: its image was moved to another folder. Changed and removed pairs are in shards
@@ -7,7 +10,6 @@ that an increment does not rewrite: they are counted, and a full build applies t
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,17 +18,23 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions
-from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject
-from pairwright.flows.stages.pairs import Intake, intake_result, reject_without_image
+from pairwright.flows.stages.pairs import (
+    Intake,
+    PartSpan,
+    intake_result,
+    read_span,
+    reject_without_image,
+    rejected_rows,
+    scan_jobs,
+)
 from pairwright.flows.stages.scan import default_part_size
-from pairwright.flows.state.inputs import input_state
 from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
-from pairwright.flows.state.receipts import Job, JobResult
+from pairwright.flows.state.receipts import Counts, JobResult, json_hash
 
 if TYPE_CHECKING:
+    from pairwright.flows.runners.engine import StageJobs
     from pairwright.flows.stages.definition import StageRun
 
 _SOURCE_ID = pl.when(pl.col("source_id") == "").then(pl.col("image")).otherwise(pl.col("source_id"))
@@ -39,57 +47,81 @@ _IDENTITIES = {  # by which a pair that is gone is found among the new ones, in 
 }
 
 
-def new_pairs_jobs(run: "StageRun") -> Sequence[Job]:
-    """Return the job of stage ``pairs`` in an incremental build."""
+def new_pairs_jobs(run: "StageRun") -> "StageJobs":
+    """Return the jobs of stage ``pairs`` in an incremental build: the scan as in a full one, and what is new in it.
+
+    Raises:
+        InputError: for what the whole input lacks, such as a valid row.
+    """
     base = run.increment_base
+    (known,) = yield [run.job(describe_known, base.root, base.parts, part="known", state=base.state)]
     intake = replace(Intake.of(run.config), single_image_format=False)
-    state = f"{input_state(run.config.input)} {base.state}"
-    return [run.job(read_new_pairs, base.root, base.parts, intake, state=state)]
+    intake = replace(intake, options=replace(intake.options, default_source=known.facts["source"]))
+    scanned = yield from scan_jobs(run, intake)
+    spans = scanned.spans()
+    state = json_hash([scanned.state(number, span) for number, span in enumerate(spans)])
+    with_images = known.facts["with_images"] if intake.all_have_images else None
+    args = (base.root, base.parts, intake, with_images, spans)
+    return [run.job(write_new_pairs, *args, state=f"{state} {base.state}")]
 
 
-def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> JobResult:
+def describe_known(_: Path, home: Path, parts: list[str]) -> JobResult:
+    """State the ``source`` of the known pairs, empty if they have several; and whether they are ``with_images``."""
+    facts = {"source": _known_source(home, parts), "with_images": _has_images(home, parts)}
+    return JobResult([], Counts("row"), facts)
+
+
+def write_new_pairs(  # noqa: PLR0913, PLR0917 - a job's arguments
+    root: Path,
+    home: Path,
+    known: list[str],
+    intake: Intake,
+    with_images: bool | None,  # noqa: FBT001 - a job's argument
+    spans: list[PartSpan],
+) -> JobResult:
     """Write the pairs that are not in the ``known`` parts; the unit is a row.
 
     Args:
         root: the folder of the new parts.
         home: the build directory, with the known parts.
         known: names of parts; the new ones are numbered after them.
-        intake: how the input is read; the known pairs decide whether all have images.
+        intake: how the input was read.
+        with_images: whether all pairs need an image or must have none, as the known ones; None if either will do.
+        spans: the scanned input, in order.
 
     Returns:
         The parts, with their number and the numbers of known, changed and removed pairs among the facts. Rows that
         were rejected before are not rejected again.
 
     Raises:
-        InputError: for a broken row, or a pair without an image among pairs with one, if the options say stop; for a
-            pair with an image among pairs without.
+        InputError: for a pair without an image among pairs with one, if the options say stop; for a pair with an image
+            among pairs without.
     """
     reading = _NewPairReading(_known_pairs(home, known), _known_rejects(home))
-    options = replace(intake.options, default_source=_known_source(home, known))
-    intake = replace(intake, options=options)
-    with_images = _has_images(home, known) if intake.all_have_images else None
-    for batch in intake.batches(root):
-        other = [pair for pair in batch.pairs if with_images not in (None, bool(pair.image))]
-        if other and (options.on_error == "stop" or not with_images):
-            raise _mixed(other[0], options)
-        reading.pairs([pair for pair in batch.pairs if with_images in (None, bool(pair.image))])
-        reading.rejects([*batch.rejects, *map(reject_without_image, other)])
+    for span in spans:
+        pairs, rejects = read_span(root, span)
+        fits = pl.lit(value=True) if with_images is None else (pl.col("image") != "") == with_images
+        other = PAIRS.records(pairs.filter(~fits))
+        if other and (intake.options.on_error == "stop" or not with_images):
+            raise _mixed(other[0], intake.options)
+        reading.pairs(pairs.filter(fits))
+        reading.rejects(pl.concat([rejects, rejected_rows([reject_without_image(pair) for pair in other])]))
     fresh, facts = reading.end()
-    part_size = intake.part_size or default_part_size(len(fresh))
+    broken = pl.concat([rejected_rows([]), *reading.broken])
+    stored = broken.select(REJECTS.schema.names()).rechunk()
+    part_size = intake.part_size or default_part_size(fresh.height)
     outputs: list[Path] = []
-    for number, start in enumerate(range(0, len(fresh), part_size), len(known)):
+    for number, start in enumerate(range(0, fresh.height, part_size), len(known)):
         part = part_name(number)
-        PAIRS.write(fresh[start : start + part_size], pairs_path(root, part))
-        REJECTS.write(reading.broken if not start else [], rejected_path(root, "pairs", part))
+        PAIRS.write_frame(fresh[start : start + part_size].rechunk(), pairs_path(root, part))
+        REJECTS.write_frame(stored if not start else stored.clear(), rejected_path(root, "pairs", part))
         outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
-    skipped = SkipCounts()
-    skipped.add(reading.broken)
-    return intake_result(outputs, len(fresh), skipped, {"parts": len(outputs) // 2, **facts})
+    return intake_result(outputs, fresh.height, broken, {"parts": len(outputs) // 2, **facts})
 
 
 def _has_images(home: Path, parts: list[str]) -> bool | None:
     """Return whether the pairs of a build have images; None without pairs."""
-    images = (PAIRS.read_frame(pairs_path(home, part))["image"] for part in parts)
+    images = (PAIRS.read_frame(pairs_path(home, part), ["image"])["image"] for part in parts)
     return next((bool(column[0]) for column in images if len(column)), None)
 
 
@@ -99,7 +131,7 @@ def _known_source(home: Path, parts: list[str]) -> str:
     It is the name of the input unless rows or settings name another. The name is hashed into keys: if the new rows are in
     a file or folder of another name, known rows among them would be new pairs.
     """
-    sources = [PAIRS.read_frame(pairs_path(home, part))["source"].unique() for part in parts]
+    sources = [PAIRS.read_frame(pairs_path(home, part), ["source"])["source"].unique() for part in parts]
     found = {source for column in sources for source in column}
     return found.pop() if len(found) == 1 else ""
 
@@ -125,8 +157,9 @@ def _known_pairs(home: Path, parts: list[str]) -> pl.DataFrame:
     return pl.concat([_hashed(frame) for frame in frames])
 
 
-def _known_rejects(home: Path) -> frozenset[Reject]:
-    return frozenset(row for path in (home / "rejected").glob("pairs-*.parquet") for row in REJECTS.read(path))
+def _known_rejects(home: Path) -> pl.DataFrame:
+    paths = sorted((home / "rejected").glob("pairs-*.parquet"))
+    return pl.concat([REJECTS.frame([]), *map(REJECTS.read_frame, paths)])
 
 
 @dataclass
@@ -134,47 +167,51 @@ class _NewPairReading:
     """Separates new pairs from known ones, batch by batch."""
 
     known: pl.DataFrame
-    old_rejects: frozenset[Reject]
-    new: list[tuple[Pair, tuple[int | None, ...]]] = field(default_factory=list)
-    broken: list[Reject] = field(default_factory=list)
+    old_rejects: pl.DataFrame
+    new: list[pl.DataFrame] = field(default_factory=list)
+    identities: list[tuple[int | None, ...]] = field(default_factory=list)
+    broken: list[pl.DataFrame] = field(default_factory=list)
     changed: int = 0
     seen: list[pl.Series] = field(default_factory=list)
 
-    def pairs(self, pairs: list[Pair]) -> None:
+    def pairs(self, pairs: pl.DataFrame) -> None:
         """Add a batch of pairs."""
-        frame = _hashed(PAIRS.frame(pairs))
+        frame = _hashed(pairs)
         both = frame.join(self.known, on="key", how="left", suffix="_known", maintain_order="left")
         fresh, same = both["hash_known"].is_null(), both["hash"] == both["hash_known"]
-        identities = both.select(*_IDENTITIES).rows()
-        self.new += [(pair, each) for pair, each, is_new in zip(pairs, identities, fresh, strict=True) if is_new]
+        self.new.append(pairs.filter(fresh))
+        self.identities += both.filter(fresh).select(*_IDENTITIES).rows()
         self.changed += int((~fresh & ~same.fill_null(value=False)).sum())
         self.seen.append(frame["key"])
 
-    def rejects(self, rejects: list[Reject]) -> None:
+    def rejects(self, rejects: pl.DataFrame) -> None:
         """Add the broken rows that were not rejected before."""
-        self.broken += [row for row in rejects if row not in self.old_rejects]
+        names = REJECTS.schema.names()
+        self.broken.append(rejects.join(self.old_rejects, on=names, how="anti", maintain_order="left"))
 
-    def end(self) -> tuple[list[Pair], dict[str, int]]:
+    def end(self) -> tuple[pl.DataFrame, dict[str, int]]:
         """Return the new pairs, and the numbers of known, changed and removed pairs."""
         seen = pl.DataFrame({"key": pl.concat(self.seen) if self.seen else pl.Series([], dtype=pl.String)})
         gone = self.known.join(seen, on="key", how="anti")
-        fresh, taken = self._without_changed(gone.select(*_IDENTITIES).rows())
+        rows = self._without_changed(gone.select(*_IDENTITIES).rows())
+        taken = len(self.identities) - len(rows)
         known = self.known.height - gone.height - self.changed
+        fresh = pl.concat([PAIRS.frame([]), *self.new])[rows]
         return fresh, {"known": known, "changed": self.changed + taken, "removed": gone.height - taken}
 
-    def _without_changed(self, gone: list[tuple[int | None, ...]]) -> tuple[list[Pair], int]:
-        """Return the new pairs that are none of the ``gone`` ones, of which each is taken once, and the number taken."""
-        fresh, taken = self.new, set[int]()
+    def _without_changed(self, gone: list[tuple[int | None, ...]]) -> list[int]:
+        """Return the rows of the new pairs that are none of the ``gone`` ones, of which each is taken once."""
+        fresh, taken = list(range(len(self.identities))), set[int]()
         for place in range(len(_IDENTITIES)):
             rows: dict[int | None, list[int]] = defaultdict(list)
             for row, each in enumerate(gone):
                 if each[place] is not None and row not in taken:
                     rows[each[place]].append(row)
             left = []
-            for pair, each in fresh:
-                if found := rows.get(each[place]):
+            for new in fresh:
+                if found := rows.get(self.identities[new][place]):
                     taken.add(found.pop())
                 else:
-                    left.append((pair, each))
+                    left.append(new)
             fresh = left
-        return [pair for pair, _ in fresh], len(taken)
+        return fresh

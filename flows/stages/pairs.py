@@ -11,8 +11,8 @@ Formats are told by file names (in a table, by bytes); the bytes of files are ch
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,9 @@ import polars as pl
 from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
-from pairwright.datasets.progress import open_step
-from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.readers.pieces import Piece, PieceSummary, check_pieces, plan_pieces
-from pairwright.datasets.readers.skip_counts import REJECTED_PARTS, SkipCounts
+from pairwright.datasets.readers.skip_counts import REJECTED_PARTS
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
@@ -33,7 +32,7 @@ from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.stages.scan import PieceSource, count_piece_lines, number_pairs, repeats_path, scan_piece
 from pairwright.flows.state.inputs import file_state, files_state, read_options
-from pairwright.flows.state.layout import captions_path, pairs_path, part_name, rejected_path
+from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt, json_hash
 
 if TYPE_CHECKING:
@@ -68,12 +67,36 @@ class Intake:
         options = read_options(config.input, without_caption=captioned)
         return cls(options, config.part_size, config.all_have_images, config.single_image_format, captioned)
 
-    def batches(self, root: Path) -> Iterator[ReadBatch]:
-        """Yield the rows of the input, then the pairs of stage ``captions`` in place of the images without a caption."""
-        for batch in report_rows_read(read_pairs(self.options)):
-            yield replace(batch, pairs=[pair for pair in batch.pairs if pair.caption]) if self.captioned else batch
-        if self.captioned:
-            yield ReadBatch(list(PAIRS.read(captions_path(root))), [])
+
+@dataclass(frozen=True)
+class ScannedInput:
+    """What the jobs that read the input found.
+
+    Attributes:
+        sources: its pieces.
+        scans: the facts of each.
+        numbers: the facts of `scan.number_pairs`.
+    """
+
+    sources: Sequence[PieceSource]
+    scans: Sequence[Mapping[str, Any]]
+    numbers: Mapping[str, Any]
+
+    def spans(self) -> "list[PartSpan]":
+        """Return where the pairs of each part are."""
+        offsets = [0, *accumulate(scan["pairs"] for scan in self.scans)]
+        starts = self.numbers["starts"]
+        return [self._span(start, stop, offsets) for start, stop in zip(starts, [*starts[1:], None], strict=True)]
+
+    def _span(self, start: int, stop: int | None, offsets: Sequence[int]) -> "PartSpan":
+        first = max(0, bisect_left(offsets, start) - 1)  # the piece before may end with rejected rows
+        end = len(self.sources) if stop is None else bisect_left(offsets, stop)
+        return PartSpan(start, stop, tuple(self.sources[first:end]), tuple(offsets[first:end]), first)
+
+    def state(self, number: int, span: "PartSpan") -> str:
+        """Return the state of what a part is read from."""
+        contents = [scan["content"] for scan in self.scans[span.first : span.first + len(span.sources)]]
+        return json_hash([contents, self.numbers["repeats"].get(str(number), "")])
 
 
 def pairs_jobs(run: "StageRun") -> "StageJobs":
@@ -84,6 +107,21 @@ def pairs_jobs(run: "StageRun") -> "StageJobs":
             a pair without an image among pairs with one if the options say stop.
     """
     intake = Intake.of(run.config)
+    scanned = yield from scan_jobs(run, intake)
+    reject_images = _check_images(intake, scanned.scans, scanned.numbers)
+    return [
+        run.job(write_part, part_name(number), span, reject_images, part=part_name(number), state=state)
+        for number, span in enumerate(scanned.spans())
+        for state in [scanned.state(number, span)]
+    ]
+
+
+def scan_jobs(run: "StageRun", intake: Intake) -> "Generator[Sequence[Job], tuple[Receipt, ...], ScannedInput]":
+    """Yield the jobs that read the input, a piece each, and the one that numbers the pairs; return what they found.
+
+    Raises:
+        InputError: for what the whole input lacks, such as a valid row.
+    """
     pieces = plan_pieces(intake.options)
     divided = [piece for piece in pieces if piece.divided]
     counted = (yield [_lines_job(run, number, piece) for number, piece in enumerate(divided)]) if divided else ()
@@ -98,8 +136,7 @@ def pairs_jobs(run: "StageRun") -> "StageJobs":
     check_pieces(intake.options, pieces, summaries[: len(pieces)])
     contents = json_hash([scan["content"] for scan in scans])
     (numbered,) = yield [run.job(number_pairs, sources, intake.part_size, part="numbers", state=contents)]
-    reject_images = _check_images(intake, scans, numbered.facts)
-    return list(_part_jobs(run, sources, scans, numbered.facts, reject_images=reject_images))
+    return ScannedInput(sources, scans, numbered.facts)
 
 
 def _lines_job(run: "StageRun", number: int, piece: Piece) -> Job:
@@ -144,26 +181,6 @@ def _check_images(intake: Intake, scans: Sequence[Mapping[str, Any]], numbers: M
     return True
 
 
-def _part_jobs(
-    run: "StageRun",
-    sources: Sequence[PieceSource],
-    scans: Sequence[Mapping[str, Any]],
-    numbers: Mapping[str, Any],
-    *,
-    reject_images: bool,
-) -> Iterator[Job]:
-    """Yield the job of each part."""
-    offsets = [0, *accumulate(scan["pairs"] for scan in scans)]
-    starts = numbers["starts"]
-    for number, (start, stop) in enumerate(zip(starts, [*starts[1:], None], strict=True)):
-        first = max(0, bisect_left(offsets, start) - 1)  # the piece before may end with rejected rows
-        end = len(sources) if stop is None else bisect_left(offsets, stop)
-        span = PartSpan(start, stop, tuple(sources[first:end]), tuple(offsets[first:end]))
-        contents = [scan["content"] for scan in scans[first:end]]
-        state = json_hash([contents, numbers["repeats"].get(str(number), "")])
-        yield run.job(write_part, part_name(number), span, reject_images, part=part_name(number), state=state)
-
-
 @dataclass(frozen=True)
 class PartSpan:
     """The pairs of a part.
@@ -173,12 +190,14 @@ class PartSpan:
         stop: position after its last pair; None for the last part.
         sources: the pieces that it has pairs or rejected rows of.
         offsets: position of the first pair of each piece.
+        first: number of the first piece.
     """
 
     start: int
     stop: int | None
     sources: tuple[PieceSource, ...]
     offsets: tuple[int, ...]
+    first: int
 
 
 def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> JobResult:  # noqa: FBT001 - a job's argument
@@ -190,6 +209,35 @@ def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> Jo
         span: where its pairs are.
         reject_images: whether pairs without an image are rejected.
     """
+    pairs, rejects = read_span(root, span)
+    if reject_images:
+        none = PAIRS.records(pairs.filter(pl.col("image") == ""))
+        rejects = pl.concat([rejects, rejected_rows([reject_without_image(pair) for pair in none])])
+        pairs = pairs.filter(pl.col("image") != "")
+    outputs = [pairs_path(root, part), rejected_path(root, "pairs", part)]
+    PAIRS.write_frame(pairs.rechunk(), outputs[0])
+    REJECTS.write_frame(rejects.select(REJECTS.schema.names()).rechunk(), outputs[1])
+    return intake_result(outputs, pairs.height, rejects, {"parts": 1})
+
+
+def intake_result(outputs: Sequence[Path], kept: int, rejects: pl.DataFrame, facts: Mapping[str, int]) -> JobResult:
+    """Return the result of a job that read rows: candidates are kept and rejected rows.
+
+    Captions and boxes that were rejected from kept rows are no candidates: the facts count them by reason.
+
+    Args:
+        outputs: of the job.
+        kept: number of pairs.
+        rejects: with the ``part`` of the row that is rejected.
+        facts: more of them.
+    """
+    rows, *parts = (_count_reasons(rejects.filter(pl.col("part") == part)) for part in ("row", "caption", "boxes"))
+    counts = Counts("row", kept + sum(rows.values()), kept, rows)
+    return JobResult(outputs, counts, {**facts, **dict(zip(REJECTED_PARTS, parts, strict=True))})
+
+
+def read_span(root: Path, span: PartSpan) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the pairs in a span of the scanned input, and its rejected rows with the ``part`` of each, both in order."""
     within = pl.col("position") >= span.start
     if span.stop is not None:
         within &= pl.col("position") < span.stop
@@ -205,34 +253,17 @@ def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> Jo
             *REJECTS.schema.names(), "position", part=pl.lit("row"), last=pl.lit(1)
         ),
     ]
-    found = pl.concat(rejects).sort("position", "last", maintain_order=True)
-    skipped = SkipCounts(
-        *(Counter(count_reasons(found.filter(pl.col("part") == part))) for part in ("row", "caption", "boxes"))
+    return pairs, pl.concat(rejects).sort("position", "last", maintain_order=True).select(
+        *REJECTS.schema.names(), "part"
     )
-    ordered = found.select(REJECTS.schema.names())
-    if reject_images:
-        none = [reject_without_image(pair) for pair in PAIRS.records(pairs.filter(pl.col("image") == ""))]
-        skipped.add(none)
-        ordered = pl.concat([ordered, REJECTS.frame(none)])
-        pairs = pairs.filter(pl.col("image") != "")
-    outputs = [pairs_path(root, part), rejected_path(root, "pairs", part)]
-    PAIRS.write_frame(pairs.rechunk(), outputs[0])
-    REJECTS.write_frame(ordered.rechunk(), outputs[1])
-    return intake_result(outputs, pairs.height, skipped, {"parts": 1})
 
 
-def intake_result(outputs: Sequence[Path], kept: int, skipped: SkipCounts, facts: Mapping[str, int]) -> JobResult:
-    """Return the result of a job that read rows: candidates are kept and rejected rows.
-
-    Captions and boxes that were rejected from kept rows are no candidates: the facts count them by reason.
-    """
-    counts = Counts("row", kept + skipped.rows.total(), kept, dict(sorted(skipped.rows.items())))
-    parts = zip(REJECTED_PARTS, (skipped.captions, skipped.boxes), strict=True)
-    return JobResult(outputs, counts, {**facts, **{name: dict(sorted(reasons.items())) for name, reasons in parts}})
+def rejected_rows(rejects: Sequence[Reject]) -> pl.DataFrame:
+    """Return rejects of whole rows as a table, with their ``part``."""
+    return REJECTS.frame(rejects).with_columns(part=pl.lit("row"))
 
 
-def count_reasons(rejects: pl.DataFrame) -> dict[str, int]:
-    """Return the number of rejects by reason."""
+def _count_reasons(rejects: pl.DataFrame) -> dict[str, int]:
     return dict(rejects.group_by("reason").len().sort("reason").iter_rows())
 
 
@@ -255,14 +286,6 @@ def _rejects_of(root: Path, source: PieceSource, offset: int) -> pl.DataFrame:
     return rows.select(*REJECTS.schema.names(), position, "part", last=pl.lit(0))
 
 
-def report_rows_read(batches: Iterable[ReadBatch]) -> Iterator[ReadBatch]:
-    """Yield the batches and report the number of rows read."""
-    with open_step("reading", unit="rows") as done:
-        for batch in batches:
-            yield batch
-            done.advance(len(batch.pairs) + sum(reject.part == "row" for reject in batch.rejects))
-
-
 def reject_without_image(pair: Pair) -> Reject:
     """Return the reject for a pair without an image among pairs with one."""
     place = f"{pair.source}: {pair.source_id or pair.key}"
@@ -271,7 +294,8 @@ def reject_without_image(pair: Pair) -> Reject:
 
 def _missing_images(count: int, pairs: int, where: str) -> InputError:
     return InputError(
-        f"{count:,} of {count_phrase(pairs, 'pair')} {verb_form(count, 'have')} no image; either all samples of a dataset have one, or none has",
+        f"{count:,} of {count_phrase(pairs, 'pair')} {verb_form(count, 'have')} no image; either all samples of a "
+        "dataset have one, or none has",
         where=where,
         fix="Set `on_error: skip` under input to reject them, or `images: false` under shards to pack texts only",
     )

@@ -23,12 +23,13 @@ from pairwright.filters.refinement.cell_quotas import (
     read_verdicts,
     sum_verdicts,
 )
-from pairwright.filters.refinement.out_of_core import count_part, encode_part, fit_fold, score_part
+from pairwright.filters.refinement.fold_sums import count_entries
+from pairwright.filters.refinement.out_of_core import count_part, encode_part, score_part
 from pairwright.filters.refinement.two_scorers import RefineOptions
 from pairwright.filters.scorers.text_scorers import GapScorer
 from pairwright.flows.stages.generator_stages import refined_stages
 from pairwright.flows.stages.judged_parts import ROWS, captions_of, rows_of, summarize_parts, write_part
-from pairwright.flows.stages.refine_folds import FOLDER, fold_jobs, step
+from pairwright.flows.stages.refine_folds import FOLDER, fold_jobs, model_jobs, step
 from pairwright.flows.stages.refine_general import general_jobs
 from pairwright.flows.state.layout import candidates_path
 from pairwright.flows.state.receipts import Counts, JobResult
@@ -56,10 +57,8 @@ def _reference_jobs(run: "StageRun", options: RefineOptions) -> "StageJobs":
     texts = yield [run.job(encode_texts, stages, part, part=f"texts-{part}") for part in parts]
     assigned = yield from fold_jobs(run, options, texts)
     counts = yield [run.job(count_words, part, part=f"counts-{part}", after=[assigned[part]]) for part in parts]
-    models = yield [
-        run.job(fit_models, parts, fold, part=f"fold-{fold}", after=counts) for fold in range(options.folds)
-    ]
-    fitted = [fold for fold, receipt in enumerate(models) if receipt.outputs]
+    models = yield from model_jobs(run, options, counts)
+    fitted = [fold for fold, receipt in enumerate(models) if receipt.facts["trained"]]
     grids = choose_grids((receipt.facts["rows"] for receipt in counts), fitted, options)
     gaps = yield [
         run.job(score_texts, part, fitted, grids, options, part=f"gaps-{part}", after=models) for part in parts
@@ -78,12 +77,9 @@ def encode_texts(root: Path, stages: list[str], part: str) -> JobResult:
 
 def count_words(root: Path, part: str) -> JobResult:
     """Count the words of the captions of a part, and its rows."""
-    return step(count_part(root / FOLDER, part), {"rows": count_rows(root / FOLDER, part)})
-
-
-def fit_models(root: Path, parts: list[str], fold: int) -> JobResult:
-    """Fit the models that judge the rows of a fold."""
-    return step(fit_fold(root / FOLDER, parts, fold))
+    folder = root / FOLDER
+    outputs = count_part(folder, part)
+    return step(outputs, {"rows": count_rows(folder, part), "entries": count_entries(folder, part)})
 
 
 def score_texts(root: Path, part: str, folds: list[int], grids: Grids, options: RefineOptions) -> JobResult:

@@ -1,6 +1,8 @@
-"""Jobs of stage ``refine`` that assign images to folds for method ``reference`` (`filters/refinement/fold_assignment.py`).
+"""Jobs of stage ``refine`` for method ``reference`` that assign images to folds, and that fit the models of the folds.
 
-A pool of one batch has one such job; a larger one has jobs for its batches of parts and for buckets of hashes.
+A pool of one batch has one job that assigns images; a larger one has jobs for its batches of parts and for buckets of
+hashes (`filters/refinement/fold_assignment.py`). A fold is one job; in a larger pool it has jobs for ranges of keys of its
+counts (`filters/refinement/fold_sums.py`).
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -17,6 +19,7 @@ from pairwright.filters.refinement.fold_assignment import (
     split_batches,
     unite_bucket,
 )
+from pairwright.filters.refinement.fold_sums import count_ranges, finish_fold, fit_fold, sum_range
 from pairwright.filters.refinement.two_scorers import RefineOptions
 from pairwright.flows.state.layout import part_name
 from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt
@@ -64,6 +67,22 @@ def fold_jobs(
     return {part: receipt for batch, receipt in zip(batches, assigned, strict=True) for part in batch}
 
 
+def model_jobs(
+    run: "StageRun", options: RefineOptions, counts: Sequence[Receipt]
+) -> Generator[Sequence[Job], tuple[Receipt, ...], tuple[Receipt, ...]]:
+    """Yield the steps of `filters/refinement/fold_sums.py`; return the last receipt of each fold."""
+    folds, parts = range(options.folds), run.parts
+    ranges = count_ranges(sum(receipt.facts["entries"] for receipt in counts))
+    if ranges == 1:
+        return (yield [run.job(fit_models, parts, fold, part=f"fold-{fold}", after=counts) for fold in folds])
+    summed = yield [
+        run.job(sum_counts_of, parts, fold, number, ranges, part=f"sums-{fold}-{number}", after=counts)
+        for fold in folds
+        for number in range(ranges)
+    ]
+    return (yield [run.job(finish_models, fold, ranges, part=f"fold-{fold}", after=summed) for fold in folds])
+
+
 def assign_all_folds(root: Path, parts: list[str], options: RefineOptions) -> JobResult:
     """Assign all images to folds, of a pool that is one batch."""
     return step(assign_folds(root / FOLDER, parts, options))
@@ -93,3 +112,20 @@ def unite_hashes(root: Path, batches: dict[str, list[str]], bucket: int, buckets
 def assign_parts(root: Path, batches: list[str], batch: str, parts: list[str], buckets: int) -> JobResult:
     """Store the folds of the rows and captions of a batch of parts."""
     return step(assign_batch(root / FOLDER, batches, batch, parts, buckets))
+
+
+def fit_models(root: Path, parts: list[str], fold: int) -> JobResult:
+    """Fit the models that judge the rows of a fold; the fact is whether it has captions to train on."""
+    outputs, trained = fit_fold(root / FOLDER, parts, fold)
+    return step(outputs, {"trained": trained})
+
+
+def sum_counts_of(root: Path, parts: list[str], fold: int, number: int, ranges: int) -> JobResult:
+    """Sum the counts of a fold in one range of keys."""
+    return step(sum_range(root / FOLDER, parts, fold, number, ranges))
+
+
+def finish_models(root: Path, fold: int, ranges: int) -> JobResult:
+    """Finish the models that judge the rows of a fold; the fact is whether it has captions to train on."""
+    outputs = finish_fold(root / FOLDER, fold, ranges)
+    return step(outputs, {"trained": bool(outputs)})

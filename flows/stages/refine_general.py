@@ -1,7 +1,7 @@
 """Jobs of stage ``refine`` for method ``general``: one for each step of `filters/refinement/all_attacks.py`.
 
 Parts are stored and written by jobs of their own; a fold of the scorers is one job, too. All rounds are one job that uses
-several cores, or from 100,000 candidates on each classifier of a round, and the choice of a round in one type, is one job.
+several cores, or from 500,000 candidates on each classifier of a round, and the choice of a round in one type, is one job.
 How many rounds there are is decided by the facts of earlier ones.
 """
 

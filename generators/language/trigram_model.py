@@ -17,8 +17,10 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
@@ -92,7 +94,7 @@ class TrigramModel:
         # the start token, it is the number of captions.
         at_start = pairs >> ID_BITS == START
         bigrams, count2 = sum_by_key(pairs, np.where(at_start, count3, 1))
-        unigrams = _unigram_probabilities(np.bincount(bigrams & _LAST, minlength=len(vocabulary)))
+        unigrams = unigram_probabilities(np.bincount(bigrams & _LAST, minlength=len(vocabulary)))
         contexts1, share1, left1 = _apply_discounts(bigrams, count2)
         bigram = share1 + left1[np.searchsorted(contexts1, bigrams >> ID_BITS)] * unigrams[bigrams & _LAST]
         contexts2, share2, left2 = _apply_discounts(trigrams, count3)
@@ -193,10 +195,46 @@ def trigram_keys(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]
     return keys[real], owner[real]
 
 
-def _discounts(counts: IntArray) -> FloatArray:
-    # Discounts for counts of 0, 1, 2, and 3 or more, from the numbers of n-grams with counts of 1 to 4; 0.5 if a tiny
-    # corpus lacks one of these.
-    n1, n2, n3, n4 = (int(np.count_nonzero(counts == number)) for number in (1, 2, 3, 4))
+class ContextCounts(NamedTuple):
+    """What follows each context.
+
+    Attributes:
+        contexts: ascending keys of the contexts.
+        total: int64, the sum of the counts of what follows.
+        classes: int64 (n, 3), how many different words follow with a count of 1, of 2, and of 3 or more.
+    """
+
+    contexts: IntArray
+    total: IntArray
+    classes: IntArray
+
+    def left(self, discounts: FloatArray) -> FloatArray:
+        """Return the share of each context that discounts leave to shorter contexts, float64 (n,)."""
+        return sum_discounts(discounts, self.classes) / self.total
+
+
+def count_contexts(keys: IntArray, counts: IntArray) -> tuple[ContextCounts, IntArray]:
+    """Return the contexts of ascending keys, and the place of the context of each key."""
+    contexts = keys >> ID_BITS
+    first = np.ones(len(keys), np.bool_)
+    first[1:] = contexts[1:] != contexts[:-1]
+    starts, owner = np.flatnonzero(first), np.cumsum(first) - 1
+    total = np.add.reduceat(counts, starts) if len(keys) else np.zeros(0, np.int64)
+    classes = np.bincount(4 * owner + np.minimum(counts, 3), minlength=4 * len(starts)).reshape(-1, 4)[:, 1:]
+    return ContextCounts(contexts[starts], total, classes), owner
+
+
+def count_counts(counts: IntArray) -> IntArray:
+    """Return how many of these counts, all at least 1, are 1, 2, 3 and 4, int64 (4,)."""
+    return np.bincount(np.minimum(counts, 5), minlength=6)[1:5]
+
+
+def estimate_discounts(counted: IntArray) -> FloatArray:
+    """Return the discounts for counts of 0, 1, 2, and 3 or more, float64 (4,), given `count_counts` of all n-grams.
+
+    They are 0.5 if a tiny corpus lacks one of these counts.
+    """
+    n1, n2, n3, n4 = counted.tolist()
     if not all((n1, n2, n3, n4)):
         return np.array([0.0, 0.5, 0.5, 0.5])
     share = n1 / (n1 + 2 * n2)
@@ -204,23 +242,36 @@ def _discounts(counts: IntArray) -> FloatArray:
     return np.array([0.0, *(min(max(value, 0.1), cap) for value, cap in zip(raw, (0.9, 1.9, 2.9), strict=True))])
 
 
-def _apply_discounts(keys: IntArray, counts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    # (contexts, discounted probability of each key in its context, backoff weight of each context); keys ascend
-    contexts = keys >> ID_BITS
-    first = np.ones(len(keys), np.bool_)
-    first[1:] = contexts[1:] != contexts[:-1]
-    contexts, owner = contexts[first], np.cumsum(first) - 1
-    taken = _discounts(counts)[np.minimum(counts, 3)]
-    total = np.bincount(owner, weights=counts, minlength=len(contexts))
-    left = np.bincount(owner, weights=taken, minlength=len(contexts)) / total
-    return contexts, (counts - taken) / total[owner], left
+def sum_discounts(discounts: FloatArray, classes: IntArray) -> FloatArray:
+    """Return the sum of the discounts of n-grams, given how many have counts of 1, 2, and 3 or more, int64 (..., 3).
+
+    It does not depend on the order of the n-grams, nor on how they are divided.
+    """
+    one, two, more = discounts[1:].tolist()
+    return np.asarray(one * classes[..., 0] + two * classes[..., 1] + more * classes[..., 2], np.float64)
 
 
-def _unigram_probabilities(counts: IntArray) -> FloatArray:
-    taken = _discounts(counts[counts > 0])[np.minimum(counts, 3)]
-    possible = np.ones(len(counts))
+def unigram_probabilities(counts: IntArray, known: npt.NDArray[np.bool_] | None = None) -> FloatArray:
+    """Return the probability of each id without context, float64 (n,).
+
+    Args:
+        counts: number of different words before each id.
+        known: ids that may occur at all, bool (n,); by default all.
+    """
+    discounts = estimate_discounts(count_counts(counts[counts > 0]))
+    taken = discounts[np.minimum(counts, 3)]
+    possible = np.ones(len(counts)) if known is None else known.astype(np.float64)
     possible[START] = 0.0
     total = counts.sum()
     if not total:
         return np.asarray(possible / possible.sum(), np.float64)
-    return np.asarray((counts - taken + taken.sum() * possible / possible.sum()) / total, np.float64)
+    left = sum_discounts(discounts, np.bincount(np.minimum(counts, 3), minlength=4)[1:])
+    return np.asarray((counts - taken + left * possible / possible.sum()) / total, np.float64)
+
+
+def _apply_discounts(keys: IntArray, counts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    # (contexts, discounted probability of each key in its context, backoff weight of each context); keys ascend
+    found, owner = count_contexts(keys, counts)
+    discounts = estimate_discounts(count_counts(counts))
+    share = (counts - discounts[np.minimum(counts, 3)]) / found.total[owner]
+    return found.contexts, share, found.left(discounts)

@@ -29,6 +29,7 @@ If a server does not count tokens, they are estimated (`SpendingTotals.estimated
 """
 
 import asyncio
+import math
 from collections import deque
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
@@ -276,9 +277,14 @@ class Budget:
     def _spent(self, hold: float) -> str:
         if self._max_requests is not None and self.bill.requests >= self._max_requests:
             return f"{self.bill.requests:,} of {self._max_requests:,} requests"
-        return f"{format_usd(self.bill.priced)} of {format_usd(self._max_cost or 0.0)}; the next request may cost {format_usd(hold)}"
+        most = format_usd(self._max_cost or 0.0)
+        return f"{format_usd(self.bill.priced)} of {most} spent; the next request may cost {format_usd(hold)}"
 
 
 def format_usd(amount: float) -> str:
-    """Return an amount as text: in whole cents, or with more digits below one cent."""
-    return f"${amount:,.2f}" if amount == 0 or amount >= 1 else f"${amount:.2g}" if amount < 0.01 else f"${amount:.3f}"
+    """Return an amount as text: in whole cents, with three decimals below a dollar, with two digits below a cent."""
+    if amount == 0 or amount >= 1:
+        return f"${amount:,.2f}"
+    if amount >= 0.01:
+        return f"${amount:.3f}"
+    return "$" + f"{amount:.{1 - math.floor(math.log10(amount))}f}".rstrip("0")

@@ -8,7 +8,8 @@
 The step of each sampled row receives, for each request, the answer in the cache, else `Request.expects` as a `Reply` with
 the finish reason ``planned``. Tokens of the requests are estimated, and the sums are scaled up to all rows.
 
-An invalid answer is requested once more (`answers.request_answers`), an item of several alone (`grouping`).
+An invalid answer is requested once more (`answers.request_answers`), an item of several alone (`grouping`), a wrong choice
+in the other order (`MistakeFinder`).
 `StagePlan.repairs` counts these requests, which are
 part of ``requests``, ``tokens_in``, ``tokens_out`` and ``cost``: their values contain the expected number, `REPAIR_RATE`
 of the answers or the share that the cache shows (of items that are requested alone, the same share is repaired), and their
@@ -90,7 +91,7 @@ class StagePlan:
         sampled: number of sampled rows; a step about several counts as so many.
         requests: billed requests, repairs included.
         repairs: requests that repair an invalid answer; ``high``: one for every request.
-        cached: requests that the cache answers.
+        cached: requests that need no answer of their own: the cache has it, or an equal request gets it.
         rounds: requests sent in the first round of the steps, the second, and so on.
         tokens_in, tokens_out: tokens of prompts and answers that are sent.
         cost: USD; None if the price of a model is unknown.
@@ -405,7 +406,7 @@ class _Planner:
             _add_repair(asked, asked.repairs, price, _repair_usage(usage), of_images)
         for single in request.alone:
             alone = Usage(estimate_prompt_tokens(single, rule), estimate_answer_tokens(single))
-            _add_repair(asked, asked.repairs, price, alone)
+            _add_repair(asked, asked.repairs, price, alone, Usage(estimate_image_tokens(single, rule), 0))
             if single.repair == "possible":
                 _add_repair(asked, asked.of_repairs, price, _repair_usage(alone))
         return reply

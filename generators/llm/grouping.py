@@ -89,7 +89,8 @@ def request_merged(requests: Sequence[Request]) -> LLMStep[list[RequestOutcome]]
         outcomes |= {at: each for at, each in zip(group, split, strict=True) if each is not None}
     alone = [at for at in range(len(requests)) if at not in outcomes]
     if alone:
-        outcomes |= dict(zip(alone, (yield [requests[at] for at in alone]), strict=True))
+        again = [replace(requests[at], is_alone=True) for at in alone]
+        outcomes |= dict(zip(alone, (yield again), strict=True))
     return [outcomes[at] for at in range(len(requests))]
 
 

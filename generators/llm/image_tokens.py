@@ -9,12 +9,14 @@ Rules, with their sources:
   base and an amount per tile of 512 pixels. With ``detail: low`` the base alone.
   https://platform.openai.com/docs/guides/images-vision
 - *Patches* (OpenAI: the mini and nano models from gpt-4.1 on): a factor per patch of 32 pixels, up to 1,536 patches. Same page.
-- *Side*: a token for a square of pixels (Qwen-VL, Claude, Pixtral). Qwen2.5-VL rounds both edges to multiples of 28
-  (`smart_resize` in https://github.com/QwenLM/Qwen2.5-VL), Claude pads them.
+- *Side*: a token for a square of pixels, the last ones padded (Claude, Pixtral).
+- *Squares* (Qwen-VL): a token for a square of pixels, after both edges are rounded to multiples of its side and a small
+  image is enlarged (`smart_resize` in https://github.com/QwenLM/Qwen2.5-VL).
 - *Crops* (Gemini): up to 384 x 384 one crop, else squares of two thirds of the shorter edge, 256 to 768 pixels.
 - *Fixed*: models that resize every image to one size.
 
-`vision_models.tsv` names the rule of each family, `prices.yaml` those of OpenAI's models.
+`vision_models.tsv` names the rule of each family. Names may have a provider before them (``openai/gpt-4o``) or a version
+behind them.
 """
 
 import csv
@@ -40,6 +42,7 @@ class ImageRule:
         patches: tokens per patch of 32 pixels, and the maximum number of patches.
         crops: tokens per crop of up to 768 pixels; 0: another rule.
         fixed: tokens of any image; 0: another rule.
+        squares: pixels of the side of a square that a token covers, and the minimum number of tokens.
         side: pixels of the square that a token covers; two tokens enclose the image.
         edge: pixels of the longer edge at which images are sent, if the user does not say.
     """
@@ -48,6 +51,7 @@ class ImageRule:
     patches: tuple[float, int] | None = None
     crops: int = 0
     fixed: int = 0
+    squares: tuple[int, int] | None = None
     side: int = 28
     edge: int = DEFAULT_EDGE
 
@@ -70,11 +74,22 @@ class ImageRule:
                 return self.crops
             crop = min(768, max(256, int(min(width, height) / 1.5)))
             return self.crops * math.ceil(width / crop) * math.ceil(height / crop)
+        if self.squares is not None:
+            return _squares(width, height, *self.squares) + 2
         return self.fixed or math.ceil(width / self.side) * math.ceil(height / self.side) + 2
 
     def most(self, edge: int, *, low: bool = False) -> int:
         """Return the maximum tokens of an image whose longer edge has at most ``edge`` pixels."""
         return _most(self, edge, low)
+
+
+def _squares(width: int, height: int, side: int, least: int) -> int:
+    """Return the squares of an image that is rounded to whole ones, and enlarged if these are fewer than ``least``."""
+    across, down = round(width / side), round(height / side)
+    if across * down >= least:
+        return across * down
+    grow = math.sqrt(least * side * side / (width * height))
+    return math.ceil(width * grow / side) * math.ceil(height * grow / side)
 
 
 @lru_cache(maxsize=256)
@@ -102,6 +117,7 @@ def read_families() -> list[dict[str, str]]:
 
 
 def _rule(row: dict[str, str]) -> ImageRule:
-    name, number = row["rule"].split()
-    own: dict[str, Any] = {name: int(number)}
+    name, *numbers = row["rule"].split()
+    values = tuple(float(number) if "." in number else int(number) for number in numbers)
+    own: dict[str, Any] = {name: values if len(values) > 1 else values[0]}
     return ImageRule(edge=int(row["edge"]), **own)

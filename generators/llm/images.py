@@ -124,9 +124,15 @@ class MessageImages:
         Raises:
             UnusableImageError: when the header is not that of an image, or the image is too large.
         """
-        size = check_image(data, "header", where)[:2]
-        digest = sha256(data).hexdigest()
-        return Image(digest, self.form, _DataUrlMaker(self, digest, data, where), *self._sent(size), self._detail)
+        *size, name = check_image(data, "header", where)
+        sent, digest = self._sent((size[0], size[1])), sha256(data).hexdigest()
+        # Before, images of other modes were sent as they are: what the cache has for them was said of another image.
+        form = (
+            f"{self.form} rgb"
+            if name in PASSTHROUGH_FORMATS and [*sent] == size and not _is_opaque(data)
+            else self.form
+        )
+        return Image(digest, form, _DataUrlMaker(self, digest, data, where), *sent, self._detail)
 
     def _sent(self, size: tuple[int, int]) -> tuple[int, int]:
         """Return the size at which an image is sent."""
@@ -176,8 +182,15 @@ def _is_plain(data: bytes) -> bool:
     import PIL.Image
 
     with PIL.Image.open(io.BytesIO(data)) as image:
-        plain = image.mode in PASSTHROUGH_MODES and "transparency" not in image.info
-        return plain and image.getexif().get(_ORIENTATION, 1) == 1 and getattr(image, "n_frames", 1) == 1
+        return _is_opaque(data) and image.getexif().get(_ORIENTATION, 1) == 1 and getattr(image, "n_frames", 1) == 1
+
+
+def _is_opaque(data: bytes) -> bool:
+    """Return whether an image is in RGB or gray, without transparency."""
+    import PIL.Image
+
+    with PIL.Image.open(io.BytesIO(data)) as image:
+        return image.mode in PASSTHROUGH_MODES and "transparency" not in image.info
 
 
 @dataclass(frozen=True, slots=True)

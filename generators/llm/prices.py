@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -28,8 +28,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.generators.llm.client.messages import Usage
 from pairwright.generators.llm.image_tokens import ImageRule, find_family_rule
-
-T = TypeVar("T")
 
 TABLE = Path(__file__).with_name("prices.yaml")
 ANY_MODEL = "*"  # in a user's file: every model without an entry
@@ -48,7 +46,7 @@ class Price:
         input, output: prices of prompts and answers.
         cached: price of prompt tokens from the server's own cache; None: that of ``input``.
         batch: factor of the Batch API.
-        image: rule for the tokens of an image; None: that of the built-in table, else of the model's family (`image_tokens`).
+        image: rule for the tokens of an image; None: that of the model's family (`image_tokens`).
     """
 
     input: float
@@ -113,12 +111,9 @@ class Prices:
         as_of: ISO date of the built-in table; empty if it is not used.
     """
 
-    def __init__(
-        self, prices: Mapping[str, Price], *, as_of: str = "", rules: Mapping[str, ImageRule] | None = None
-    ) -> None:
-        """Use only these prices, without the built-in table; ``rules``: of images, for prices without one."""
+    def __init__(self, prices: Mapping[str, Price], *, as_of: str = "") -> None:
+        """Use only these prices, without the built-in table."""
         self._prices = dict(prices)
-        self._rules = dict(rules or {}) | {name: price.image for name, price in prices.items() if price.image}
         self.as_of = as_of
 
     @classmethod
@@ -137,23 +132,27 @@ class Prices:
         if file is not None and given:
             raise UsageError("--price and --prices are mutually exclusive.")
         own, as_of = _read(TABLE)
-        # How a model counts images is no price: a user's price does not change it, nor the size at which they are sent.
-        rules = {name: price.image for name, price in own.items() if price.image}
         if given:
             own, as_of = {ANY_MODEL: parse_price(given)}, ""
         elif file is not None:
             own |= _read(file)[0]
-        return cls(
-            {name: price.in_batch() if batch else price for name, price in own.items()}, as_of=as_of, rules=rules
-        )
+        return cls({name: price.in_batch() if batch else price for name, price in own.items()}, as_of=as_of)
 
     def find(self, model: str) -> Price | None:
-        """Return the price of a model; None: unknown."""
-        return _find_by_name(self._prices, model)
+        """Return the price of a model, of its name without a date, or of any model; None: unknown."""
+        price = self._prices.get(model)
+        while price is None and (dated := _DATE.search(model)):
+            model = model[: dated.start()]
+            price = self._prices.get(model)
+        return price if price is not None else self._prices.get(ANY_MODEL)
 
     def image_rule(self, model: str) -> ImageRule:
-        """Return how a model counts images: by the rule of its name, else by that of its family."""
-        return _find_by_name(self._rules, model) or find_family_rule(model)
+        """Return how a model counts images: by the rule of its price, else by that of its family.
+
+        A price without a rule changes neither this nor the size at which images are sent.
+        """
+        price = self.find(model)
+        return (price.image if price is not None else None) or find_family_rule(model)
 
     def needed(self, model: str) -> Price:
         """Return the price of a model, as a limit in USD requires.
@@ -168,15 +167,6 @@ class Prices:
                 "as --price INPUT/OUTPUT (of --model only; 0/0 for your own server) or in a file with --prices."
             )
         return price
-
-
-def _find_by_name(values: Mapping[str, T], model: str) -> T | None:
-    """Return the value of a model, of its name without a date, or of any model."""
-    found = values.get(model)
-    while found is None and (dated := _DATE.search(model)):
-        model = model[: dated.start()]
-        found = values.get(model)
-    return found if found is not None else values.get(ANY_MODEL)
 
 
 def parse_price(text: str) -> Price:

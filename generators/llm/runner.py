@@ -67,6 +67,7 @@ class RequestTotals:
         kept_prompt_tokens, kept_completion_tokens: tokens of the answers from the cache, billed earlier.
         shared: requests among all of these whose answer another row of the run uses, too (equal captions); its tokens
             count once. Exact in the sum over a run; a single row may count tokens that another one subtracts.
+        alone: requests among all of these about an item whose part of a shared answer was missing or unusable.
     """
 
     requests: int = 0
@@ -77,6 +78,7 @@ class RequestTotals:
     kept_prompt_tokens: int = 0
     kept_completion_tokens: int = 0
     shared: int = 0
+    alone: int = 0
 
     @property
     def answers(self) -> int:
@@ -93,6 +95,7 @@ class RequestTotals:
             self.kept_prompt_tokens + other.kept_prompt_tokens,
             self.kept_completion_tokens + other.kept_completion_tokens,
             self.shared + other.shared,
+            self.alone + other.alone,
         )
 
     def since(self, before: "RequestTotals") -> "RequestTotals":
@@ -381,6 +384,7 @@ class LLMRun(Generic[T]):
                     requests = [replace(request, resample=True) for request in requests]
                 outcomes = await self._ask_all(requests)
                 tally.count(outcomes)
+                tally.spent.alone += sum(request.is_alone for request in requests)
                 state = _resume_step(row, state.step, outcomes)
         finally:
             self.meter.add(tally.spent)  # billed even if the row does not finish

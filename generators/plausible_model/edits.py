@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from pairwright.datasets.records import Annotation, Pair, pair_key
 from pairwright.datasets.rng import make_rng
@@ -111,6 +112,45 @@ class RuleEdits:
         if "add-object" not in found:
             found["add-object"] = [edit for edit in add_objects(caption, tokens) if edit.concept not in known_text]
         return found
+
+    def true_words(self, edit: ModelEdit, caption: str, known: Sequence[str]) -> str:
+        """Return the words of an addition with what other captions state in place of the false thing or attribute.
+
+        Args:
+            edit: the addition.
+            caption: the caption.
+            known: other true captions.
+
+        Returns:
+            Those nearest in length; empty if other captions state nothing of the kind.
+        """
+        stated = self._attributes_of(edit.described, known) if edit.described else self._things_in(known)
+        words = [word for word in stated if not _names(caption, word)]
+        if not words:
+            return ""
+        true = min(words, key=lambda word: abs(len(word) - len(edit.concept)))
+        if edit.described:
+            return true
+        before = edit.new.removesuffix(edit.concept)
+        return re.sub(r"\ban? \Z", f"{article(true)} ", before) + true if before != edit.new else ""
+
+    def _things_in(self, known: Sequence[str]) -> list[str]:
+        """Return the nouns that captions name behind an article, in the singular."""
+        return [
+            tokens[phrase.head].lemma
+            for tokens in self._tagger.tag(list(known))
+            for phrase in noun_phrases(tokens)
+            if phrase.determiner >= 0 and tokens[phrase.head].tag == "NN" and len(phrase.nouns) == 1
+        ]
+
+    def _attributes_of(self, noun: str, known: Sequence[str]) -> list[str]:
+        """Return the adjectives that captions have before a noun."""
+        return [
+            one.text.lower()
+            for tokens in self._tagger.tag(list(known))
+            for one, other in pairwise(tokens)
+            if one.tag == "JJ" and noun.lower() in {other.text.lower(), other.lemma}
+        ]
 
     def _find_positives(self, caption: str) -> dict[str, list[ModelEdit]]:
         """Return hard positives by type."""

@@ -55,7 +55,9 @@ class PlausibleModel:
             **{f"{kind}-propose": self._propose for kind in BENCHMARK_TYPES if not kind.startswith("swap")},
             **{f"{kind}-compose": self._compose for kind in BENCHMARK_TYPES if not kind.startswith("swap")},
             "captions": _captions,
-            "choose": _choose,
+            **dict.fromkeys(("choose", "judge"), _choose),
+            "judge-answers": lambda prompt: "{} {}\nThe first answer came first.".format(*_ratings(prompt)),
+            "likelier": lambda prompt: dict(zip(("first", "second"), _ratings(prompt), strict=True)),
             "conversation": self._conversation,
             "detail": lambda prompt: self._conversations.detail(*_image(prompt)),
             "reasoning": self._reasoning,
@@ -89,23 +91,30 @@ class PlausibleModel:
         return answer(prompt) if prompt is not None and answer is not None else None
 
     def _negatives(self, prompt: RecognizedPrompt) -> dict[str, Any]:
-        found = self._edits.negatives(prompt.text("caption"), prompt.texts("known"))
-        wanted, count = prompt.texts("types") or BENCHMARK_TYPES, prompt.values.get("count") or 1
-        kinds = [kind for kind in BENCHMARK_TYPES if kind in wanted]
-        made: list[dict[str, Any]] = [
-            {"type": kind, **_fields(edit)} for kind in kinds for edit in found.get(kind, [])[:count]
-        ]
+        made: list[dict[str, Any]] = [{"type": kind, **_fields(edit)} for kind, edit in self._edits_of_types(prompt)]
         if "image" in prompt.values:
             made = [{**each, "image_shows": each["from"] or "nothing", "visible": False} for each in made]
         return {"negatives": made}
 
+    def _edits_of_types(self, prompt: RecognizedPrompt) -> list[tuple[str, ModelEdit]]:
+        """Return type and edit of each requested negative."""
+        found = self._edits.negatives(prompt.text("caption"), prompt.texts("known"))
+        wanted, count = prompt.texts("types") or BENCHMARK_TYPES, prompt.values.get("count") or 1
+        return [(kind, edit) for kind in BENCHMARK_TYPES if kind in wanted for edit in found.get(kind, [])[:count]]
+
     def _negatives_of_pairs(self, prompt: RecognizedPrompt) -> dict[str, Any]:
-        """Return negatives with the words by which the rules reword what is replaced."""
-        reworded = {
-            edit.old: edit.new for found in self._edits.positives(prompt.text("caption")).values() for edit in found
-        }
-        negatives = self._negatives(prompt)["negatives"]
-        return {"negatives": [{**each, "true": reworded.get(each["from"], "")} for each in negatives]}
+        """Return negatives with true words: the rules reword what is replaced; other captions state what is added."""
+        caption, known = prompt.text("caption"), prompt.texts("known")
+        reworded = {edit.old: edit.new for found in self._edits.positives(caption).values() for edit in found}
+        made = [
+            {
+                "type": kind,
+                **_fields(edit),
+                "true": reworded.get(edit.old, "") if edit.old else self._edits.true_words(edit, caption, known),
+            }
+            for kind, edit in self._edits_of_types(prompt)
+        ]
+        return {"negatives": made}
 
     def _positives(self, prompt: RecognizedPrompt) -> dict[str, Any]:
         found = self._edits.positives(prompt.text("caption"))
@@ -161,6 +170,11 @@ def _choose(prompt: RecognizedPrompt) -> str:
     """Choose one of two texts, the same one in either order; without looking, it is right half of the time."""
     first, second = (prompt.text(name) for name in ("first", "second"))
     return "(1)" if make_rng(0, first).random() < make_rng(0, second).random() else "(2)"
+
+
+def _ratings(prompt: RecognizedPrompt) -> list[int]:
+    """Rate two texts from 1 to 10, in either order alike."""
+    return [make_rng(0, prompt.text(name)).randint(1, 10) for name in ("first", "second")]
 
 
 def _image_url(messages: Sequence[Mapping[str, Any]]) -> str:

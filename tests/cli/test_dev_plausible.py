@@ -235,6 +235,21 @@ def test_both_sides_by_a_model_are_compared_with_texts_of_about_their_length(ser
     assert lengths["longer"] < 0.8 * len(kept)
 
 
+def test_true_additions_are_what_other_captions_state(server: Server) -> None:
+    rows = [
+        {
+            "caption": "A cat sleeps on a bed.",
+            "captions": ["A cat sleeps on a bed.", f"A small cat on a bed next to a {thing}."],
+        }
+        for thing in ("lamp", "clock", "book", "vase", "laptop", "suitcase", "bicycle", "radio")
+    ]
+    Path("c.jsonl").write_text("".join(json.dumps({"image_id": at, **row}) + "\n" for at, row in enumerate(rows)))
+    generated(server, "negatives", "--method", "llm", "--both-sides", "--candidates", "4", "--types", "add-object")
+    found = [row for row in map(json.loads, Path("o.jsonl").read_text().splitlines()) if row["status"] == "kept"]
+    assert len(found) > 8
+    assert all(abs(len(row["positive"]) - len(row["negative"])) <= 3 for row in found)
+
+
 @pytest.mark.slow
 def test_refine_keeps_clearly_more_where_it_may_choose_among_candidates(server: Server, real_data: Path) -> None:
     lines = (real_data / "coco_captions" / "captions.jsonl").read_text().splitlines()
@@ -257,3 +272,21 @@ def test_refine_keeps_clearly_more_where_it_may_choose_among_candidates(server: 
         ]
         kept.append(json.loads(CliRunner().invoke(app, [*refine, "--json", "-q"]).stdout)["kept"])
     assert kept[1] > 1.2 * kept[0] > 0
+
+
+def test_judges_and_ratings_are_answered_alike_in_either_order(server: Server) -> None:
+    Path("images").mkdir()
+    rows = []
+    for number, caption in enumerate(PHOTOS):
+        Image.new("RGB", (8, 8)).save(f"images/{number}.png")
+        rows.append({"caption": caption, "negative": f"{caption} No.", "image": f"{number}.png", "type": "add-object"})
+    Path("c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asking = ["--model", "m", "--base-url", server.url, "--out", "o.jsonl", "--json"]
+    judged = CliRunner().invoke(
+        app, ["validate", "c.jsonl", "--by", "llm", "--image-root", "images", *asking], catch_exceptions=False
+    )
+    counts = json.loads(judged.stdout)
+    assert counts["rejected"].keys() == {"true_of_image"}, judged.output
+    assert counts["kept"] > 0
+    rated = CliRunner().invoke(app, ["refine", "c.jsonl", "--add-attacks", "llm", *asking], catch_exceptions=False)
+    assert "llm" in json.loads(rated.stdout)["attacks"], rated.output

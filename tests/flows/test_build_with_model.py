@@ -100,7 +100,7 @@ def command(config: Path, out: Path, *options: str) -> "subprocess.Popen[str]":
 
 def test_a_stage_that_was_stopped_asks_only_what_is_left(server: Server, tmp_path: Path) -> None:
     limited = config_of(tmp_path, llm={"model": "small", "price": "1/2", "max_requests": 3})
-    with pytest.raises(PairwrightError, match="the budget is spent"):
+    with pytest.raises(PairwrightError, match="the budget allows no further request"):
         build(limited, tmp_path / "out", prefect=False)
     assert server.stats()["bodies"]["answered"] == 3
     build(config_of(tmp_path), tmp_path / "out", prefect=False)

@@ -112,6 +112,16 @@ def test_new_pairs_come_in_shards_of_their_own_behind_those_that_stand(corpus: P
     assert verify(both / "build") == []
 
 
+def test_the_keys_of_the_full_build_stay_beside_those_of_the_increment(first: Path, both: Path) -> None:
+    before, after, added = (
+        {path.name: path.read_bytes() for path in (folder / "scan").iterdir()}
+        for folder in (first / "build", both / "build", both / "build" / "increments" / "0002")
+    )
+    assert before == after
+    assert added.keys() == before.keys()
+    assert added != before
+
+
 @pytest.mark.parametrize("names", [STATISTICS, STATISTICS[:1]])
 def test_new_pairs_are_edited_with_the_statistics_and_the_edit_model_of_the_last_full_build(
     corpus: Path, tmp_path: Path, names: tuple[str, ...]
@@ -164,7 +174,7 @@ def test_where_nothing_is_new_there_is_no_new_version(corpus: Path, both: Path, 
     config = configured(both, corpus, rows_of(corpus))
     os.utime(both / "in.jsonl", ns=(1, 1))
     assert build(config, tmp_path / "build", heard)["build"]["number"] == 2
-    assert heard.ran == {"pairs": 1}
+    assert heard.ran == {"pairs": 4}  # what is known, the input, its numbers, what is new
     build(config, tmp_path / "build")
     assert contents(tmp_path / "build") == before
     assert not (tmp_path / "build" / ".next").exists()

@@ -35,7 +35,7 @@ def picture(width: int, height: int) -> bytes:
 )
 def test_bytes_in_tiles_are_the_cut_picture_but_for_rounding(width: int, height: int, grid: Grid) -> None:
     data, options = picture(width, height), ImageOptions(32, tiles=True)
-    found, chosen = load_tiles(data, options, random.Random(0), "here")
+    found, chosen = load_tiles(data, options, "here")
     assert chosen == grid
     assert found.shape == (1 + grid.tiles, 3, 32, 32)
     plain = torch.from_numpy(np.asarray(Image.open(io.BytesIO(data))).transpose(2, 0, 1).copy()).float() / 255
@@ -48,7 +48,7 @@ def test_bytes_in_tiles_are_the_cut_picture_but_for_rounding(width: int, height:
 
 def test_an_image_of_the_tower_s_size_is_its_own_first_part() -> None:
     data, options = picture(32, 32), ImageOptions(32, tiles=True)
-    found, _ = load_tiles(data, options, random.Random(0), "here")
+    found, _ = load_tiles(data, options, "here")
     assert np.abs(found[0].astype(int) - load_pixels(data, options, random.Random(0), "here")).max() <= 1
 
 
@@ -60,7 +60,7 @@ def test_evaluation_shows_the_parts_that_training_shows(tmp_path: Path) -> None:
     assert both.grids == [Grid(1, 2), Grid(3, 1)]
     assert (len(both), len(both.pixels)) == (2, 3 + 4)
     options = ImageOptions(32, tiles=True)
-    shown = torch.from_numpy(load_tiles(names[1].read_bytes(), options, random.Random(0), "here")[0]).float() / 255
+    shown = torch.from_numpy(load_tiles(names[1].read_bytes(), options, "here")[0]).float() / 255
     middle, spread = (torch.tensor(of).view(3, 1, 1) for of in (options.mean, options.std))
     assert torch.allclose(both.pixels[3:], (shown - middle) / spread, atol=1e-5)
 

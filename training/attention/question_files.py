@@ -87,13 +87,10 @@ def _normalize(text: str) -> str:
 
 
 def _rows(path: Path) -> Iterator[InputRow]:
-    try:
-        for row in read_jsonl(path):
-            if isinstance(row, Reject):
-                raise InputError(row.detail, where=row.place, fix="Fix or remove this line.")
-            yield row
-    except OSError as error:
-        raise InputError(f"cannot be read ({error})", where=str(path), fix="Check the path.") from None
+    for row in read_jsonl(path):
+        if isinstance(row, Reject):
+            raise InputError(row.detail, where=row.place, fix="Fix or remove this line.")
+        yield row
 
 
 def _natural_question(values: dict[str, Any], where: str) -> MultiDocumentQuestion:

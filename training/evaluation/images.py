@@ -19,7 +19,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.progress import track
 from pairwright.filters.evaluation.crops import cropped_size, open_cropped
-from pairwright.training.loading.image_transforms import ImageOptions, load_pixels, load_tiles
+from pairwright.training.loading.image_transforms import ImageOptions, load_parts
 from pairwright.training.models.anyres import Grid
 
 _THREADS = 4
@@ -76,7 +76,4 @@ def image_batches(
 
 
 def _load_image(options: ImageOptions, image: str) -> tuple[npt.NDArray[np.uint8], Grid | None]:
-    rng = random.Random(0)  # unused without crops
-    if options.tiles:
-        return load_tiles(open_cropped(image), options, rng, image)
-    return load_pixels(open_cropped(image), options, rng, image)[None], None
+    return load_parts(open_cropped(image), options, random.Random(0), image)  # the generator is unused without crops

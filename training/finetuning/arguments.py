@@ -51,6 +51,9 @@ def training_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) 
     if arguments.world_size != processes:
         raise UsageError(f"{processes} processes were started, but accelerate joined {arguments.world_size}.")
     arguments._n_gpu = min(arguments.n_gpu, 1)  # noqa: SLF001 - DataParallel would split packed image patches
+    if (plugin := arguments.deepspeed_plugin) and plugin.zero_stage == 3:
+        # Else the weights of the finished model would only be in DeepSpeed's own files.
+        plugin.deepspeed_config["zero_optimization"]["stage3_gather_16bit_weights_on_model_save"] = True
     _check_arguments(arguments, processes)
     return arguments
 

@@ -101,7 +101,3 @@ class EpochOrder(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._order.take(self.epoch, 0, 0).tolist())
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch; accelerate calls this where it finds the sampler."""
-        self.epoch = epoch

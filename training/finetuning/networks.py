@@ -18,6 +18,7 @@ from transformers import (
     LlavaProcessor,
     PreTrainedModel,
 )
+from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled, unset_hf_deepspeed_config
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
@@ -44,8 +45,10 @@ def open_network(recipe: FinetuningRecipe, model: str) -> GenerativeModel:
     _require_kind(method, model)
     if isinstance(method, ConversationMethod):
         language = method.language
+        if language:
+            unset_hf_deepspeed_config()  # parts are read whole; ZeRO-3 divides what they are joined to later
         found = assemble_llava(model, language, dtype) if language else ImageTextModel.load(model, dtype=dtype)
-        if isinstance(found.network, LlavaForConditionalGeneration):
+        if isinstance(found.network, LlavaForConditionalGeneration) or is_deepspeed_zero3_enabled():
             save_by_hub_names(found.network)
         read_template(found.processor, method.chat_template)
         return found

@@ -2,7 +2,7 @@
 
     OUT/recipe.yaml, run.json   all settings, and the model and data they were used with
     OUT/checkpoints/            of transformers, the newest ``keep``
-    OUT/log.csv, report.html    loss, learning rate, gradient norm
+    OUT/log.csv                 loss, learning rate, gradient norm
     OUT/model/                  the finished model with its processor and chat template, as transformers and vLLM open it
     OUT/adapter/                with LoRA: the adapter alone
     OUT/skipped.jsonl           samples that could not be used, if any
@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object  # type: ignore[import-untyped]
 from transformers import EarlyStoppingCallback, PreTrainedModel, PrinterCallback, TrainingArguments
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
 from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.progress import open_step
@@ -44,6 +45,7 @@ from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.reporters import open_reporters
+from pairwright.training.run_checkpoints import replace_folder
 from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, write_run_description
 from pairwright.training.trainer import TrainingReport
 
@@ -59,6 +61,7 @@ def finetune(run: FinetuningRun) -> TrainingReport:
     with explain_out_of_memory(lambda: _memory_helps(recipe)), ExitStack() as stack:
         torch.manual_seed(recipe.seed)
         model = open_network(recipe, model_folder(run.model))
+        torch.manual_seed(recipe.seed)  # adapters do not depend on how weights are read (ZeRO-3)
         trained = freeze_untrained(model.network, recipe.method)
         sizes = count_parameters(trained)
         wrap_present_layers(arguments, model.network)
@@ -158,13 +161,13 @@ def _merge_adapter(run: FinetuningRun, adapter: Path, folder: Path) -> None:
     """Write the initial model with the adapter merged into its weights; it is opened again, as the trained one may be sharded."""
     from peft import PeftModel
 
+    unset_hf_deepspeed_config()  # ZeRO-3 would divide it among all processes, which wait for this one
     torch.manual_seed(run.recipe.seed)  # a projection that was new
     model = open_network(run.recipe, model_folder(run.model))
-    temporary = run.out / ".model.tmp"
     merged = PeftModel.from_pretrained(model.network, str(adapter)).merge_and_unload()
-    merged.save_pretrained(temporary)
-    model.processor.save_pretrained(temporary)
-    _replace(temporary, folder)
+    with replace_folder(folder) as temporary:
+        merged.save_pretrained(temporary)
+        model.processor.save_pretrained(temporary)
 
 
 def _report(

@@ -53,7 +53,7 @@ class StepByStepMethod(FinetuningMethod):
     @model_validator(mode="after")
     def _weight_of_a_task(self) -> Self:
         if self.objectives != "multi-task" and "rationale_weight" in self.model_fields_set:
-            raise ValueError(f"`rationale_weight` is for multi-task, not for {self.objectives}. Remove it")
+            raise ValueError(f"`rationale_weight` is for multi-task, not for {self.objectives}")
         return self
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import B, PackedBatch
-from pairwright.training.loading.image_transforms import ImageOptions, load_pixels, load_tiles
+from pairwright.training.loading.image_transforms import ImageOptions, load_parts
 from pairwright.training.loading.samples import SampleJson, StoredSample
 from pairwright.training.loading.tokenization import TextOptions
 from pairwright.training.models.anyres import Grid
@@ -72,9 +72,7 @@ class Collator(Protocol[B]):
 def prepare_image(sample: StoredSample, context: CollationContext) -> PreparedImage:
     """Return the image of a sample, cropped and resized; deterministic in sample, seed and epoch."""
     rng = make_rng(context.seed, context.epoch, "crop", sample.key)
-    if context.images.tiles:
-        return PreparedImage(*load_tiles(sample.image, context.images, rng, sample.where))
-    return PreparedImage(load_pixels(sample.image, context.images, rng, sample.where)[np.newaxis])
+    return PreparedImage(*load_parts(sample.image, context.images, rng, sample.where))
 
 
 def stack_images(prepared_images: Sequence[PreparedImage]) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 
 Evaluation (``crop`` 1): resize the shorter side to ``size`` (bicubic), then center crop; or squash to the square. Training (``crop`` below 1): a
 rectangle with a random share of the area and an aspect ratio from 3:4 to 4:3 is resized to the square (OpenCLIP: 0.9 to
-1). Images are mirrored only on request: captions with "left" and "right" would become false.
+1). Images are never mirrored: captions with "left" and "right" would become false.
 
 In training, a JPEG at least twice as large as the smallest crop needs is decoded at 1/2, 1/4 or 1/8 of its size; the
 pixels differ slightly from those of a full decode. Color and grey JPEGs are decoded by simplejpeg (libjpeg-turbo) where
@@ -65,52 +65,52 @@ class ImageOptions:
 
     size: int = 224  # side in pixels of the tower's input
     crop: float = 1.0  # minimum share of the area that a random crop keeps, above 0; 1: center crop
-    mirror: float = 0.0  # share of images that are mirrored, 0-1
     tiles: bool = False  # return the whole image and its tiles (AnyRes), uncropped, instead of one square
     mean: tuple[float, float, float] = CLIP_MEAN  # of the channels in 0-1, red first
     std: tuple[float, float, float] = CLIP_STD  # likewise
     squash: bool = False  # without a random crop, resize to the square instead of cropping (SigLIP)
 
     def __post_init__(self) -> None:
-        if self.size < 1 or not 0 < self.crop <= 1 or not 0 <= self.mirror <= 1 or min(self.std) <= 0:
-            raise UsageError("images: size and std must be above 0, crop in (0, 1], mirror in [0, 1].")
+        if self.size < 1 or not 0 < self.crop <= 1 or min(self.std) <= 0:
+            raise UsageError("images: size and std must be above 0, crop in (0, 1].")
         if self.tiles and self.crop < 1:
             raise UsageError("images in tiles are not cropped. Set crop to 1.")
+
+
+def load_parts(
+    data: bytes, options: ImageOptions, rng: random.Random, where: str
+) -> tuple[npt.NDArray[np.uint8], Grid | None]:
+    """Return an image as a vision tower reads it: the result of `load_tiles` with tiles, else one part and no grid."""
+    if options.tiles:
+        return load_tiles(data, options, where)
+    return load_pixels(data, options, rng, where)[np.newaxis], None
 
 
 def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> npt.NDArray[np.uint8]:
     """Return the image as uint8 (3, size, size), red first; ignores ``options.tiles``.
 
-    ``data`` are the bytes of an image file; ``rng`` is for crop and mirror, ``where`` for messages.
+    ``data`` are the bytes of an image file; ``rng`` is for the crop, ``where`` for messages.
 
     Raises:
         UnusableImageError: the bytes do not decode.
     """
     if options.crop < 1:
-        pixels = _random_crop(
-            _decode_at_least(data, math.ceil(options.size / math.sqrt(options.crop)), where), options, rng
-        )
-    else:
-        with _decoding(where):
-            plain = convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB")
-            if options.squash:
-                plain = plain.resize((options.size, options.size), Image.Resampling.BICUBIC)
-            else:
-                plain = _center_crop(plain, options.size)
-        pixels = _channels_first(plain)
-    return _mirror_randomly(pixels, options, rng)
+        least = math.ceil(options.size / math.sqrt(options.crop))
+        return _random_crop(_decode_at_least(data, least, where), options, rng)
+    with _decoding(where):
+        plain = convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB")
+        if options.squash:
+            return _channels_first(plain.resize((options.size, options.size), Image.Resampling.BICUBIC))
+        return _channels_first(_center_crop(plain, options.size))
 
 
-def load_tiles(
-    data: bytes, options: ImageOptions, rng: random.Random, where: str
-) -> tuple[npt.NDArray[np.uint8], Grid]:
+def load_tiles(data: bytes, options: ImageOptions, where: str) -> tuple[npt.NDArray[np.uint8], Grid]:
     """Return uint8 (1 + tiles, 3, size, size), the whole image first, and the grid of its tiles (`anyres.split_image`).
 
     Padding has the mean color. Arguments and errors are those of `load_pixels`.
     """
     with _decoding(where):
         shown = _channels_first(convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB"))
-    shown = _mirror_randomly(shown, options, rng)
     middle = 255 * torch.tensor(options.mean).view(3, 1, 1)
     grid = choose_grid(shown.shape[2], shown.shape[1], options.size)
     cut = split_image(torch.from_numpy(shown).float() - middle, options.size, grid) + middle
@@ -158,13 +158,6 @@ def _decode_jpeg(data: bytes, least: int) -> _Pixels | None:
 
 def _channels_first(image: Image.Image) -> _Pixels:
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
-
-
-def _mirror_randomly(pixels: _Pixels, options: ImageOptions, rng: random.Random) -> _Pixels:
-    """Return uint8 (3, h, w) mirrored at random."""
-    if options.mirror and rng.random() < options.mirror:
-        return np.ascontiguousarray(pixels[:, :, ::-1])
-    return pixels
 
 
 def _center_crop(image: Image.Image, size: int) -> Image.Image:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
 import torch
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.rationales import StudentRows
+from pairwright.datasets.readers.input_rows import InputRow
+from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.records import Example, Origin
 from pairwright.datasets.rejects import Reject
 from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
@@ -34,7 +35,7 @@ class RationaleFile:
     """Usable examples of a JSONL file."""
 
     path: Path  # of the file
-    examples: tuple[tuple[bytes, ...], ...]  # for each the lines of its rows
+    examples: tuple[list[SampleJson], ...]  # for each its rows
     left_out: Mapping[str, int]  # skipped examples by reason
 
     @property
@@ -45,7 +46,7 @@ class RationaleFile:
     def find(self, numbers: Sequence[int]) -> Iterator[StoredSample | Reject]:
         """Yield the examples with these numbers, in order."""
         for number in numbers:
-            rows = [orjson.loads(line) for line in self.examples[number]]
+            rows = self.examples[number]
             yield StoredSample(rows[0]["id"], f"{self.path}, example {rows[0]['id']}", "", {ROWS: rows}, b"")
 
 
@@ -59,32 +60,27 @@ def index_samples(data: str, selection: SampleSelection) -> SampleIndex:
 
 def _read_file(path: Path, selection: SampleSelection) -> RationaleFile:
     check_rows_file(path)
-    lines: defaultdict[str, list[bytes]] = defaultdict(list)
-    rows: defaultdict[str, list[Any]] = defaultdict(list)
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        if line.strip():
-            row = _row(line, f"{path}, line {number}")
-            lines[row["id"]].append(line)
-            rows[row["id"]].append(row)
-    if not lines:
+    rows: defaultdict[str, list[SampleJson]] = defaultdict(list)
+    for found in read_jsonl(path):
+        row = _row(found)
+        rows[row["id"]].append(row)
+    if not rows:
         raise InputError("no rows", where=str(path), fix="Write rows with pairwright generate rationales.")
     reasons = {name: selection.lacks({ROWS: found}) if selection.lacks else "" for name, found in rows.items()}
-    kept = tuple(tuple(found) for name, found in lines.items() if not reasons[name])
+    kept = tuple(found for name, found in rows.items() if not reasons[name])
     return RationaleFile(path, kept, Counter(filter(None, reasons.values())))
 
 
-def _row(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"invalid JSON ({error})", where=where, fix="Write the rows again.") from None
-    if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _MEMBERS):
+def _row(found: InputRow | Reject) -> SampleJson:
+    if isinstance(found, Reject):
+        raise InputError(found.detail, where=found.place, fix="Write the rows again.")
+    if not all(isinstance(found.fields.get(name), str) for name in _MEMBERS):
         raise InputError(
             f"not a rationale row: {', '.join(_MEMBERS)} must be strings",
-            where=where,
+            where=found.place,
             fix="pairwright export --to rationales writes such rows.",
         )
-    return row
+    return found.fields
 
 
 def check_rows_file(path: Path) -> None:

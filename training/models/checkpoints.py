@@ -200,7 +200,8 @@ def save_by_hub_names(model: PreTrainedModel) -> None:
     """Let ``save_pretrained`` write all weights by their names on the hub, which are those that vLLM reads.
 
     transformers writes the names that it has read. Of a model that was not read, or was saved as such, it writes the image
-    tower's without their prefix (``vision_tower.embeddings`` for ``vision_tower.vision_model.embeddings``).
+    tower's without their prefix (``vision_tower.embeddings`` for ``vision_tower.vision_model.embeddings``); of one read under
+    ZeRO-3 other names than those read (Qwen2.5-VL: ``model.model.layers`` for ``model.layers``).
     """
     from transformers.conversion_mapping import get_model_conversion_mapping  # of version 5
 

@@ -124,7 +124,7 @@ class Clip(nn.Module):
             local: also return features of patches and tokens (002, eq. 5-8).
 
         Raises:
-            UsageError: images or texts do not fit the model.
+            ValueError: images or texts do not fit the model (of transformers).
         """
         return self.embed_states(self.image_states(images), texts, text_mask, local=local)
 
@@ -142,15 +142,6 @@ class Clip(nn.Module):
         places = torch.arange(texts.shape[1], device=texts.device)
         is_word = (places > 0) & (places <= self._ends(texts)[:, None])
         return is_word if text_mask is None else is_word & text_mask
-
-    def check_texts(self, texts: Tensor) -> None:
-        """Check that token ids (n, t) are within the model's limit.
-
-        Raises:
-            UsageError: they are longer.
-        """
-        if texts.shape[1] > self.context:
-            raise UsageError(f"texts of {texts.shape[1]} tokens, but the model reads {self.context}: truncate them")
 
     def save(self, folder: Path) -> None:
         """Write the model as a checkpoint of transformers (safetensors) with its tokenizer and pixel settings.
@@ -186,7 +177,6 @@ class Clip(nn.Module):
         return found
 
     def _text_states(self, texts: Tensor) -> tuple[Tensor, Tensor]:
-        self.check_texts(texts)
         found = self.network.text_model(input_ids=texts)
         return found.last_hidden_state, found.pooler_output
 

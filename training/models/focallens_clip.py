@@ -63,7 +63,6 @@ class FocalLensClip(Clip):
         """Return the tower's last states, the instruction's after the patches'."""
         if instructions is None:
             return vision_states(self.network.vision_model, images)
-        self.check_texts(instructions)
         token = self.condition(self.instructions(instructions))[:, None]
         return vision_states(self.network.vision_model, images, extra=token)
 

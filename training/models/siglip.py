@@ -89,7 +89,8 @@ class Siglip(Clip):
         return ClipOutput(self.pool(states), self.encode_texts(texts), self.scale, bias=self.bias)
 
     def _text_states(self, texts: Tensor) -> tuple[Tensor, Tensor]:
-        self.check_texts(texts)
+        if texts.shape[1] > self.context:
+            raise UsageError(f"texts of {texts.shape[1]} tokens, but the model reads {self.context}: truncate them")
         known = None if self.tokenizer is None else tokenizer_padding_id(self.tokenizer)
         fill = self.network.config.text_config.pad_token_id if known is None else known
         padded = functional.pad(texts, (0, self.context - texts.shape[1]), value=fill)

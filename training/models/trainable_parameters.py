@@ -83,5 +83,6 @@ def count_parameters(model: nn.Module) -> ParameterCounts:
     """Return the number of trained and frozen parameters of ``model``."""
     sizes = {True: 0, False: 0}
     for parameter in model.parameters():
-        sizes[parameter.requires_grad] += parameter.numel()
+        # ZeRO-3 leaves an empty tensor where another process has the values, and notes their number.
+        sizes[parameter.requires_grad] += getattr(parameter, "ds_numel", parameter.numel())
     return ParameterCounts(sizes[True], sizes[False])

@@ -10,8 +10,6 @@ import torch
 from torch import Tensor, nn
 from transformers import CLIPVisionModel
 
-from pairwright.datasets.errors import UsageError
-
 
 def vision_states(
     tower: CLIPVisionModel,
@@ -32,14 +30,8 @@ def vision_states(
         Float (b, 1 + patches + n, width): the class token first, patches row by row, then ``extra``.
 
     Raises:
-        UsageError: another image size than the tower's.
+        ValueError: another image size than the tower's (of transformers).
     """
-    size = tower.config.image_size
-    if tuple(images.shape[-2:]) != (size, size):
-        raise UsageError(
-            f"images of {images.shape[-1]}x{images.shape[-2]} pixels, but the vision tower reads {size}x{size}: "
-            f"set the image size to {size}"
-        )
     states = tower.embeddings(images)
     if extra is not None:
         states = torch.cat([states, extra.to(states.dtype)], dim=1)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, distributed
 from torch.nn import functional
 
-from pairwright.training.objectives.similarities import mask_value, masked_mean, scaled_similarities
+from pairwright.training.objectives.similarities import mask_value, scaled_similarities
 
 # Names since torch 2.13, and before.
 _ALL_GATHER: Any = getattr(distributed, "all_gather_single", None) or distributed.all_gather_into_tensor
@@ -73,11 +73,9 @@ class Ranks:
             counted: bool, the same shape; None: all count.
         """
         counted = torch.ones_like(values, dtype=torch.bool) if counted is None else counted
-        own = masked_mean(values, counted)
-        if self.count == 1:
-            return own
         number = counted.sum()
-        return own * number * self.count / self.total(number).clamp(min=1)
+        own = values.masked_fill(~counted, 0.0).sum() / number.clamp(min=1)
+        return own if self.count == 1 else own * number * self.count / self.total(number).clamp(min=1)
 
     def total(self, value: Tensor) -> Tensor:
         """Return the sum of a 0-d tensor over ranks, without a gradient."""

@@ -1,4 +1,4 @@
-"""Functions shared by the objectives: similarities in full precision, and masked means.
+"""Functions shared by the objectives: similarities in full precision, and masks.
 
 Embeddings often are bfloat16, in which a cosine near 1 times a scale of 100 has steps of 0.5. Similarities are therefore
 float32 at least, also within autocast; where a GPU multiplies them as TF32, they are off by up to 0.01 at that scale.
@@ -34,11 +34,6 @@ def scaled_similarities(queries: Tensor, keys: Tensor, scale: Tensor | float) ->
 def mask_value(values: Tensor) -> float:
     """Return a finite number with a softmax share of 0; half the lowest, so that sums stay finite."""
     return torch.finfo(values.dtype).min / 2
-
-
-def masked_mean(values: Tensor, counted: Tensor) -> Tensor:
-    """Return the mean of the counted values, finite also elsewhere; 0, with a gradient of 0, without any."""
-    return values.masked_fill(~counted, 0.0).sum() / counted.sum().clamp(min=1)
 
 
 def zero_masked(embeddings: Tensor, mask: Tensor) -> Tensor:

@@ -38,8 +38,6 @@ class Method(RecipeSection):
 
     compares_samples: ClassVar[bool] = False
     """Whether the loss compares the samples of a step, so that a batch needs two or more."""
-    splits_rows: ClassVar[bool] = False
-    """Whether rows are embedded separately and compared afterwards, in batches of one shape: see `pairs.PairMethod`."""
     loss_parts: ClassVar[tuple[str, ...]] = ()
     """Names of the loss's parts, which are columns of the log."""
 

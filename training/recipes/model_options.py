@@ -28,7 +28,7 @@ def image_options(model: Clip | FocalLensMllm, recipe: Recipe) -> ImageOptions:
     """
     if model.pixels.tiles and recipe.batches.crop < 1:
         raise UsageError("method.tiles requires whole images: set batches.crop to 1.")
-    return replace(model.pixels, crop=recipe.batches.crop, mirror=recipe.batches.mirror)
+    return replace(model.pixels, crop=recipe.batches.crop)
 
 
 def open_clip(model: str, kinds: tuple[type[Clip], ...], trained: str = "") -> Clip:

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 
 class PairMethod(Method):
-    """An objective over image-text pairs for a CLIP; a subclass opens the model and compares the embeddings."""
+    """An objective over image-text pairs for a CLIP; a subclass opens the model and compares the embeddings.
 
-    splits_rows: ClassVar[bool] = True
+    Rows are embedded separately and compared afterwards, in batches of one shape.
+    """
+
     local_features: ClassVar[bool] = False
     """Whether the loss also compares patches and tokens."""
 
@@ -73,7 +75,7 @@ class TowerMethod(PairMethod):
     @model_validator(mode="after")
     def _one_share(self) -> Self:
         if self.lora and self.locked_text:
-            raise ValueError("`lora` and `locked_text` are mutually exclusive. Remove one")
+            raise ValueError("`lora` and `locked_text` are mutually exclusive")
         return self
 
     def open_model(self, model: str) -> Clip:

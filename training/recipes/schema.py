@@ -16,6 +16,7 @@ from pairwright.training.recipes.pairs import (
     FscClipMethod,
     HardPositivesMethod,
     NegClipMethod,
+    PairMethod,
     ReactMethod,
     SiglipHnMethod,
     SiglipMethod,
@@ -53,7 +54,7 @@ class Recipe(RunSettings):
     def _fits_the_method(self) -> Self:
         method, batches = self.method, self.batches
         for name, used in (("batches.chunk", batches.chunk), ("compile", self.compile)):
-            if used and not method.splits_rows:
+            if used and not isinstance(method, PairMethod):
                 raise ValueError(f"{name} is for objectives over pairs of image and text, not for {method.kind}")
         if batches.chunk > batches.size:
             raise ValueError(f"batches.chunk {batches.chunk} is above batches.size {batches.size}: set it lower")

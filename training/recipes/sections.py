@@ -44,7 +44,6 @@ class BatchSettings(LoadingSettings):
     )
     max_tokens: int | None = Field(None, ge=3, description="Tokens per text; null: the limit of the model.")
     crop: float = Field(0.9, gt=0, le=1, description="Minimum area of a random crop; 1: center crop.")
-    mirror: float = Field(0.0, ge=0, le=1, description="Share of images that are flipped; left becomes right.")
     ends: Literal["even", "repeat", "drop"] = "even"
 
 

@@ -19,7 +19,8 @@ def is_in_name(edit: ProposedEdit, known: Knowledge) -> bool:
 def has_further_one(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a caption speaks of one more of the replaced thing: "a cup beside another cup"."""
     caption = edit.caption
-    return not _FURTHER.isdisjoint(caption.lower) and caption.lemmas.count(caption.lemmas[edit.end - 1]) > 1
+    left = (*caption.lower[: edit.start], *caption.lower[edit.end :])  # "a dog" for "another cat" leaves one cat
+    return not _FURTHER.isdisjoint(left) and caption.lemmas.count(caption.lemmas[edit.end - 1]) > 1
 
 
 def disagrees_with_pronoun(edit: ProposedEdit, known: Knowledge) -> bool:

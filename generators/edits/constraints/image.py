@@ -26,6 +26,7 @@ from pairwright.generators.edits.constraints.lexical import (
 )
 from pairwright.generators.edits.constraints.meaning import count_differently
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.language.lemmas import singular_of
 from pairwright.generators.lexicon.attributes import same_concept
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
@@ -70,17 +71,36 @@ def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     if own:
         return True
     # What the caption itself names is its own thing, of which other captions speak as well: "a man" is no other child.
-    elsewhere = words.elsewhere - words.own_set
     names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere) - words.own_set
+    if not old:
+        names |= (names_of(new) & words.elsewhere) - words.own_set
+        if names - same_forms(new):  # what else they may call it may be the caption's own thing: "a player" is the man
+            names = frozenset(name for name in names if name in same_forms(new) or not is_own_thing(edit.caption, name))
     # "sofa" may mean the bed, but says that a couch is there.
     if names and not (old and names <= loosely_same(old) - same_forms(new)):
-        return True
-    if not old and not names_of(new).isdisjoint(elsewhere):
         return True
     is_a = known.thesaurus.is_a
     if not _BIRDS.isdisjoint(words.elsewhere) and is_a(new, "bird", "NOUN") and not is_a(old, "bird", "NOUN"):
         return True  # of two captioners one may know which bird it is
     return any(part.endswith("ed") and part.startswith(new) for parts in words.hyphenated for part in parts)
+
+
+def is_own_thing(caption: Caption, name: str) -> bool:
+    """Whether other captions of an image may mean by a name only what the caption itself names otherwise.
+
+    Each that has the name has no second word for such a thing: "a player" of "a man", but not "a man and a player", nor
+    "people", who are several.
+    """
+    words = caption.words
+    lines = [line for line in words.others if name in line]
+    if name in words.labels or not lines:
+        return False
+    called = {noun: names for noun in caption.by_head if name in (names := names_of(noun))}
+    own = [phrase for noun in called for phrase in caption.by_head[noun]]
+    several = name in words_with("collective") | words_with("invariant") or singular_of(name) != name
+    if several and len(own) == 1 and not caption.plural(own[0]):
+        return False
+    return any(all(names.intersection(line) == {name} for line in lines) for names in called.values())
 
 
 def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -29,6 +29,7 @@ MASS: Final = 0.3  # share of singulars without an article, from which a noun ne
 ALWAYS_MASS: Final = 0.9  # the same, from which it hardly has one
 SLACK: Final = 0.05  # plausibility by which a word may fall short
 KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
+_SHORT: Final = 3  # letters from which the name of a kind is no symbol
 _MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool has
 
 
@@ -133,7 +134,12 @@ class Knowledge:
         kinds = [*self.thesaurus.hyponyms(noun, "NOUN")]
         if len(kinds) > _MANY_KINDS:
             kinds = [word for word in kinds if self.pool.frequency(word, "NOUN")]
+        kinds = [word for word in kinds if len(word) >= _SHORT or self._is_noun(word)]
         return frozenset({noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("frame"))
+
+    def _is_noun(self, word: str) -> bool:
+        """Whether captions use a word mostly as a noun: "ox", not "in" (which WordNet lists as a metal)."""
+        return 2 * self.pool.frequency(word, "NOUN") > self.pool.form_frequency(word)
 
 
 def _names(

@@ -39,7 +39,10 @@ def is_same_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     if old[-1:] == new[-1:]:
         return len(old) != len(new) and set(old) <= set(new)
     names = {(_name(edit.old, known), _name(edit.new, known)), (edit.old, edit.new)}
-    return any(known.may_be_called(*pair) or known.related(*pair, "NOUN") for pair in names)
+    return any(
+        (reword_each_other(*pair) or known.related(*pair, "NOUN")) and not known.nouns.exclusive(*pair)
+        for pair in names
+    )
 
 
 def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:

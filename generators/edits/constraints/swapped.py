@@ -26,17 +26,26 @@ _IN_PHRASE: Final = frozenset(
     {"DT", "PDT", "PRP$", "CD", "JJ", "JJR", "JJS", "NN", "NNS", "NNP", "NNPS", "HYPH", "POS"}
 )  # tags
 _WITHIN: Final = frozenset({"JJ", "RB", "CC", "CD", "HYPH"})  # tags between words that describe one thing
+_RELATES: Final = frozenset({"VERB", "ADP"})
+_STATES: Final = frozenset(
+    {"of", "with", "has", "have", "having", "containing", "featuring", "show", "shows", "showing"}
+)
 _QUALIFIES: Final = frozenset({"JJ", "CD"})
 
 
 def is_symmetric(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two things may change places and the caption is as true: around "and", "near"."""
+    """Whether two things may change places and the caption is as true: around "and", "near".
+
+    Beside "near" what is said of the first thing alone would be said of the other one: "feeds a dog near a cat".
+    """
     between = _between(edit)
     words = [token.text.lower() for token in between]
+    if not between or _keeps_quality(edit, edit.start):
+        return False
+    if all(word in _BETWEEN_ITEMS for word in words):
+        return True
     wording = " ".join(word for word in words if word not in _BETWEEN_ITEMS - _AND)
-    symmetric = any(known.relations.paraphrase(wording, other) for other in converses(wording))
-    symmetric = symmetric or all(word in _BETWEEN_ITEMS for word in words)
-    return bool(between) and symmetric and not _keeps_quality(edit, edit.start)
+    return _is_mutual(wording, known) and not _is_related(edit, known)
 
 
 def is_in_one_list(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -75,6 +84,21 @@ def is_no_list(edit: ProposedEdit, known: Knowledge) -> bool:
     words = [token.text.lower() for token in _between(edit)]
     owned = any(token.tag == "PRP$" for token in edit.caption.tokens[slice(*edit.second)])
     return owned or _AND.isdisjoint(words) or not all(word in _BETWEEN_ITEMS for word in words)
+
+
+def _is_mutual(wording: str, known: Knowledge) -> bool:
+    """Whether a relation holds in both directions: "near"."""
+    return any(known.relations.paraphrase(wording, other) for other in converses(wording))
+
+
+def _is_related(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether the words before the first thing say more of it than that it is there, or near to something."""
+    caption = edit.caption
+    phrase = next((each for each in caption.phrases if each.start <= edit.start < each.end), None)
+    end = phrase.start if phrase is not None else edit.start
+    if not end or caption.tokens[end - 1].pos not in _RELATES or caption.lower[end - 1] in _STATES:
+        return False
+    return not any(_is_mutual(" ".join(caption.lower[start:end]), known) for start in range(max(end - 3, 0), end))
 
 
 def _between(edit: ProposedEdit) -> Sequence[Token]:

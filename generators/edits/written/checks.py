@@ -46,7 +46,7 @@ from pairwright.generators.edits.written.repairs import spelled_as, with_small_w
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
 from pairwright.generators.edits.written.targets import RELATION, Asked, Stretch, deed
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
-from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize
+from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize, singular_of
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
@@ -56,6 +56,7 @@ _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
 _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
 _CLOSED = words_with("closed")
+_PART: Final = 3  # letters of each part of two words written as one, at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,8 +344,14 @@ class EditChecks:
         return self._is_word(word) or any(self._has(token.lemma, pos) for pos in _OPEN)
 
     def _find_word(self, word: str) -> bool:
-        return any(self._has(word, pos) for pos in _OPEN) or any(
-            self._has(base, pos) for base in _bases(word) for pos in _OPEN
+        """Whether a word is one, or a noun that the dictionary need not list: "kayaker", "streetlamp"."""
+        bases = {word, *_bases(word)}
+        if any(self._has(base, pos) for base in bases for pos in _OPEN):
+            return True
+        noun = singular_of(word)
+        verbs = (noun[:-1], noun[:-2]) if noun.endswith("er") else ()
+        return any(self._thesaurus.has(verb, "VERB") for verb in verbs) or any(
+            self._thesaurus.has(f"{noun[:at]} {noun[at:]}", "NOUN") for at in range(_PART, len(noun) - _PART + 1)
         )
 
     def _is_name(self, token: Token) -> bool:

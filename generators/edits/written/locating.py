@@ -83,7 +83,9 @@ def grown_list(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Tok
 
 
 def follows(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Whether a difference in agreement follows from the edit: a pronoun, a verb or noun of another number."""
+    """Whether a difference in agreement follows from the edit: a pronoun, a verb, noun or article of another number."""
+    if _is_article_of(hunk, main, source, new):
+        return True
     if not hunk.is_agreement or main.start <= hunk.start < main.end:
         return False
     number = _changes_number(main, source, new)
@@ -93,6 +95,30 @@ def follows(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token
         or (number and source[at].pos in {"AUX", "VERB"})
         or (source[at].tag in NOUNS and at >= main.end and _INSIDE.issuperset(t.tag for t in source[main.end : at]))
         for at, _ in hunk.agreed
+    )
+
+
+def _is_article_of(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
+    """Whether an article came or went since the noun behind it has another number: "a long | tongue", "long | claws"."""
+    words = [source[at] for at in hunk.gone] + [new[at] for at in hunk.new]
+    if (
+        len(words) != 1
+        or words[0].text.lower() not in ARTICLES
+        or hunk.end > main.start
+        or not (main.gone and main.new)
+    ):
+        return False
+    nouns = source[main.gone[-1]], new[main.new[-1]]
+    uncertain = any(
+        noun.tag == "NNS" and noun.text.lower() == noun.lemma for noun in nouns
+    )  # "single sheep" may be one
+    if uncertain or not hunk.start:  # a capital would have to move
+        return False
+    between = {token.tag for token in source[hunk.end : main.start]}
+    return (
+        tuple(noun.tag for noun in nouns) == (("NN", "NNS") if hunk.gone else ("NNS", "NN"))
+        and bool(between)
+        and between <= _INSIDE
     )
 
 

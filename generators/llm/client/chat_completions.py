@@ -8,9 +8,10 @@ list of parts, an error object with status 200, ``finish_reason: "error"``, code
 import asyncio
 import email.utils
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -25,6 +26,8 @@ from pairwright.generators.llm.client.request_errors import RequestError
 RESERVED_PARAMETERS = frozenset({"model", "messages", "stream", "n", "response_format"})  # set by the client
 
 _NOT_JSON = object()
+_MIN_PROMPT_CHARS, _MAX_TEMPLATE_CHARS = 60, 200  # of a repeated prompt, and of what a chat template puts before it
+_TEMPLATE_MARKS = re.compile(r"\A(?:\s|<\|[^|>]*\|>|assistant\b:?)+")
 
 
 def build_payload(request: Request) -> dict[str, Any]:
@@ -119,6 +122,21 @@ def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
         key="",
         raw=data,
     )
+
+
+def remove_prompt(reply: Reply, request: Request) -> Reply:
+    """Return a reply without the prompt, which some servers of base models repeat before the answer.
+
+    Its demonstrations would be read as the answer.
+    """
+    first, last = (request.messages[at].text.strip() for at in (0, -1))
+    if not first or not last or len(first) + len(last) < _MIN_PROMPT_CHARS:
+        return reply
+    start = reply.text.find(first, 0, len(first) + _MAX_TEMPLATE_CHARS)
+    end = reply.text.rfind(last)
+    if start < 0 or end < start:
+        return reply
+    return replace(reply, text=_TEMPLATE_MARKS.sub("", reply.text[end + len(last) :]))
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from pairwright.generators.llm.client.chat_completions import (
     encode_payload,
     parse_error,
     parse_reply,
+    remove_prompt,
 )
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.network_errors import (
@@ -56,7 +57,7 @@ class DirectModel:
         status, headers, body = await self._post(encode_payload(await build_payload_off_loop(request)))
         self._heard(headers)
         if 200 <= status < 300:
-            return parse_reply(body, hide=self._hide)
+            return remove_prompt(parse_reply(body, hide=self._hide), request)
         raise parse_error(status, headers, body, hide=self._hide)
 
     async def _post(self, data: bytes) -> tuple[int, CIMultiDictProxy[str], bytes]:

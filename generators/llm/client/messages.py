@@ -100,7 +100,9 @@ class Request:
             the cache key, since the messages hold the texts.
         resample: whether a row is retried because its earlier answers were rejected (`ResamplingModel`); set by the run.
         repair: for cost estimates: ``possible`` if an invalid answer is asked for once more, ``this`` if this request does so.
-        alone: for cost estimates: requests about single items that replace parts of an invalid answer (`grouping`).
+        alone: for cost estimates: requests that may follow the answer, such as those about single items that replace parts of
+            an invalid answer (`grouping`).
+        is_alone: for counts: whether this is a request about a single item.
     """
 
     messages: tuple[Message, ...]
@@ -114,6 +116,7 @@ class Request:
     resample: bool = False
     repair: Literal["", "possible", "this"] = ""
     alone: tuple["Request", ...] = ()
+    is_alone: bool = field(default=False, compare=False)
 
     def key(self, endpoint: str) -> str:
         """Return the cache key, 32 hex digits; `request_key` documents what it covers.

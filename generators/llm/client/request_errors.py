@@ -142,7 +142,9 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
         "fatal", "the batch was cancelled", "Run again to send what is left: answers are kept and not billed twice."
     ),
     "over_budget": RequestErrorCode(
-        "fatal", "the budget is spent", "Raise it, then run again: answers are kept and not billed twice."
+        "fatal",
+        "the budget allows no further request",
+        "Raise it, then run again: answers are kept and not billed twice.",
     ),
     "interrupted": RequestErrorCode(
         "fatal", "the run was stopped", "Run again: answers are kept and not requested twice."

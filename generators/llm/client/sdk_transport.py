@@ -18,6 +18,7 @@ from pairwright.generators.llm.client.chat_completions import (
     encode_payload,
     parse_error,
     parse_reply,
+    remove_prompt,
 )
 from pairwright.generators.llm.client.direct_transport import CONNECT_S, HeaderListener
 from pairwright.generators.llm.client.messages import Reply, Request
@@ -69,7 +70,7 @@ class SdkModel:
         response = await self._post(payload)
         self._heard(response.headers)
         if 200 <= response.status_code < 300:
-            return parse_reply(response.content, hide=self._hide)
+            return remove_prompt(parse_reply(response.content, hide=self._hide), request)
         raise parse_error(response.status_code, response.headers, response.content, hide=self._hide)
 
     async def _post(self, payload: dict[str, Any]) -> Any:

@@ -76,6 +76,9 @@ def test_one_caption_that_is_blocked_fails_alone_and_is_retried_alone() -> None:
         assert again["types"] == first["types"]
         assert server.stats()["requests"] == groups + 1
         once_more = run(server, "o.jsonl")
+    assert (
+        first["llm"]["in_all"]["alone"] == once_more["llm"]["in_all"]["alone"] == 4
+    )  # the blocked one and those beside it
     assert once_more["llm"]["requests"] == 0
     assert len(CAPTIONS) / 4 < groups < len(CAPTIONS) / 2
 

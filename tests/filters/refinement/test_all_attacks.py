@@ -280,3 +280,18 @@ def test_ids_that_occur_in_two_parts_are_refused(tmp_path: Path) -> None:
         store_texts(tmp_path, part, pl.DataFrame(schema={"group": pl.String, "caption": pl.String}), telling_rows(3))
     with pytest.raises(UsageError, match="row id '0' occurs twice"):
         take_steps(tmp_path, plan_refinement(("a", "b"), AllAttacksOptions(), "pool"))
+
+
+def test_a_type_whose_negatives_are_all_longer_is_dropped_and_the_others_are_balanced() -> None:
+    """Additions without true additions: length detects all of them, and a few kept ones would fail every round."""
+    rows = telling_rows().with_columns(
+        negative=pl.when(pl.col("type") == "swap-object")
+        .then(pl.col("negative") + " and a long wooden fence")
+        .otherwise("negative")
+    )
+    result = refine_against_all_attacks(rows, options=AllAttacksOptions(target=0.6))
+    longer = (rows["type"] == "swap-object").to_list()
+    assert result.holds
+    assert {reason for reason, added in zip(result.reasons, longer, strict=True) if added} == {"detected_by_length"}
+    assert result.bound is not None
+    assert 0.3 * longer.count(False) < result.total.kept <= result.bound < 1.05 * longer.count(False)

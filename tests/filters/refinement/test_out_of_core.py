@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.refinement import fold_assignment
+from pairwright.filters.refinement import fold_assignment, fold_sums
 from pairwright.filters.refinement.cell_quotas import (
     choose_grids,
     count_rows,
@@ -36,11 +36,12 @@ from pairwright.filters.refinement.fold_assignment import (
     split_batches,
     unite_bucket,
 )
-from pairwright.filters.refinement.out_of_core import count_part, encode_part, fit_fold, score_part
+from pairwright.filters.refinement.fold_sums import count_entries, count_ranges, finish_fold, fit_fold, sum_range
+from pairwright.filters.refinement.out_of_core import count_part, encode_part, score_part
 from pairwright.filters.refinement.two_scorers import RefineOptions, refine_rows
 from pairwright.filters.scorers import shared_texts
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
-from pairwright.generators.language.vocabulary import tokenize
+from pairwright.generators.language.vocabulary import IntArray, sum_by_key, tokenize
 from tests.example_counts import examples
 
 COLOURS, THINGS = ("red", "blue", "green", "Grey"), ("ball", "cat", "sofa", "man's hat", "tree")
@@ -79,6 +80,16 @@ def assign_in_batches(folder: Path, batches: dict[str, list[str]], options: Refi
         assign_batch(folder, list(batches), batch, parts, buckets)
 
 
+def fit(folder: Path, parts: Sequence[str], fold: int) -> bool:
+    """Fit the models of a fold, in as many ranges of keys as a build does; return whether there are captions for them."""
+    ranges = count_ranges(sum(count_entries(folder, part) for part in parts))
+    if ranges == 1:
+        return fit_fold(folder, parts, fold)[1]
+    for number in reversed(range(ranges)):
+        sum_range(folder, parts, fold, number, ranges)
+    return bool(finish_fold(folder, fold, ranges))
+
+
 def in_parts(  # noqa: PLR0917 - of the pool, and how it is divided
     folder: Path, captions: pl.DataFrame, rows: pl.DataFrame, options: RefineOptions, size: int, batches: int = 1
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -94,7 +105,7 @@ def in_parts(  # noqa: PLR0917 - of the pool, and how it is divided
         assign_in_batches(folder, named or {"b0": []}, options, batches + 3)
     for part in reversed(parts):  # as parts are independent
         count_part(folder, part)
-    fitted = [fold for fold in range(options.folds) if fit_fold(folder, parts, fold)]
+    fitted = [fold for fold in range(options.folds) if fit(folder, parts, fold)]
     grids = choose_grids([count_rows(folder, part) for part in parts], fitted, options)
     for part in reversed(parts):
         score_part(folder, part, fitted)
@@ -145,6 +156,37 @@ def test_ranges_of_few_names_and_batches_of_one_part_change_nothing(
         one, other = (sorted((tmp_path / each).glob(f"{name}[-.]*")) for each in ("together", "apart"))
         assert [path.name for path in one] == [path.name for path in other]
         assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+
+
+@pytest.mark.parametrize(("entries", "chunk"), [(300, 1_000_000), (10_000_000, 40), (100, 7), (5, 1)])
+def test_counts_summed_in_ranges_and_chunks_give_the_same_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, chunk: int
+) -> None:
+    captions, rows = pool(60)
+    expected = in_parts(tmp_path / "together", captions, rows, RefineOptions(cells=6), 40)
+    monkeypatch.setattr(fold_sums, "RANGE_ENTRIES", entries)
+    monkeypatch.setattr(fold_sums, "CHUNK_ENTRIES", chunk)
+    found = in_parts(tmp_path / "apart", captions, rows, RefineOptions(cells=6), 40)
+    assert found[0].equals(expected[0])
+    assert found[1] == expected[1]
+    assert (len(list((tmp_path / "apart").glob("sums-0-*"))) > 1) == (entries < 1000)
+
+
+def test_a_fold_holds_a_chunk_of_the_counts_in_memory_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captions, rows = pool(200)
+    summed: list[int] = []
+
+    def counted(keys: IntArray, weights: IntArray | None = None) -> tuple[IntArray, IntArray]:
+        summed.append(len(keys))
+        return sum_by_key(keys, weights)
+
+    monkeypatch.setattr(fold_sums, "CHUNK_ENTRIES", 100)
+    monkeypatch.setattr(fold_sums, "sum_by_key", counted)
+    in_parts(tmp_path, captions, rows, RefineOptions(cells=6), 200)
+    assert sum(summed) > 5_000
+    assert max(summed) <= 250  # a chunk, and the rest of a context
 
 
 @pytest.mark.parametrize("most", [1, 8, 1000])

@@ -163,7 +163,7 @@ def test_an_image_is_cropped_to_the_box_of_its_row(folder: Path, serve: Serve) -
 def test_a_plan_without_requests_says_why(folder: Path, serve: Serve) -> None:
     data = rows(folder, "right one")
     call = ["evaluate", "choices", "--data", str(data), "--model", "m", "--base-url", serve(choose).url, "--dry-run"]
-    line = "caption-choice: no row leads to a request. Check the images and the options."
+    line = "caption-choice: no row leads to a request. Check the captions (are they in English?), the images and the options."
     assert line not in CliRunner().invoke(app, call).stdout
     data.write_text(data.read_text().replace("red.png", "gone.png"))
     assert line in CliRunner().invoke(app, call).stdout

@@ -249,3 +249,18 @@ def test_a_judge_that_cannot_be_is_named(corpus: Corpus, tmp_path: Path) -> None
     for wrong in (["--judge-base-url", "http://localhost:9/v1"], [*server, "--judge-model", "local:none"]):
         done = CliRunner().invoke(app, [*call, *wrong])
         assert isinstance(done.exception, PairwrightError), done.output
+
+
+@pytest.mark.parametrize("errs", ["", "content", "position"])
+def test_the_bounds_of_a_plan_hold_for_a_model_that_is_always_or_never_right(
+    corpus: Corpus, tmp_path: Path, errs: str
+) -> None:
+    folder, _ = corpus
+    with models(corpus, lambda _: errs) as server:
+        call = [folder / "captions.jsonl", "--model", "vlm", "--base-url", server.url, "--out", tmp_path / "hard.jsonl"]
+        [plan] = called(*call, "--dry-run")["plan"]
+        called(*call, code=0 if errs == "content" else 3)
+        sent = server.stats()["requests"]
+    assert plan["requests"]["low"] <= sent <= plan["requests"]["high"]
+    images = {bound: plan["image_tokens"][bound] / plan["requests"][bound] for bound in ("low", "high")}
+    assert images["low"] == pytest.approx(images["high"])

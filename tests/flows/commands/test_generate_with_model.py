@@ -203,7 +203,7 @@ def test_rows_that_failed_at_temperature_0_are_asked_anew_at_another(
 def test_a_budget_stops_the_run_and_what_is_done_is_written_beside(server: Server, captions: Path) -> None:
     notes: list[str] = []
     how = asking(captions.parent, max_requests=4, max_concurrency=1)
-    with pytest.raises(PairwrightError, match="the budget is spent"):
+    with pytest.raises(PairwrightError, match="the budget allows no further request"):
         run_llm_generator(request(captions), how, notes.append, lambda _: None)
     assert not (captions.parent / "short.jsonl").exists()
     done = rows_of(captions.parent / "short.partial.jsonl")
@@ -307,7 +307,7 @@ def test_two_stages_that_ask_share_cache_and_bill_and_each_tells_its_own_part(se
     assert all(bill["requests"] for bill in bills)
     assert sum(bill["requests"] for bill in bills) == server.stats()["requests"] == manifest["cost"]["requests"]
     limited = {"model": "other", "price": "1/2", "max_requests": bills[0]["requests"] + 2}
-    with pytest.raises(PairwrightError, match="the budget is spent"):
+    with pytest.raises(PairwrightError, match="the budget allows no further request"):
         built(captions, out, positives={"method": "llm"}, llm=limited)
     assert server.stats()["requests"] <= manifest["cost"]["requests"] + limited["max_requests"]
 
@@ -389,7 +389,7 @@ def test_a_seed_is_sent_so_that_another_one_brings_other_answers(server: Server,
 
 def test_the_manifest_tells_what_all_answers_cost_whoever_paid_them(server: Server, captions: Path) -> None:
     out = captions.parent / "build"
-    with pytest.raises(PairwrightError, match="the budget is spent"):
+    with pytest.raises(PairwrightError, match="the budget allows no further request"):
         built(captions, out, llm={"model": "small", "price": "1/2", "max_requests": 4, "max_concurrency": 1})
     manifest = built(captions, out)
     # At the end of the budget up to four requests were sent; what was not sent then is sent now.

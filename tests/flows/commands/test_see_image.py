@@ -1,12 +1,14 @@
 """``--see-image`` over ColorShape images: a scripted model looks at the scene, and says where its own edit is visible."""
 
 import base64
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
@@ -25,6 +27,16 @@ from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 COLOURS = ("red", "blue", "green", "yellow", "black", "purple", "orange")
 PAIRS = 16
+OWN_PROMPT = """version: 1
+about: What happens.
+answer: text
+typical: A cat sits.
+values: {caption: the caption}
+system: You describe pictures.
+user: "Say what happens: {{ caption }}"
+temperature: 0
+max_tokens: 40
+"""
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +144,62 @@ def test_rows_do_not_depend_on_the_number_of_workers(
         assert done.exit_code == 0, done.output
         written.append(out.read_bytes())
     assert written[0] == written[1]
+
+
+@pytest.mark.parametrize(
+    ("verb", "reads"),
+    [
+        (["generate", "negatives", "--method", "llm", "--see-image"], "captions"),
+        (["generate", "positives", "--method", "llm", "--see-image"], "captions"),
+        (["generate", "conversations", "--method", "llm", "--see-image"], "captions"),
+        (["generate", "captions"], "captions"),
+        (["generate", "rationales", "--task", "itm", "--see-image"], "negatives"),
+        (["generate", "mistakes"], "negatives"),
+        (["validate", "--by", "llm"], "negatives"),
+        (["prompts", "ask", "own", "--prompts", "prompts", "--see-image"], "captions"),
+    ],
+    ids=lambda each: " ".join(each[:2]) if isinstance(each, list) else "",
+)
+@pytest.mark.parametrize("address", [False, True], ids=["file", "address"])
+def test_each_request_of_each_verb_has_its_image_once(
+    verb: list[str],
+    reads: str,
+    address: bool,  # noqa: FBT001 - a parameter
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the size that the model sees, with the tokens of its maker's rule in the plan; or by its address."""
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (2000, 1500), (9, 20, 200)).save("one.png")
+    image = "https://example.org/one.png" if address else "one.png"
+    row: dict[str, Any] = {"caption": "A red bus waits.", "image": image, "width": 2000, "height": 1500}
+    Path("captions.jsonl").write_text(json.dumps(row))
+    Path("negatives.jsonl").write_text(
+        json.dumps({**row, "negative": "A blue bus waits.", "type": "replace-attribute"})
+    )
+    Path("prompts").mkdir()
+    Path("prompts/own.yaml").write_text(OWN_PROMPT)
+    sent: list[list[str]] = []
+
+    def answer(request: ChatRequest) -> ServerAnswer:
+        parts = [part for one in request.messages() if isinstance(one["content"], list) for part in one["content"]]
+        sent.append([part["image_url"]["url"] for part in parts if part["type"] == "image_url"])
+        return ServerAnswer("(1)")
+
+    with serve_in_thread(ServerApp(answer=answer)) as server:
+        options = ["--model", "openai/gpt-4o-mini", "--base-url", server.url, "--out", "out.jsonl", "--json"]
+        call = [*verb, f"{reads}.jsonl", *options, *(["--image-urls"] if address else [])]
+        [plan] = json.loads(CliRunner().invoke(app, [*call, "--dry-run"], catch_exceptions=False).stdout)["plan"]
+        assert not sent
+        CliRunner().invoke(app, call, catch_exceptions=False)
+    assert plan["requests"]["low"] <= len(sent) <= plan["requests"]["high"]
+    for urls in sent:
+        [url] = urls
+        if address:
+            assert url == image
+        else:
+            assert url.startswith("data:image/jpeg;base64,")
+            with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as shown:
+                assert shown.size == (1024, 768)
+    if not address:
+        assert plan["image_tokens"]["low"] == plan["requests"]["low"] * (2833 + 4 * 5667)

@@ -13,7 +13,7 @@ from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.shards.layout import find_shards
 from pairwright.datasets.shards.reading import read_shard
-from pairwright.filters.refinement import all_attacks, fold_assignment, rounds
+from pairwright.filters.refinement import all_attacks, fold_assignment, fold_sums, rounds
 from pairwright.flows.build import build
 from pairwright.flows.stages import refine_folds
 from tests.flows.conftest import checked, settings
@@ -78,6 +78,21 @@ def test_a_build_in_several_batches_and_broken_off_between_them_has_the_same_byt
             refined(corpus, tmp_path / "out", cells=6)
     before = {path.stem for path in (tmp_path / "out" / "receipts" / "refine").iterdir()}
     assert {"names-00000", "names-00001", "numbers", "hashes-00001", "answers-1"} < before
+    refined(corpus, tmp_path / "out", cells=6)
+    same_bytes(by_reference[0], tmp_path / "out")
+
+
+def test_a_build_whose_counts_are_several_ranges_and_broken_off_behind_them_has_the_same_bytes(
+    by_reference: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold_sums, "RANGE_ENTRIES", 2_000)
+    monkeypatch.setattr(fold_sums, "CHUNK_ENTRIES", 300)
+    with monkeypatch.context() as killing:
+        killing.setattr(refine_folds, "finish_fold", broken)
+        with pytest.raises(RuntimeError):
+            refined(corpus, tmp_path / "out", cells=6)
+    before = {path.stem for path in (tmp_path / "out" / "receipts" / "refine").iterdir()}
+    assert {"sums-0-0", "sums-0-1", "sums-4-1"} < before
     refined(corpus, tmp_path / "out", cells=6)
     same_bytes(by_reference[0], tmp_path / "out")
 

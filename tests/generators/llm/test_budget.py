@@ -193,7 +193,7 @@ def test_the_stop_is_fatal_says_what_was_spent_and_holds_for_all_that_come_later
 
 def test_the_stop_for_money_names_the_limit_and_what_the_next_request_may_cost() -> None:
     [outcome] = ask_all(Budget(Paid(lambda _: Usage(1, 1)), PRICES, max_cost=0.0001), [request(most=10_000)])
-    assert "$0.00 of $0.0001; the next request may cost $0.100" in str(outcome)
+    assert "$0.00 of $0.0001 spent; the next request may cost $0.100" in str(outcome)
 
 
 def test_a_limit_in_dollars_and_an_unknown_price_are_refused_before_anything_is_sent() -> None:
@@ -301,7 +301,8 @@ def test_counting_an_answer_is_cheap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "shown"), [(0, "$0.00"), (0.00012, "$0.00012"), (0.5, "$0.500"), (1234.5, "$1,234.50")]
+    ("amount", "shown"),
+    [(0, "$0.00"), (0.00012, "$0.00012"), (1e-5, "$0.00001"), (0.5, "$0.500"), (1234.5, "$1,234.50")],
 )
 def test_money_is_shown_with_digits_that_tell(amount: float, shown: str) -> None:
     assert format_usd(amount) == shown

@@ -75,6 +75,17 @@ def test_a_small_image_that_servers_read_differently_becomes_rgb(
     assert all(abs(found - expected) <= 3 for found, expected in zip(pixel, seen, strict=True))
 
 
+def test_the_cache_tells_images_that_become_rgb_from_those_that_were_sent_as_they_are() -> None:
+    """What a server said of a transparent image before is not what it would say of it now."""
+    images = MessageImages(edge=100)
+    forms = {}
+    for mode, size in (("RGB", 40), ("L", 40), ("RGBA", 40), ("RGBA", 400)):
+        out = io.BytesIO()
+        Picture.new(mode, (size, size)).save(out, "PNG")
+        forms[mode, size] = images.of(out.getvalue()).form
+    assert forms["RGB", 40] == forms["L", 40] == forms["RGBA", 400] != forms["RGBA", 40]
+
+
 def test_a_large_image_is_made_so_small_that_its_longer_edge_fits() -> None:
     assert opened(MessageImages(edge=100).of(drawn((400, 200)))).size == (100, 50)
 

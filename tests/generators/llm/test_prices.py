@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import ConfigError, UsageError
@@ -161,14 +161,46 @@ def test_no_answer_costs_more_than_its_tokens_may(prompt: int, completion: int, 
         (ImageRule(patches=(1.0, 1536)), (1024, 1024), 1024),
         (ImageRule(patches=(1.62, 1536)), (1800, 2400), 2489),
         (ImageRule(), (280, 280), 102),
+        (ImageRule(squares=(28, 4)), (1008, 683), 36 * 24 + 2),  # 683 is rounded to 672
+        (ImageRule(squares=(28, 4)), (40, 30), 6 + 2),  # enlarged to 84 x 56
+        (ImageRule(squares=(32, 64)), (224, 224), 64 + 2),
     ],
 )
 def test_images_are_counted_as_the_makers_examples_say(rule: ImageRule, size: tuple[int, int], tokens: int) -> None:
     assert rule.tokens(*size) == tokens
 
 
+@given(st.integers(1, 3000), st.integers(1, 3000))
+def test_squares_are_counted_as_qwens_processor_resizes(width: int, height: int) -> None:
+    resize = pytest.importorskip("transformers.models.qwen2_vl.image_processing_pil_qwen2_vl").smart_resize
+    assume(max(width, height) <= 200 * min(width, height))
+    high, wide = resize(height, width, factor=28, min_pixels=4 * 28 * 28, max_pixels=2**40)
+    assert ImageRule(squares=(28, 4)).tokens(width, height) == high * wide // 28**2 + 2
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("gpt-4o-mini", 2833 + 4 * 5667),
+        ("openai/gpt-4o-mini", 2833 + 4 * 5667),
+        ("azure/my-gpt-4o-mini-2024-07-18", 2833 + 4 * 5667),
+        ("ft:gpt-4o-2024-08-06:org::id", 85 + 4 * 170),
+        ("chatgpt-4o-latest", 85 + 4 * 170),
+        ("gpt-5-chat-latest", 70 + 4 * 140),
+        ("openai/gpt-5-mini", 922),  # 1.2 x 32 x 24
+        ("gpt-5.4-nano", 922),
+        ("openai/o3", 75 + 4 * 150),
+    ],
+)
+def test_a_gateways_name_of_a_model_counts_images_as_the_model(model: str, tokens: int) -> None:
+    """Else a plan for gpt-4o-mini through a gateway would be 25 times too low."""
+    assert Prices.of().image_rule(model).tokens(1024, 768) == tokens
+
+
 @given(
-    st.sampled_from([ImageRule(), ImageRule(tiles=(85, 170)), ImageRule(patches=(1.62, 1536))]),
+    st.sampled_from(
+        [ImageRule(), ImageRule(tiles=(85, 170)), ImageRule(patches=(1.62, 1536)), ImageRule(squares=(28, 4))]
+    ),
     st.integers(1, 5000),
     st.integers(1, 5000),
 )

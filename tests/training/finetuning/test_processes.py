@@ -1,5 +1,6 @@
 """Finetuning by two processes, with sharded models (FSDP2 over gloo) and with copies: equal to one process, also when killed."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from PIL import Image  # noqa: E402 - after the skips
 
 from tests.training.finetuning import tiny_vlms  # noqa: E402
 from tests.training.finetuning.test_runs import SMALL, losses, run, weights  # noqa: E402
-from tests.training.training_cases import shards, student, two_processes  # noqa: E402
+from tests.training.training_cases import clip, language, shards, student, two_processes  # noqa: E402
 
 SHARDED = "trainer.fsdp=true"
 CHANGES = [*SMALL, "save_every=4", "keep=3"]
@@ -60,6 +61,46 @@ def test_sharded_processes_train_as_one_and_resume_when_killed(tmp_path: Path, k
     together("vlm-instruct", data, model, tmp_path / "killed", SHARDED, *changes)
     assert losses(tmp_path / "killed") == pytest.approx(losses(tmp_path / "two"), rel=1e-6)
     assert close(tmp_path / "two", tmp_path / "killed")
+    assert "generated_text" in answer(tmp_path / "killed" / "model")
+
+
+def zero_settings(stage: int) -> str:
+    pytest.importorskip("deepspeed", reason="ZeRO is DeepSpeed's")
+    automatic = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping")
+    config = dict.fromkeys(automatic, "auto") | {"zero_optimization": {"stage": stage}}
+    return f"trainer.deepspeed={json.dumps(config)}"
+
+
+@pytest.mark.slow
+def test_a_llava_is_joined_of_parts_under_zero_3(tmp_path: Path) -> None:
+    """Reading CLIP's temperature, a number, already divided fails: parts are read whole."""
+    data, seeing = shards(tmp_path / "data"), clip(tmp_path)
+    words = f"method.language={language(tmp_path / 'language')}"
+    run("llava-align", data, seeing, tmp_path / "one", *CHANGES, words)
+    together("llava-align", data, seeing, tmp_path / "two", zero_settings(3), words)
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stage", "kind", "lora"),
+    [(2, "llava", ()), (3, "llava", ()), (3, "qwen", ()), (3, "llava", ("method.lora.rank=2",))],
+)
+def test_zero_trains_as_one_process_resumes_when_killed_and_leaves_a_whole_model(
+    tmp_path: Path, stage: int, kind: str, lora: tuple[str, ...]
+) -> None:
+    """ZeRO-3 divides the weights themselves: those of the finished model are gathered, and adapters merged by one process."""
+    data, model = shards(tmp_path / "data"), getattr(tiny_vlms, kind)(tmp_path / "model")
+    changes = ("optimizer.clip=1.0", *lora)
+    zero = zero_settings(stage)
+    alone = run("vlm-instruct", data, model, tmp_path / "one", *CHANGES, *changes)
+    together("vlm-instruct", data, model, tmp_path / "killed", zero, *changes, last=6)
+    printed = together("vlm-instruct", data, model, tmp_path / "killed", zero, *changes)
+    assert "DistributedType.DEEPSPEED 10" in printed
+    assert losses(tmp_path / "killed") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+    assert close(tmp_path / "one", tmp_path / "killed")
+    report = json.loads((tmp_path / "killed" / "report.json").read_text())
+    assert (report["trained"], report["frozen"]) == (alone.trained, alone.frozen)
     assert "generated_text" in answer(tmp_path / "killed" / "model")
 
 

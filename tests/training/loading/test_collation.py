@@ -234,7 +234,7 @@ def test_a_batch_without_a_usable_example_has_no_labels(given: Given) -> None:
 def test_an_invalid_rationale_row_is_reported_by_its_line(tmp_path: Path, given: Given, line: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(line + "\n")
-    with pytest.raises(InputError, match="line 1"):
+    with pytest.raises(InputError, match=r"rows\.jsonl:1: "):
         rationales(str(path), "multi-task", given)
 
 

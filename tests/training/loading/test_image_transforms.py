@@ -41,7 +41,7 @@ def test_without_random_crops_pixels_equal_those_of_transformers(width: int, hei
 def test_any_image_becomes_a_square_and_the_same_seed_the_same_square(
     width: int, height: int, seed: int, crop: float
 ) -> None:
-    options = ImageOptions(8, crop=crop, mirror=0.5)
+    options = ImageOptions(8, crop=crop)
     one, other = (load_pixels(gradient(width, height), options, random.Random(seed), "here") for _ in range(2))
     assert one.shape == (3, 8, 8)
     assert one.dtype == np.uint8
@@ -120,11 +120,6 @@ def test_a_jpeg_with_bytes_after_its_end_is_read() -> None:
     assert np.array_equal(padded, plain)
 
 
-def test_a_mirrored_picture_grows_to_the_left() -> None:
-    one = load_pixels(gradient(32, 32), ImageOptions(8, mirror=1.0), random.Random(0), "here")
-    assert one[0, 0, 0] > one[0, 0, -1]
-
-
 @pytest.mark.parametrize("mode", ["L", "RGBA", "P", "CMYK", "1", "I;16"])
 def test_pictures_of_any_mode_come_as_three_channels(mode: str, tmp_path: Path) -> None:
     path = tmp_path / ("one.tif" if mode == "CMYK" else "one.png")
@@ -132,7 +127,7 @@ def test_pictures_of_any_mode_come_as_three_channels(mode: str, tmp_path: Path) 
     assert load_pixels(path.read_bytes(), ImageOptions(8), random.Random(0), "here").shape == (3, 8, 8)
 
 
-@pytest.mark.parametrize("wrong", [{"size": 0}, {"crop": 0.0}, {"crop": 1.1}, {"mirror": -0.1}, {"std": (1, 0, 1)}])
+@pytest.mark.parametrize("wrong", [{"size": 0}, {"crop": 0.0}, {"crop": 1.1}, {"std": (1, 0, 1)}])
 def test_image_options_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         ImageOptions(**wrong)  # type: ignore[arg-type]

@@ -73,6 +73,17 @@ def test_a_file_that_is_no_recipe_is_refused(tmp_path: Path, text: str) -> None:
         read_recipe(str(path))
 
 
+def test_a_key_given_twice_and_a_data_file_are_refused_as_in_a_config(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("method: {kind: clip}\nseed: 1\nseed: 2\n")
+    with pytest.raises(ConfigError, match=r"mine\.yaml:3: not YAML: duplicate key `seed`"):
+        read_recipe(str(path))
+    rows = tmp_path / "captions.jsonl"
+    rows.write_text("{}\n")
+    with pytest.raises(ConfigError, match="is a data file"):
+        read_recipe(str(rows))
+
+
 def test_the_rate_rises_in_a_line_and_falls_in_half_a_cosine_to_nothing() -> None:
     rates = [learning_rate_factor(step, 4, 20) for step in range(21)]
     assert rates[:4] == [0.25, 0.5, 0.75, 1.0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pairwright.cli.options.model import ModelOptions
 from pairwright.cli.output.console import columns, duration, emit, note
 from pairwright.cli.output.progress import display, model_run_figures
-from pairwright.datasets.count_phrases import count_phrase
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 
 if TYPE_CHECKING:
     from pairwright.flows.llm.model_access import ModelAccess
@@ -77,7 +77,7 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     from pairwright.generators.llm.cost_estimate import sum_plans
 
     table: list[list[object]] = [
-        ["stage", "rows", "requests", "from cache", "tokens in", "tokens out", "per kept row", "cost", "time"]
+        ["stage", "rows", "requests", "not billed", "tokens in", "tokens out", "per kept row", "cost", "time"]
     ]
     for plan in [*plans, *([sum_plans(plans)] if len(plans) > 1 else [])]:
         cost = (
@@ -99,7 +99,7 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
             f"No price is known for {', '.join(models)}: give --price IN/OUT (of --model only), or --prices FILE.",
         ]
     lines += [
-        f"{plan.stage}: no row leads to a request. Check the images and the options."
+        f"{plan.stage}: no row leads to a request. Check the captions (are they in English?), the images and the options."
         for plan in plans
         if plan.rows and not (plan.requests.value or plan.cached.value)
     ]
@@ -154,4 +154,7 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
         )
     if shared := bill["in_all"].get("shared"):
         lines.append(f"{count_phrase(shared, 'request')} had the texts of another row and its answer: billed once.")
+    if alone := bill["in_all"].get("alone"):
+        again = f"{count_phrase(alone, 'caption')} {verb_form(alone, 'were')} requested again alone"
+        lines.append(f"{again}: no usable part of a shared answer was theirs.")
     return lines

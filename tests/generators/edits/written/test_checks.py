@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.reasons import REASONS, nearness
@@ -26,7 +27,7 @@ from pairwright.generators.negatives import RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
 from tests.example_counts import examples
-from tests.generators.rule_fixtures import SmallThesaurus, pair_of, small_pool, tokens_of
+from tests.generators.rule_fixtures import SmallThesaurus, counted, pair_of, small_pool, tokens_of
 
 KNOWN = {
     ("tram", "NOUN"), ("computer", "NOUN"), ("old", "ADJ"), ("wet", "ADJ"), ("adjacent", "ADJ"), ("feed", "VERB"),
@@ -814,3 +815,75 @@ def test_a_synonym_in_a_sense_that_no_text_shows_is_no_positive() -> None:
     picture = "A picture of a vase"
     assert check_with_wordnet(picture, "An icon of a vase", "replace-object", kind=kind).reason == "may_be_false"
     assert not check_with_wordnet(picture, "An image of a vase", "replace-object", kind=kind).reason
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "reason"),
+    [
+        ("A girl feeds an elephant near a dog", "A girl feeds a dog near an elephant", ""),
+        ("A man on a horse next to a bike", "A man on a bike next to a horse", ""),
+        ("A kitchen with a stove next to a sink", "A kitchen with a sink next to a stove", "same_meaning"),
+        ("A picture of a dog near a cat", "A picture of a cat near a dog", "same_meaning"),
+        ("A boy next to a dog near a cat", "A boy next to a cat near a dog", "same_meaning"),
+        ("A man feeds a dog and a cat", "A man feeds a cat and a dog", "same_meaning"),
+    ],
+)
+def test_what_is_said_of_one_of_two_things_near_each_other_makes_their_swap_false(
+    source: str, text: str, reason: str
+) -> None:
+    assert check_with_wordnet(source, text, "swap-object").reason == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("A kayaker on a bench", ""),
+        ("A snowmobiler on a bench", ""),
+        ("A streetlamp on a bench", ""),
+        ("A covecrimson on a bench", "unknown_word"),
+        ("A dampsuit on a bench", "unknown_word"),
+        ("A blicketer on a bench", "unknown_word"),
+    ],
+)
+def test_a_word_is_known_if_it_is_made_of_known_ones_as_dictionaries_make_them(text: str, reason: str) -> None:
+    """Who does what a verb says, and a listed compound written as one word; not what a replaced syllable leaves."""
+    assert check_with_wordnet("A cat on a bench", text, "replace-object").reason == reason
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "made"),
+    [
+        ("A bear with a really long tongue", "A bear with really long claws", "A bear with really long claws"),
+        ("A bear with really long claws", "A bear with a really long tongue", "A bear with a really long tongue"),
+    ],
+)
+def test_an_article_comes_and_goes_with_the_number_of_its_noun(source: str, text: str, made: str) -> None:
+    found = check_with_wordnet(source, text, "replace-object")
+    assert (found.reason, found.text) == ("", made)
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        (("A player swings a racket", "A person on a court"), ""),
+        (("A man and a boy on a court",), "true_of_image"),
+        (("A child swings a racket",), "true_of_image"),
+        (("People on a court",), "true_of_image"),
+    ],
+)
+def test_other_names_of_what_a_caption_names_are_no_further_things(others: tuple[str, ...], reason: str) -> None:
+    """To another captioner a man is a player; that does not say that there is a child as well."""
+    found = check_with_wordnet("A man on a court", "A man and a child on a court", "add-object", *others)
+    assert found.reason == reason
+
+
+def test_a_symbol_is_no_name_of_a_kind() -> None:
+    """WordNet lists indium as "In"."""
+    known = Knowledge(load_wordnet(), counted(("a cat in a box", "an ox in a field")))
+    assert not known.mentions("metal").found_in(frozenset({"in", "a", "box"}), " in a box ")
+    assert known.mentions("bovine").found_in(frozenset({"an", "ox"}), " an ox ")
+
+
+def test_a_further_one_that_is_replaced_leaves_none() -> None:
+    source = "A cat looks at a picture of another cat"
+    assert check_with_wordnet(source, "A cat looks at a picture of a dog", "replace-object").reason == ""

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.generators.llm.client.chat_completions import build_payload, parse_error, parse_reply, retry_after
-from pairwright.generators.llm.client.messages import Message, Reply, Request
+from pairwright.generators.llm.client.chat_completions import (
+    build_payload,
+    parse_error,
+    parse_reply,
+    remove_prompt,
+    retry_after,
+)
+from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES, RequestError
 
 VLLM_LONG = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."
@@ -137,3 +143,23 @@ def test_a_choice_with_finish_reason_error_is_an_error(error: Any, word: str) ->
     with pytest.raises(RequestError) as caught:
         parse_reply(json.dumps({"choices": [choice]}).encode())
     assert caught.value.code == word
+
+
+@pytest.mark.parametrize(
+    "marks", ["<|end|><|assistant|>", "\nassistant\n", "<|vision_start|><|vision_end|><|im_end|>\n", ""]
+)
+def test_a_prompt_that_a_server_repeats_is_no_part_of_the_answer(marks: str) -> None:
+    """`transformers serve` does so with some models; the demonstration would be read as the answer."""
+    shown = [
+        Message("system", "Write a question and an answer about the image, as one JSON object."),
+        Message("user", "Caption: A cat sleeps on a red mat."),
+        Message("assistant", '{"question": "What sleeps?", "answer": "A cat."}'),
+        Message("user", "Caption: Two dogs run."),
+    ]
+    request = Request(tuple(shown), "small")
+    said = '{"question": "What runs?", "answer": "Two dogs."}'
+    prompt = "".join(f"<|{each.role}|>{each.text}<|end|>" for each in shown).removesuffix("<|end|>")
+    assert remove_prompt(Reply(prompt + marks + said, "stop", "", Usage(1, 1), "small"), request).text == said
+    for whole in (said, f"{shown[-1].text} {said}", f"{shown[0].text} {said}", ""):
+        reply = Reply(whole, "stop", "", Usage(1, 1), "small")
+        assert remove_prompt(reply, request) is reply

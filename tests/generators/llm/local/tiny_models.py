@@ -126,6 +126,38 @@ def make_seeing_model(
     return folder
 
 
+QWEN_CHAT = SEEING_CHAT.replace("<image>", "<|vision_start|><|image_pad|><|vision_end|>")
+
+
+def make_qwen(folder: Path, *, seed: int = 0, context: int = 4096) -> Path:
+    """Write a Qwen2.5-VL with random weights into ``folder`` and return it; it reads images as the published ones do.
+
+    Args:
+        folder: made.
+        seed: of the weights.
+        context: tokens that it reads at most.
+    """
+    import torch
+    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2VLImageProcessorPil
+
+    from tests.training.finetuning.tiny_vlms import ImageOnlyQwenProcessor
+
+    marks = ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
+    tokenizer = make_tokenizer(QWEN_CHAT)
+    tokenizer.add_special_tokens({"additional_special_tokens": marks})
+    names = ("vision_start_token_id", "vision_end_token_id", "image_token_id", "video_token_id")
+    ids = dict(zip(names, tokenizer.convert_tokens_to_ids(marks), strict=True))
+    language = _language_config(tokenizer, context).to_dict() | {"model_type": "qwen2_5_vl_text"}
+    language["rope_parameters"] = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0}
+    vision = {"depth": 2, "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "out_hidden_size": 32}
+    torch.manual_seed(seed)
+    config = Qwen2_5_VLConfig(text_config=language, vision_config={**vision, "fullatt_block_indexes": [1]}, **ids)
+    Qwen2_5_VLForConditionalGeneration(config).save_pretrained(folder)
+    images = Qwen2VLImageProcessorPil(min_pixels=4 * 28 * 28, max_pixels=16384 * 28 * 28)  # as in the published ones
+    ImageOnlyQwenProcessor(images, tokenizer, QWEN_CHAT).save_pretrained(folder)
+    return folder
+
+
 def make_tokenizer(template: str | None = CHAT) -> Any:
     """Return a byte-level tokenizer of transformers, trained on `LINES`."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

@@ -1,7 +1,7 @@
-"""Reading of YAML configs, and messages for invalid settings."""
+"""Reading of YAML files of settings (configs, recipes), and messages for invalid settings."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -77,9 +77,10 @@ def validation_messages(error: ValidationError, model: type[BaseModel]) -> Itera
     for problem in problems:
         if any(other["loc"][: len(problem["loc"])] == problem["loc"] for other in problems if other is not problem):
             continue  # the consequence of an inner problem
-        place = ".".join(str(step) for step in problem["loc"] if not _PYDANTIC_MESSAGES.match(str(step)))
+        keys, section = _resolve(problem["loc"], model)
+        place = ".".join(keys)
         if problem["type"] == "extra_forbidden":
-            yield _unknown_key(problem["loc"], model)
+            yield _unknown_key(keys, section)
         elif problem["type"] == "missing":
             yield f"`{place}` is missing. Add it."
         elif problem["type"] == "value_error":  # a message of a validator; the value may be a secret
@@ -96,20 +97,32 @@ def validation_messages(error: ValidationError, model: type[BaseModel]) -> Itera
             yield f"`{place}` is {problem['input']!r}: {message}. Change it."
 
 
-def _unknown_key(loc: tuple[int | str, ...], section: type[BaseModel]) -> str:
-    for step in loc[:-1]:
-        if isinstance(step, str) and step in section.model_fields:
-            section = _section_of(section.model_fields[step].annotation) or section
-    known = list(section.model_fields)
-    place = ".".join(str(step) for step in loc)
-    if loc[0] == "llm" and any(word in str(loc[-1]) for word in ("key", "token", "secret")):
+def _resolve(loc: tuple[int | str, ...], section: type[BaseModel]) -> tuple[list[str], type[BaseModel]]:
+    """Return the keys of a place without pydantic's names for choices of a union, and the section with the last key."""
+    keys: list[str] = []
+    holder, by_tag = section, dict[str, type[BaseModel]]()
+    for step in map(str, loc):
+        if step in by_tag:
+            section, by_tag = by_tag[step], {}
+        elif not _PYDANTIC_MESSAGES.match(step):
+            keys.append(step)
+            holder = section
+            if (field := section.model_fields.get(step)) is not None:
+                sections = _sections_of(field.annotation)
+                section, tag = next(iter(sections), section), field.discriminator
+                tagged = sections if isinstance(tag, str) else []
+                by_tag = {name: one for one in tagged for name in get_args(one.model_fields[str(tag)].annotation)}
+    return keys, holder
+
+
+def _unknown_key(keys: Sequence[str], section: type[BaseModel]) -> str:
+    known, place = list(section.model_fields), ".".join(keys)
+    if keys[0] == "llm" and any(word in keys[-1] for word in ("key", "token", "secret")):
         return f"unknown key `{place}`. Do not store secrets in a config: set OPENAI_API_KEY in the environment."
-    hint = did_you_mean([str(loc[-1])], known, mark="`") or f"Known here: {', '.join(known)}."
+    hint = did_you_mean([keys[-1]], known, mark="`") or f"Known here: {', '.join(known)}."
     return f"unknown key `{place}`. {hint}"
 
 
-def _section_of(annotation: object) -> type[BaseModel] | None:
-    for option in (annotation, *get_args(annotation)):
-        if isinstance(option, type) and issubclass(option, BaseModel):
-            return option
-    return None
+def _sections_of(annotation: object) -> list[type[BaseModel]]:
+    options = (annotation, *get_args(annotation))
+    return [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
