@@ -22,7 +22,7 @@ from functools import cached_property
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.caption_cleaning import strip_html
+from pairwright.generators.conversations.caption_cleaning import clean_caption
 from pairwright.generators.conversations.caption_lexicon import (
     AGENT_NOUNS,
     ARTICLES,
@@ -71,7 +71,7 @@ class CaptionFacts:
     @cached_property
     def _clauses(self) -> tuple[tuple[str, ...], ...]:
         """Clauses of all captions without uncertain words; words as written."""
-        cleaned = (strip_html(caption) for caption in (self.pair.caption, *self.pair.captions))
+        cleaned = (clean_caption(caption) for caption in (self.pair.caption, *self.pair.captions))
         captions = dict.fromkeys(_AND.sub("and", caption) for caption in cleaned)
         found = []
         for caption in captions:
