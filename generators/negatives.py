@@ -22,9 +22,9 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import TRAINING_ONLY_FORMS, Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
+from pairwright.generators.captions.edited import Edited, EditPairOutcome, edited_annotation, first_good, first_pair
 from pairwright.generators.edit_types import BENCHMARK_TYPES, NEGATIVE_TYPES
-from pairwright.generators.edits.both_sides import Positives, with_positive
+from pairwright.generators.edits.both_sides import CaptionPositives, with_positive
 from pairwright.generators.edits.edit_model import EditModel, load_carried_model
 from pairwright.generators.edits.editors import PAIRED_TYPES, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
@@ -125,7 +125,7 @@ class RuleNegatives:
 
     def _annotate(self, caption: Caption, by_type: Mapping[str, Iterator[Any]], seed: int) -> list[Annotation]:
         taken = {caption.pair.caption, *caption.pair.captions}
-        positives = Positives(self._rewordings, caption, taken, seed, self._origin)
+        positives = CaptionPositives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
         for kind in self.options.types:
             outcomes = by_type[kind]
@@ -142,7 +142,12 @@ class RuleNegatives:
         return made + positives.rows
 
     def _pair(
-        self, caption: Caption, outcomes: Iterator[BothOutcome], attempt: str, positives: Positives, taken: set[str]
+        self,
+        caption: Caption,
+        outcomes: Iterator[EditPairOutcome],
+        attempt: str,
+        positives: CaptionPositives,
+        taken: set[str],
     ) -> Annotation:
         """Return a negative whose positive is made with it, which joins ``positives``."""
         false, true = first_pair(caption, outcomes, taken)

@@ -17,7 +17,7 @@ from functools import partial
 
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.edited import edited_annotation, first_good
 from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.edits.coordination import swap_around_and
@@ -37,7 +37,7 @@ BY_PREFERENCE = (
 )  # beside a negative of another type
 _REWORDED = {"replace-object": "object", "replace-attribute": "attribute", "replace-relation": "relation"}
 
-RewriteRule = Callable[[Caption, random.Random], Iterator[Outcome]]
+RewriteRule = Callable[[Caption, random.Random], Iterator[EditOutcome]]
 
 
 def rewrite_rules(

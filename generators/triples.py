@@ -18,7 +18,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import first_good
 from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES
 from pairwright.generators.edits.written.checks import Checked, EditChecks
-from pairwright.generators.edits.written.targets import Asked
+from pairwright.generators.edits.written.targets import RequestedEdit
 from pairwright.generators.edits.written.unwrapping import sameness
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.positives import BY_PREFERENCE, RewriteRule
@@ -134,7 +134,7 @@ class Triples:
     def _checked(
         self, caption: Caption, text: str, kind: str, taken: Collection[str], other_types: Sequence[str] = ()
     ) -> Checked:
-        asked = Asked.of_type("hard_negative", kind)
+        asked = RequestedEdit.of_type("hard_negative", kind)
         return self._checks.check_all(caption, [(asked, text)], taken=taken, other_types=other_types)[0]
 
     def rounds(self, kind: str) -> list[tuple[str, ...]]:

@@ -28,7 +28,7 @@ REASONS = (
 
 FRAMES = flagged("frame") | flagged("vague")
 
-Outcome = tuple[Change, ...] | str
+EditOutcome = tuple[Change, ...] | str
 
 _ENDS: Final = ("",) * REACH
 _QUOTED: Final = 4  # words behind "says" that may be written in the picture

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
-from pairwright.generators.captions.caption import REASONS, Caption, Outcome
+from pairwright.generators.captions.caption import REASONS, Caption, EditOutcome
 from pairwright.generators.captions.realisation import Change, rewrite, splits_any_span
 
-BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
+EditPairOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
 _DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
 _DOUBLED = re.compile(r"\b([a-z]+),? \1\b", re.IGNORECASE)  # "a sofa, couch" would become "a sofa, sofa"
 _RANK = {reason: rank for rank, reason in enumerate(REASONS)}
@@ -28,12 +28,12 @@ class Edited(NamedTuple):
     reason: str = ""
 
 
-def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -> Edited:
+def first_good(caption: Caption, outcomes: Iterator[EditOutcome], taken: set[str]) -> Edited:
     """Return the first outcome that makes a new text; `outcomes` goes on where it stopped at the next call."""
     return _first(caption, (each if isinstance(each, str) else (each,) for each in outcomes), taken)[0]
 
 
-def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str]) -> tuple[Edited, Edited]:
+def first_pair(caption: Caption, outcomes: Iterator[EditPairOutcome], taken: set[str]) -> tuple[Edited, Edited]:
     """Return the first two texts that come together, the false one first; a reason stands in the false one."""
     false, *true = _first(caption, outcomes, taken)
     return false, true[0] if true else false

@@ -15,7 +15,7 @@ from pairwright.generators.captions.edited import Edited, edited_annotation, fir
 from pairwright.generators.positives import BY_PREFERENCE, RewriteRule
 
 
-class Positives:
+class CaptionPositives:
     """The hard positives of one caption, made on demand; each is one row, however many negatives it belongs to.
 
     Args:

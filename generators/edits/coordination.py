@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.caption import ANAPHORS, Caption, Outcome
+from pairwright.generators.captions.caption import ANAPHORS, Caption, EditOutcome
 from pairwright.generators.captions.phrases import PROPER, NounPhrase
 from pairwright.generators.edits.swaps.proposal import exchanged_words
 from pairwright.generators.lexicon.nouns import nouns_of_class
@@ -28,7 +28,7 @@ _VERBS_AND_NAMES: Final = (
 _CLOSES: Final = frozenset({"", ".", "!", ";"})
 
 
-def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[Outcome]:
+def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[EditOutcome]:
     """Exchange two coordinated noun phrases."""
     places = [at for at, word in enumerate(caption.lower) if word == "and"]
     for at in rng.sample(places, len(places)):

@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
-from pairwright.generators.captions.caption import Caption, Outcome
-from pairwright.generators.captions.edited import BothOutcome
+from pairwright.generators.captions.caption import Caption, EditOutcome
+from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import KINDS, Additions
 from pairwright.generators.edits.constraints.knowledge import Knowledge
@@ -40,13 +40,15 @@ PAIRED_TYPES: Final = frozenset((*ADDED, "negation"))  # whose negative and posi
 
 ProposeInsertions = Callable[[Sequence[Caption]], Sequence[WordProposals]]
 Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted one, and the log-ratio
-Outcomes = Iterator[Outcome | BothOutcome]
+EditOutcomes = Iterator[EditOutcome | EditPairOutcome]
 
 
 class Editor(Protocol):
     """Makes the edits of one type."""
 
-    def outcomes(self, captions: Sequence[Caption], proposals: Sequence[Any], seeds: Sequence[int]) -> list[Outcomes]:
+    def outcomes(
+        self, captions: Sequence[Caption], proposals: Sequence[Any], seeds: Sequence[int]
+    ) -> list[EditOutcomes]:
         """Return the edits of each caption in random order, and reasons where it has no edits.
 
         Args:
@@ -81,7 +83,7 @@ class WordEditor:
         captions: Sequence[Caption],  # noqa: ARG002 - the protocol's
         proposals: Sequence[WordProposals],
         seeds: Sequence[int],
-    ) -> list[Outcomes]:
+    ) -> list[EditOutcomes]:
         """Return reasons, and edits, or pairs of a false and a true one, in random order."""
         ratios, new, old = (
             np.concatenate([getattr(each, name) for each in proposals]) for name in ("log_ratio", "new", "old")
@@ -90,7 +92,7 @@ class WordEditor:
         orders = order_by_weight(weights, [*map(len, proposals)], seeds)
         return [self._outcomes(each, order[:MAX_TRIES]) for each, order in zip(proposals, orders, strict=True)]
 
-    def _outcomes(self, proposals: WordProposals, order: Sequence[int]) -> Outcomes:
+    def _outcomes(self, proposals: WordProposals, order: Sequence[int]) -> EditOutcomes:
         yield from proposals.reasons
         for at in order:
             violated = self._violation(proposals.proposed_edit(at))
@@ -119,7 +121,7 @@ class SwapEditor:
         captions: Sequence[Caption],  # noqa: ARG002 - the protocol's
         proposals: Sequence[Sequence[SwapProposal | str]],
         seeds: Sequence[int],
-    ) -> list[Outcomes]:
+    ) -> list[EditOutcomes]:
         """Return reasons, and edits in random order."""
         swaps = [[each for each in found if not isinstance(each, str)] for found in proposals]
         weights = np.log(np.array([each.weight for found in swaps for each in found], np.float32))
@@ -134,7 +136,12 @@ class SwapEditor:
 class ShuffleEditor:
     """Makes SHUFFLE edits, which need no proposals."""
 
-    def outcomes(self, captions: Sequence[Caption], proposals: Sequence[Any], seeds: Sequence[int]) -> list[Outcomes]:  # noqa: ARG002
+    def outcomes(
+        self,
+        captions: Sequence[Caption],
+        proposals: Sequence[Any],  # noqa: ARG002 - the protocol's
+        seeds: Sequence[int],
+    ) -> list[EditOutcomes]:
         """Return edits in random order."""
         return [*map(shuffle, captions, seeds)]
 
@@ -157,7 +164,9 @@ class EditorSet:
     insertions: Mapping[str, ProposeInsertions]
     swaps: Swaps
 
-    def outcomes(self, captions: Sequence[Caption], seeds: Sequence[Mapping[str, int]]) -> list[dict[str, Outcomes]]:
+    def outcomes(
+        self, captions: Sequence[Caption], seeds: Sequence[Mapping[str, int]]
+    ) -> list[dict[str, EditOutcomes]]:
         """Return the edits of each caption by type; see `Editor.outcomes`.
 
         Args:

@@ -17,8 +17,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.captions.caption import Caption, Outcome
-from pairwright.generators.captions.edited import BothOutcome
+from pairwright.generators.captions.caption import Caption, EditOutcome
+from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
@@ -79,7 +79,7 @@ class WordProposals:
         """Return proposal ``at`` as constraints see it."""
         return self.places[int(self.place[at])].proposed(self.caption, self.targets[int(self.new[at])])
 
-    def outcome(self, at: int) -> Outcome | BothOutcome:
+    def outcome(self, at: int) -> EditOutcome | EditPairOutcome:
         """Return the change of proposal ``at``, or the false and the true one."""
         false = (self.false_change(at),)
         return (false, (self.true_change(at),)) if self.paired else false

@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
-from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.phrases import NOUNS, NounPhrase
 from pairwright.generators.edits.floors import REWORDING_FLOOR
 from pairwright.generators.edits.proposals import FloatArray
@@ -102,7 +102,7 @@ class Rewordings:
             for at, places in enumerate(found)
         ]
 
-    def reword(self, target: str, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
+    def reword(self, target: str, caption: Caption, rng: random.Random) -> Iterator[EditOutcome]:
         """Yield what `draw_rewordings` does for one caption and target."""
         return draw_rewordings(caption, self.score([caption], target)[0], rng)
 
@@ -218,9 +218,9 @@ class Rewordings:
         return tuple(new for new in found if self._pool.frequency(new, pos) >= self._minimum)
 
 
-def draw_rewordings(caption: Caption, found: Iterable[ScoredPlace | str], rng: random.Random) -> Iterator[Outcome]:
+def draw_rewordings(caption: Caption, found: Iterable[ScoredPlace | str], rng: random.Random) -> Iterator[EditOutcome]:
     """Yield what is drawn of all new words of a caption, by ratio, behind the reasons of the others."""
-    drawn: list[tuple[float, Outcome]] = []
+    drawn: list[tuple[float, EditOutcome]] = []
     for each in found:
         if isinstance(each, str):
             yield each

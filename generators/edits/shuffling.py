@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.realisation import Change, lowercase_span
 
 BLOCK = 2
@@ -20,7 +20,7 @@ _WORD = re.compile(r"\S+")
 _END = re.compile(r"\s*[.!?]*\s*$")
 
 
-def shuffle(caption: Caption, seed: int) -> Iterator[Outcome]:
+def shuffle(caption: Caption, seed: int) -> Iterator[EditOutcome]:
     """Yield the blocks in random orders; spacing and the final mark are kept.
 
     Args:

@@ -12,7 +12,7 @@ from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.generators.edits.floors import MAX_LENGTH_DIFFERENCE
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.reasons import nearness
-from pairwright.generators.edits.written.targets import Asked
+from pairwright.generators.edits.written.targets import RequestedEdit
 from pairwright.generators.llm_edits.requests import (
     EditCandidate,
 )
@@ -50,11 +50,11 @@ class AnnotationBuilder:
         types = self.types if self.kind == "hard_negative" else ()
         true = [_true_texts(found) for _, found in batch]
         written = [
-            (pair, [(Asked.of_type(self.kind, each.type), each.text) for each in found if not each.reason])
+            (pair, [(RequestedEdit.of_type(self.kind, each.type), each.text) for each in found if not each.reason])
             for pair, found in batch
         ]
         positives = [
-            (pair, [(Asked.of_type("hard_positive", each.type), text) for text, each in texts.items()])
+            (pair, [(RequestedEdit.of_type("hard_positive", each.type), text) for text, each in texts.items()])
             for (pair, _), texts in zip(batch, true, strict=True)
         ]
         checked = checks.check_batch(written, other_types=types)
@@ -167,7 +167,7 @@ def edit_annotation(  # noqa: PLR0913, PLR0917 - the parts of a row
     pair: Pair, kind: str, candidate: EditCandidate, checked: Checked, origin: Origin, attempt: str
 ) -> Annotation:
     """Return the annotation of a checked candidate."""
-    asked = Asked.of_type(kind, candidate.type)
+    asked = RequestedEdit.of_type(kind, candidate.type)
     prompt = candidate.prompt or origin.prompt
     if (prompt, candidate.request) != (origin.prompt, origin.request):
         origin = _origin_of(origin, prompt, candidate.request)

@@ -37,7 +37,7 @@ _REACH: Final = 8  # words between two related things
 _NEAR: Final = 4  # words before a thing in which its preposition stands
 
 
-class Relation(NamedTuple):
+class RelationTriple(NamedTuple):
     """What an edit says of two things: lemmas, the new phrase, and the one that it replaces, if any."""
 
     subject: str
@@ -46,8 +46,8 @@ class Relation(NamedTuple):
     old: str = ""
 
 
-class SaidRelations(NamedTuple):
-    """Relation phrases that captions have of two things.
+class StatedRelations(NamedTuple):
+    """RelationTriple phrases that captions have of two things.
 
     Attributes:
         forward: from the subject to the object.
@@ -144,7 +144,7 @@ def is_said_relation(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 @lru_cache(maxsize=64)
-def said_relations(caption: Caption, subject: str, thing: str) -> SaidRelations:
+def said_relations(caption: Caption, subject: str, thing: str) -> StatedRelations:
     """Return what the other captions of an image say of two things, given by their lemmas."""
     subjects, things = names_of(subject), names_of(thing)
     forward, backward, places = set[str](), set[str](), set[str]()
@@ -156,7 +156,7 @@ def said_relations(caption: Caption, subject: str, thing: str) -> SaidRelations:
         else:
             forward.update(_said_between(line, subjects, things))
             backward.update(_said_between(line, things, subjects))
-    return SaidRelations(frozenset(forward), frozenset(backward), frozenset(places))
+    return StatedRelations(frozenset(forward), frozenset(backward), frozenset(places))
 
 
 def is_said_deed(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -221,15 +221,15 @@ def is_one_of_several(caption: Caption, noun: str) -> bool:
     )
 
 
-def relation_of(edit: ProposedEdit) -> Relation | None:
+def relation_of(edit: ProposedEdit) -> RelationTriple | None:
     """Return the relation that an edit says of two things, or None."""
     if edit.form == "swap" and edit.target == "object":
         between = edit.caption.lower[edit.end : edit.second[0]]
         phrase = " ".join(word for word in between if word not in ARTICLES).removesuffix(" the")
-        return Relation(edit.new, phrase, edit.old) if phrase else None
+        return RelationTriple(edit.new, phrase, edit.old) if phrase else None
     if edit.target != "relation" or not edit.after:
         return None
-    return Relation(edit.before, edit.new, edit.after, edit.old)
+    return RelationTriple(edit.before, edit.new, edit.after, edit.old)
 
 
 def _descriptions(edit: ProposedEdit) -> Iterator[tuple[str, str]]:

@@ -62,7 +62,7 @@ def is_implausible(edit: ProposedEdit, known: Knowledge) -> bool:
 def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether captions never have the new noun behind its modifier, verb or preposition, or before its verb or preposition.
 
-    Asked if captions say so of the old noun, or would say so of the new one by chance.
+    RequestedEdit if captions say so of the old noun, or would say so of the new one by chance.
     """
     new, old = edit.new.rpartition(" ")[2], edit.old.rpartition(" ")[2]
     adjacency, linked, expects = known.pool.adjacency, known.pool.linked, known.expects
@@ -125,11 +125,11 @@ def is_behind_noun(caption: Caption, start: int, end: int) -> bool:
 
 def is_unused_form(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether captions do not use the new noun in this number, or with this article: "rices", "a cattle", "eating sandwich"."""
-    usage = usage_of(edit.caption, edit.old, edit.end, known)
-    return usage is not None and lacks_usage(edit.new, usage, known)
+    usage = noun_form_of(edit.caption, edit.old, edit.end, known)
+    return usage is not None and lacks_noun_form(edit.new, usage, known)
 
 
-class Usage(Enum):
+class NounForm(Enum):
     """How a caption uses a noun: behind an article, bare as mass nouns are, or in the plural."""
 
     ONE = auto()
@@ -137,25 +137,25 @@ class Usage(Enum):
     PLURAL = auto()
 
 
-def usage_of(caption: Caption, old: str, end: int, known: Knowledge) -> Usage | None:
+def noun_form_of(caption: Caption, old: str, end: int, known: Knowledge) -> NounForm | None:
     """Return how a caption uses the noun ``old``, which ends before a token; None for a bare noun that is no mass noun."""
     tag, phrase = caption.tags[end - 1], caption.ending_at(end)
     if tag == "NNS":
-        return Usage.PLURAL
+        return NounForm.PLURAL
     if tag != "NN" or phrase is None:
         return None
     if caption.lower[phrase.start] in words_with("one"):
-        return Usage.ONE
-    return Usage.MASS if phrase.is_bare and known.share_without_article(old.rpartition(" ")[2]) >= MASS else None
+        return NounForm.ONE
+    return NounForm.MASS if phrase.is_bare and known.share_without_article(old.rpartition(" ")[2]) >= MASS else None
 
 
-def lacks_usage(noun: str, usage: Usage, known: Knowledge) -> bool:
+def lacks_noun_form(noun: str, usage: NounForm, known: Knowledge) -> bool:
     """Whether captions do not use a noun so."""
     head = noun.rpartition(" ")[2]
     share = known.share_without_article(head)
-    if usage is Usage.ONE:
+    if usage is NounForm.ONE:
         return share > ALWAYS_MASS
-    if usage is Usage.MASS:
+    if usage is NounForm.MASS:
         return share < MASS
     count, form = known.pool.form_frequency, inflect(head, "NNS")
     return form != head and count(form) < count(head) * (FEWEST_PLURALS if share < MASS else FEW_PLURALS)

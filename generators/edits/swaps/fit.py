@@ -21,7 +21,7 @@ from pairwright.generators.lexicon.protocols import Thesaurus
 _MAX_LOG_RATIO: Final = 3.0  # above it a swap is not preferred any more: an odd original must not decide alone
 
 
-class Exchange(NamedTuple):
+class SpanSwap(NamedTuple):
     """Two spans of tokens of a text, in order of position, that change places."""
 
     text: ParsedText
@@ -32,7 +32,7 @@ class Exchange(NamedTuple):
 class SwapFit(Protocol):
     """A language model that compares captions before and after swaps."""
 
-    def ratios(self, exchanges: Sequence[Exchange]) -> list[float]:
+    def ratios(self, exchanges: Sequence[SpanSwap]) -> list[float]:
         """Return the probability of the words of each text after an exchange, relative to before."""
         ...
 
@@ -64,7 +64,7 @@ class ClozeFit:
     model: ClozeModel
     thesaurus: Thesaurus
 
-    def ratios(self, exchanges: Sequence[Exchange]) -> list[float]:
+    def ratios(self, exchanges: Sequence[SpanSwap]) -> list[float]:
         """Return the probability of the words of each text after an exchange, relative to before.
 
         0 if other words than before are read as nouns, adjectives or relations then. No ratio depends on the others.
@@ -104,11 +104,11 @@ class ClozeFit:
         return found
 
 
-def _first_of_each_text(exchanges: Sequence[Exchange]) -> Iterable[Exchange]:
+def _first_of_each_text(exchanges: Sequence[SpanSwap]) -> Iterable[SpanSwap]:
     return {id(each.text): each for each in exchanges}.values()
 
 
-def _exchanged(exchange: Exchange) -> ParsedText:
+def _exchanged(exchange: SpanSwap) -> ParsedText:
     tokens = exchange.text.tokens
     return ParsedText([tokens[at] for at in exchanged_order(len(tokens), exchange.first, exchange.second)])
 
@@ -130,7 +130,7 @@ def weigh_swaps(
 ) -> list[list[SwapProposal | str]]:
     """Return the proposed swaps of each text with their weights; `no_candidate` instead of those below the floor."""
     exchanges = [
-        Exchange(text, *each.spans)
+        SpanSwap(text, *each.spans)
         for text, found in zip(texts, proposed, strict=True)
         for each in found
         if not isinstance(each, str) and each.spans is not None

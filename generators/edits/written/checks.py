@@ -44,7 +44,7 @@ from pairwright.generators.edits.written.rebuilding import (
 )
 from pairwright.generators.edits.written.repairs import spelled_as, with_small_words
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
-from pairwright.generators.edits.written.targets import RELATION, Asked, Stretch, deed
+from pairwright.generators.edits.written.targets import RELATION, RequestedEdit, TokenSpan, deed
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
 from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize, singular_of
 from pairwright.generators.language.tokens import Tagger, Token
@@ -83,7 +83,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _CaptionTexts:
     """A caption, the texts that it has already, and what all of its checks need.
 
     Attributes:
@@ -118,7 +118,7 @@ class _Rows:
         """The other captions of the image, by `sameness`."""
         return frozenset(map(sameness, self.caption.pair.captions))
 
-    def repeats(self, asked: Asked, text: str) -> str:
+    def repeats(self, asked: RequestedEdit, text: str) -> str:
         """Return why a text says nothing new, or an empty string."""
         key = sameness(text)
         if not key:
@@ -135,7 +135,7 @@ class _Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundEdit:
     """An edit that was found in a text.
 
     Attributes:
@@ -170,7 +170,7 @@ class EditChecks:
     def check_all(
         self,
         caption: Caption,
-        written: Sequence[tuple[Asked, str]],
+        written: Sequence[tuple[RequestedEdit, str]],
         *,
         taken: Collection[str] = (),
         other_side: Collection[str] = (),
@@ -189,11 +189,13 @@ class EditChecks:
         texts = self._corrected(caption.pair.caption, written)
         fresh = [text for text in dict.fromkeys(texts) if text]
         tokens = dict(zip(fresh, self._tagger.tag(fresh), strict=True)) if fresh else {}
-        rows = _Rows(caption, set(map(sameness, taken)), frozenset(map(sameness, other_side)), tuple(other_types))
+        rows = _CaptionTexts(
+            caption, set(map(sameness, taken)), frozenset(map(sameness, other_side)), tuple(other_types)
+        )
         return self._check_in_order(rows, written, texts, tokens)
 
     def check_batch(
-        self, batch: Sequence[tuple[Pair, Sequence[tuple[Asked, str]]]], *, other_types: Sequence[str] = ()
+        self, batch: Sequence[tuple[Pair, Sequence[tuple[RequestedEdit, str]]]], *, other_types: Sequence[str] = ()
     ) -> list[list[Checked]]:
         """Check the texts of several captions as `check_all` does; captions and texts are tagged in one call."""
         texts = [self._corrected(pair.caption, written) for pair, written in batch]
@@ -205,21 +207,24 @@ class EditChecks:
         tokens = dict(zip(distinct, self._tagger.tag(distinct), strict=True))
         return [
             self._check_in_order(
-                _Rows(Caption(pair, tokens[pair.caption]), set(), frozenset(), tuple(other_types)), written, own, tokens
+                _CaptionTexts(Caption(pair, tokens[pair.caption]), set(), frozenset(), tuple(other_types)),
+                written,
+                own,
+                tokens,
             )
             if own
             else []
             for (pair, written), own in zip(batch, texts, strict=True)
         ]
 
-    def _corrected(self, source: str, written: Sequence[tuple[Asked, str]]) -> list[str]:
+    def _corrected(self, source: str, written: Sequence[tuple[RequestedEdit, str]]) -> list[str]:
         """Return each text without what stands around its sentence, and in the capitals of the source."""
         return [normalize_capitals(unwrapped(text, source, self._is_word), source) for _, text in written]
 
     def _check_in_order(
         self,
-        rows: _Rows,
-        written: Sequence[tuple[Asked, str]],
+        rows: _CaptionTexts,
+        written: Sequence[tuple[RequestedEdit, str]],
         texts: Sequence[str],
         tokens: Mapping[str, Sequence[Token]],
     ) -> list[Checked]:
@@ -233,10 +238,12 @@ class EditChecks:
             found.append(checked)
         return found
 
-    def _check_types(self, rows: _Rows, asked: Asked, text: str, tokens: Sequence[Token]) -> Checked | None:
+    def _check_types(
+        self, rows: _CaptionTexts, asked: RequestedEdit, text: str, tokens: Sequence[Token]
+    ) -> Checked | None:
         """Return the result for the first of the other types that a text is of, be it accepted or perhaps true."""
         for name in rows.types:
-            other = Asked.of_type(asked.kind, name)
+            other = RequestedEdit.of_type(asked.kind, name)
             if other == asked:
                 continue
             checked = self._check(rows, other, text, tokens)
@@ -244,7 +251,7 @@ class EditChecks:
                 return checked
         return None
 
-    def _check(self, rows: _Rows, asked: Asked, text: str, tokens: Sequence[Token]) -> Checked:
+    def _check(self, rows: _CaptionTexts, asked: RequestedEdit, text: str, tokens: Sequence[Token]) -> Checked:
         caption, source, new = rows.caption, rows.source, without_final_mark(tokens)
         reason = rows.repeats(asked, text)
         if not reason and repeats_words(text, caption.pair.caption):
@@ -274,12 +281,14 @@ class EditChecks:
             return Checked(text, reason=reason)
         return Checked(made, edits, asked.form, asked.target, found.agreement_changes)
 
-    def _unrepaired(self, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> Sequence[Token]:
+    def _unrepaired(self, asked: RequestedEdit, source: Sequence[Token], new: Sequence[Token]) -> Sequence[Token]:
         if asked.kind == "hard_negative" or asked.form == "swap":  # "skate board" is another name of a skateboard
             new = spelled_as(source, new, self._is_known, swap=asked.form == "swap")
         return with_small_words(source, new, add=asked.form == "add") if asked.form != "replace" else new
 
-    def _find_swap(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
+    def _find_swap(
+        self, caption: Caption, asked: RequestedEdit, source: Sequence[Token], new: Sequence[Token]
+    ) -> _FoundEdit | str:
         # Out of their order, words are easily taken for others ("riding", a noun): the same ones are the same.
         if _bag(source) != _bag(new) and Counter(_lower(source)) != Counter(_lower(new)):
             return "other_words"
@@ -291,9 +300,11 @@ class EditChecks:
         if asked.kind == "hard_negative" and not is_of_target(source, swap, asked.target):
             return "another_target"
         changes = changes_of_swap(source, new, swap, self._is_name)
-        return _Found(proposed_swap(caption, asked, source, swap), changes, swap.agreement_changes)
+        return _FoundEdit(proposed_swap(caption, asked, source, swap), changes, swap.agreement_changes)
 
-    def _find(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
+    def _find(
+        self, caption: Caption, asked: RequestedEdit, source: Sequence[Token], new: Sequence[Token]
+    ) -> _FoundEdit | str:
         if sorted(_lower(source)) == sorted(_lower(new)):
             return "same_words"
         if has_slip(source, new):
@@ -312,11 +323,11 @@ class EditChecks:
             changes.append(comma_for_and(source, hunks[0]))
         agreed = {at for hunk in taken for _, at in hunk.agreed}
         new = self._in_slot(source, new, main)
-        old = Stretch(source, main.start, main.end, main.gone)
-        fresh = Stretch(new, main.new_start, main.new_end, main.new)
+        old = TokenSpan(source, main.start, main.end, main.gone)
+        fresh = TokenSpan(new, main.new_start, main.new_end, main.new)
         if reason := wrong_edit(asked, old, fresh):
             return reason
-        return _Found(proposed(caption, asked, old, fresh), changes, len(agreed) + bool(grown))
+        return _FoundEdit(proposed(caption, asked, old, fresh), changes, len(agreed) + bool(grown))
 
     def _in_slot(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
         """Return the text's tokens, the last new word tagged as the last old one if it can be that; of a deed, the first.
@@ -325,7 +336,7 @@ class EditChecks:
         """
         if not hunk.gone or not hunk.new:
             return new
-        end = 0 if deed(Stretch(source, hunk.start, hunk.end, hunk.gone)) else -1
+        end = 0 if deed(TokenSpan(source, hunk.start, hunk.end, hunk.gone)) else -1
         at = hunk.new[end]
         old, word = source[hunk.gone[end]], new[at]
         base = lemmatize(word.text, old.tag)

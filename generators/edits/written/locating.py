@@ -20,8 +20,8 @@ from pairwright.generators.edits.written.targets import (
     NOUNS,
     OBJECT,
     RELATION,
-    Asked,
-    Stretch,
+    RequestedEdit,
+    TokenSpan,
     counts_instead,
     deed,
     noun_after,
@@ -45,7 +45,7 @@ _DETERMINING: Final = frozenset({"DT", "PRP$", "CD", "JJ"})
 _LISTS_ON: Final = frozenset({",", "and", "or"})
 
 
-def find_edit(asked: Asked, hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | str:
+def find_edit(asked: RequestedEdit, hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | str:
     """Return the one hunk that is the edit, or a reason."""
     edits = [hunk for hunk in hunks if not hunk.is_agreement and not _is_repair(hunk, source, new)]
     if asked.target == RELATION and edits:
@@ -122,7 +122,7 @@ def _is_article_of(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequenc
     )
 
 
-def wrong_edit(asked: Asked, old: Stretch, new: Stretch) -> str:
+def wrong_edit(asked: RequestedEdit, old: TokenSpan, new: TokenSpan) -> str:
     """Return why a difference is not what was asked for, or an empty string."""
     counted = counts_instead(old, new)
     gone, fresh = old.counting, new.counting
@@ -138,7 +138,7 @@ def wrong_edit(asked: Asked, old: Stretch, new: Stretch) -> str:
     return _wrong_target(asked, old, new, counted=counted)
 
 
-def _wrong_target(asked: Asked, old: Stretch, new: Stretch, *, counted: bool) -> str:
+def _wrong_target(asked: RequestedEdit, old: TokenSpan, new: TokenSpan, *, counted: bool) -> str:
     if asked.form == "add":
         targets = targets_of_addition(new)
     else:
@@ -151,7 +151,7 @@ def _wrong_target(asked: Asked, old: Stretch, new: Stretch, *, counted: bool) ->
     return "too_long" if several and not targets else "another_target"
 
 
-def proposed(caption: Caption, asked: Asked, old: Stretch, new: Stretch) -> ProposedEdit:
+def proposed(caption: Caption, asked: RequestedEdit, old: TokenSpan, new: TokenSpan) -> ProposedEdit:
     """Return the edit as constraints see it."""
     source = old.tokens
     before = next((token.lemma for token in reversed(source[: old.start]) if token.tag in NOUNS), "")
@@ -182,7 +182,7 @@ def noun_key(tokens: Sequence[Token]) -> str:
     return " ".join([*(token.text.lower() for token in nouns[:-1]), *(token.lemma for token in nouns[-1:])])
 
 
-def _key(target: str, stretch: Stretch) -> str:
+def _key(target: str, stretch: TokenSpan) -> str:
     words = stretch.counting or stretch.words
     if target == RELATION and (acted := deed(stretch)):
         return " ".join(token.lemma for token in acted)
@@ -274,7 +274,7 @@ def _changes_number(main: Hunk, source: Sequence[Token], new: Sequence[Token]) -
     return not nouns or several or (tags[0][-1] in _PLURAL) is not (tags[1][-1] in _PLURAL)
 
 
-def _joins_badly(asked: Asked, old: Stretch, new: Stretch) -> bool:
+def _joins_badly(asked: RequestedEdit, old: TokenSpan, new: TokenSpan) -> bool:
     """Whether new words break their sentence in two, stand before an article, or name a thing that nothing joins."""
     fresh, last, following = new.words, new.before(), new.following()
     if not (_ENDING | _SPEAKING).isdisjoint({*_words(fresh)} - {*_words(old.words)}):

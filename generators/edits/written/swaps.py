@@ -12,7 +12,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import agree
 from pairwright.generators.edits.written.locating import noun_key
-from pairwright.generators.edits.written.targets import ATTRIBUTE, OBJECT, Asked, noun_after, targets_of_swap
+from pairwright.generators.edits.written.targets import ATTRIBUTE, OBJECT, RequestedEdit, noun_after, targets_of_swap
 from pairwright.generators.language.tokens import Token
 
 
@@ -62,7 +62,7 @@ def is_of_target(source: Sequence[Token], swap: Swap, target: str) -> bool:
     return target == ATTRIBUTE and target in targets_of_swap(source, moved, moved)
 
 
-def proposed_swap(caption: Caption, asked: Asked, source: Sequence[Token], swap: Swap) -> ProposedEdit:
+def proposed_swap(caption: Caption, asked: RequestedEdit, source: Sequence[Token], swap: Swap) -> ProposedEdit:
     """Return a swap as constraints see it."""
     (start, middle), (second, end) = swap.first, swap.second
     old, new, before, after = source[start:middle], source[second:end], "", ""

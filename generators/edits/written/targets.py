@@ -34,7 +34,7 @@ _RELATED: Final = frozenset({"next", "close"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedEdit:
     """What was to be written: ``hard_negative`` or ``hard_positive``, and form and target of the edit."""
 
     kind: str
@@ -42,14 +42,14 @@ class Asked:
     target: str
 
     @classmethod
-    def of_type(cls, kind: str, name: str) -> "Asked":
+    def of_type(cls, kind: str, name: str) -> "RequestedEdit":
         """Return an edit of a type such as "replace-object"."""
         form, _, target = name.partition("-")
         return cls(kind, form, target)
 
 
 @dataclass(frozen=True)
-class Stretch:
+class TokenSpan:
     """Words of a text: tokens ``start`` to ``end``, of which ``at`` count (those that are gone or new)."""
 
     tokens: Sequence[Token]
@@ -58,7 +58,7 @@ class Stretch:
     at: tuple[int, ...]
 
     @classmethod
-    def of(cls, tokens: Sequence[Token], span: tuple[int, int]) -> "Stretch":
+    def of(cls, tokens: Sequence[Token], span: tuple[int, int]) -> "TokenSpan":
         """Return a stretch of which all words count."""
         return cls(tokens, *span, tuple(range(*span)))
 
@@ -81,7 +81,7 @@ class Stretch:
         return self.tokens[self.start - 1] if self.start else None
 
 
-def targets_of_words(stretch: Stretch) -> frozenset[str]:
+def targets_of_words(stretch: TokenSpan) -> frozenset[str]:
     """Return what some words may stand for, seen where they are."""
     words, found = stretch.counting, set[str]()
     if not words:
@@ -101,7 +101,7 @@ def targets_of_words(stretch: Stretch) -> frozenset[str]:
     return frozenset(found)
 
 
-def targets_of_addition(new: Stretch) -> frozenset[str]:
+def targets_of_addition(new: TokenSpan) -> frozenset[str]:
     """Return what an insertion may be of."""
     words, following, found = new.counting, new.following(), set[str]()
     named = any(word.tag in NOUNS for word in words)
@@ -124,7 +124,7 @@ def targets_of_addition(new: Stretch) -> frozenset[str]:
 
 def targets_of_swap(source: Sequence[Token], first: tuple[int, int], second: tuple[int, int]) -> frozenset[str]:
     """Return what two stretches that changed places may be: things, or what describes them."""
-    stretches = [Stretch.of(source, span) for span in (first, second)]
+    stretches = [TokenSpan.of(source, span) for span in (first, second)]
     if all(_are_articles(each.words) or _counts(each.words) for each in stretches):
         return frozenset({ATTRIBUTE})
     # An article stands where the other thing's number and qualities go: "a dog near three black cats".
@@ -138,7 +138,7 @@ def targets_of_swap(source: Sequence[Token], first: tuple[int, int], second: tup
     return both
 
 
-def deed(stretch: Stretch) -> list[Token]:
+def deed(stretch: TokenSpan) -> list[Token]:
     """Return the verb, with its preposition, of a verb phrase with an object ("reading a book"); else nothing."""
     words = stretch.counting
     if len(words) < 2 or words[0].tag not in _VERBS or words[0].pos != "VERB" or not _is_doer(stretch.before()):
@@ -148,7 +148,7 @@ def deed(stretch: Stretch) -> list[Token]:
     return verb if determined and _is_noun_phrase(words[len(verb) :]) else []
 
 
-def counts_instead(old: Stretch, new: Stretch) -> bool:
+def counts_instead(old: TokenSpan, new: TokenSpan) -> bool:
     """Whether a number replaces an article or the like, or the other way round: "two dogs" for "a dog"."""
     gone, fresh = old.words, [word for word in new.words if word.pos != "PUNCT"]
     if (
@@ -199,7 +199,7 @@ def _describes(word: Token) -> bool:
     return word.tag in _DESCRIBING or word.tag in {"NN", "NNP"} or word.text.lower() in _COUNTS
 
 
-def _is_at_noun(stretch: Stretch) -> bool:
+def _is_at_noun(stretch: TokenSpan) -> bool:
     """Whether the words stand before a noun that they describe, or behind "is" and the like."""
     last, before, words = stretch.tokens[stretch.end - 1], stretch.before(), stretch.counting
     if last.tag in NOUNS and stretch.end - 1 not in stretch.at:

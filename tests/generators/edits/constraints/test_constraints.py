@@ -5,7 +5,7 @@ from functools import lru_cache
 import pytest
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.table import CONSTRAINTS, Constraint, Example, find_violation
+from pairwright.generators.edits.constraints.table import CONSTRAINTS, Constraint, EditExample, find_violation
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.edits.constraints.proposing import proposed
 from tests.generators.rule_fixtures import counted
@@ -46,7 +46,7 @@ def test_an_allowed_example_violates_no_constraint_but_those_of_plausibility(con
 
 
 def test_a_skipped_constraint_or_group_is_not_asked() -> None:
-    edit = proposed(Example("a [dog] on a bed", "cat", "replace-object", ("a cat",)))
+    edit = proposed(EditExample("a [dog] on a bed", "cat", "replace-object", ("a cat",)))
     found = find_violation(edit, known())
     assert (found.id, found.reason) == ("mentioned", "true_of_image") if found else False
     for skip in ({"mentioned", "plausibility"}, {"truth", "plausibility"}):
@@ -66,7 +66,7 @@ def test_a_skipped_constraint_or_group_is_not_asked() -> None:
     ],
 )
 def test_words_that_captions_never_use_so_are_not_written(caption: str, new: str, blocked: str) -> None:
-    edit = proposed(Example(caption, new, "replace-object"))
+    edit = proposed(EditExample(caption, new, "replace-object"))
     violated = {each.id for each in CONSTRAINTS if each.violated(edit, known())}
     asked = ("unused_form", "unseen_thing", "strange_company")
     assert next((each for each in asked if each in violated), "") == blocked
@@ -74,7 +74,7 @@ def test_words_that_captions_never_use_so_are_not_written(caption: str, new: str
 
 @pytest.mark.parametrize(("noun", "violated"), [("cat", True), ("house cat", True), ("walrus", False)])
 def test_a_compound_is_described_as_its_head_and_a_rare_noun_by_any_attribute(noun: str, *, violated: bool) -> None:
-    edit = proposed(Example("a [red] cat on a table", "wooden", "replace-attribute"))._replace(after=noun)
+    edit = proposed(EditExample("a [red] cat on a table", "wooden", "replace-attribute"))._replace(after=noun)
     constraint = next(each for each in CONSTRAINTS if each.id == "unknown_quality")
     assert constraint.violated(edit, known()) is violated
 
@@ -114,6 +114,6 @@ def test_ids_are_unique() -> None:
 def test_what_others_say_blocks_an_edit_however_they_say_it(
     caption: str, new: str, kind: str, other: str, blocked: str
 ) -> None:
-    edit = proposed(Example(caption, new, kind, (other,) if other else ()))
+    edit = proposed(EditExample(caption, new, kind, (other,) if other else ()))
     found = find_violation(edit, known(), skip=frozenset({"plausibility"}))
     assert (found.id if found else "") == blocked

@@ -17,7 +17,7 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.reasons import REASONS, nearness
-from pairwright.generators.edits.written.targets import Asked
+from pairwright.generators.edits.written.targets import RequestedEdit
 from pairwright.generators.edits.written.unwrapping import unwrapped
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
@@ -60,7 +60,7 @@ def check(source: str, text: str, asked: str, *others: str, kind: str = "hard_ne
     form, _, target = asked.partition("-")
     boxes = more.pop("boxes", ())
     caption = Caption(pair_of(source, *others, boxes=boxes), tokens_of(source))  # type: ignore[arg-type]
-    return checks().check_all(caption, [(Asked(kind, form, target), text)], **more)[0]  # type: ignore[arg-type]
+    return checks().check_all(caption, [(RequestedEdit(kind, form, target), text)], **more)[0]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def check_with_wordnet(
     """Check one text with all that is known of words."""
     form, _, target = asked.partition("-")
     caption = Caption(pair_of(source, *others, boxes=boxes), tokens_of(source))
-    return real_checks().check_all(caption, [(Asked(kind, form, target), text)])[0]
+    return real_checks().check_all(caption, [(RequestedEdit(kind, form, target), text)])[0]
 
 
 @pytest.mark.parametrize(
@@ -694,7 +694,7 @@ def test_what_the_rules_make_passes_the_checks(real_data: Path) -> None:
         pair = pair_of(source)
         for maker in makers:
             kept = [row for row in annotate_with(maker, pair, tokens) if row.status == "kept" and row.form != "shuffle"]
-            written = [(Asked(row.kind, row.form, row.target), row.text) for row in kept]
+            written = [(RequestedEdit(row.kind, row.form, row.target), row.text) for row in kept]
             found = judge.check_all(Caption(pair, tokens), written)
             made += len(kept)
             passed += sum(each.text == row.text for each, row in zip(found, kept, strict=True) if not each.reason)
@@ -707,7 +707,7 @@ def test_two_rows_of_a_caption_never_say_the_same() -> None:
     source, text = "A dog on a bed", "A cat on a bed"
     assert check(source, text, "replace-object", taken=["a cat on a bed."]).reason == "duplicate"
     assert check(source, text, "replace-object", other_side=["a cat on a bed."]).reason == "on_both_sides"
-    asked = Asked("hard_negative", "replace", "object")
+    asked = RequestedEdit("hard_negative", "replace", "object")
     twice = checks().check_all(Caption(pair_of(source), tokens_of(source)), [(asked, text), (asked, f"{text}.")])
     assert [row.reason for row in twice] == ["", "duplicate"]
 
