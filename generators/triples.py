@@ -18,8 +18,8 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import first_good
 from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES
 from pairwright.generators.edits.written.checks import Checked, EditChecks
+from pairwright.generators.edits.written.sentence_extraction import comparison_key
 from pairwright.generators.edits.written.targets import RequestedEdit
-from pairwright.generators.edits.written.unwrapping import sameness
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.positives import BY_PREFERENCE, RewriteRule
 
@@ -159,9 +159,9 @@ class Triples:
             ``no_candidate`` without candidates.
         """
         reason = "no_candidate"
-        false = {sameness(text) for text in (*against, negative.text, caption.pair.caption)}
+        false = {comparison_key(text) for text in (*against, negative.text, caption.pair.caption)}
         for offer in sorted(offers, key=lambda offer: not overlap(offer.edits, negative.places)):
-            if sameness(offer.text) in false or self._says_the_same(caption, negative, offer):
+            if comparison_key(offer.text) in false or self._says_the_same(caption, negative, offer):
                 reason = "on_both_sides"
             else:
                 return offer

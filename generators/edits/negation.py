@@ -26,7 +26,7 @@ from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import names_of
-from pairwright.generators.edits.additions.places import context_of_insertion, end_of_caption
+from pairwright.generators.edits.additions.insertion_points import context_of_insertion, end_of_caption
 from pairwright.generators.edits.additions.proposals import WordPair, columns_of, typical_log_probs
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.scope import ANY_DENIAL

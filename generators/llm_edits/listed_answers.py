@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from pairwright.generators.captions.image_words import words_of
 from pairwright.generators.edit_types import BenchmarkType, PositiveType
-from pairwright.generators.edits.written.other_side import with_other_words
+from pairwright.generators.edits.written.true_text import with_other_words
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
 from pairwright.generators.llm_edits.requests import EditCandidate, Words

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.image_words import ImageWords, plural_of
-from pairwright.generators.edits.additions.places import drawn_figures
+from pairwright.generators.edits.additions.insertion_points import drawn_figures
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.tables import read_rows

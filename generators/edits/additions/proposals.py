@@ -1,6 +1,6 @@
 """ADD edits: objects and attributes that are absent, in places where captions have such words.
 
-Proposals are all pairs of a place (`places`) and a word that is absent (`absence`, `attributes`) and that captions have
+Proposals are all pairs of a place (`insertion_points`) and a word that is absent (`absence`, `attributes`) and that captions have
 there often enough: by the cloze model, p(word | context) is at least `floor` times that of a typical word, whose
 log-probability in a context is the expected one, the sum of p log p. Likewise the model has to expect the relation by
 which an object is added.
@@ -20,7 +20,7 @@ import numpy as np
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.additions.absence import AbsentObjects, BoolArray
 from pairwright.generators.edits.additions.attributes import SEEN, FalseAttributes
-from pairwright.generators.edits.additions.places import (
+from pairwright.generators.edits.additions.insertion_points import (
     ATTRIBUTE,
     OBJECT,
     Place,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pairwright.generators.captions.box_truth import is_vague, may_count, number_of, place_in_doubt
+from pairwright.generators.captions.box_checks import is_vague, may_count, number_of, place_in_doubt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge

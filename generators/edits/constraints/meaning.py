@@ -7,7 +7,7 @@ the new word is not known to say the same. In between lies what words alone cann
 from itertools import product
 from typing import Final
 
-from pairwright.generators.captions.box_truth import is_vague
+from pairwright.generators.captions.box_checks import is_vague
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (

@@ -5,7 +5,7 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
-from pairwright.generators.captions.box_truth import number_of
+from pairwright.generators.captions.box_checks import number_of
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import (
     ALWAYS_MASS,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.records import Box
-from pairwright.generators.captions.box_truth import count_in_doubt, may_count, place_in_doubt
+from pairwright.generators.captions.box_checks import count_in_doubt, may_count, place_in_doubt
 from pairwright.generators.captions.image_words import ImageWords
 from tests.generators.rule_fixtures import pair_of
 

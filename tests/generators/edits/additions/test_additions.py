@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.additions.absence import passed_over
-from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT, attribute_places, object_places
+from pairwright.generators.edits.additions.insertion_points import ATTRIBUTE, OBJECT, attribute_places, object_places
 from pairwright.generators.language.wordnet import wordnet_status
 from tests.generators.edits.additions.small_world import (
     caption_of,

@@ -17,8 +17,8 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.reasons import REASONS, nearness
+from pairwright.generators.edits.written.sentence_extraction import extract_sentence
 from pairwright.generators.edits.written.targets import RequestedEdit
-from pairwright.generators.edits.written.unwrapping import unwrapped
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
@@ -292,7 +292,7 @@ def test_what_is_said_around_an_addition_is_not_added() -> None:
 @pytest.mark.parametrize("text", ["a: " * 50_000, "a cat (b) " * 50_000, "a cat -- " * 50_000 + "("])
 def test_labels_and_remarks_without_end_are_read_in_bounds(text: str) -> None:
     began = time.process_time()
-    unwrapped(text, "A dog on a bed.", bool)
+    extract_sentence(text, "A dog on a bed.", bool)
     assert time.process_time() - began < 2
 
 
