@@ -33,7 +33,7 @@ EditOutcome = tuple[Change, ...] | str
 _ENDS: Final = ("",) * REACH
 _QUOTED: Final = 4  # words behind "says" that may be written in the picture
 _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
-_CONTENTS, _COMPANY = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VERB"})
+_CONTENTS, _NOUNS_AND_VERBS = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VERB"})
 
 # Words that speak of a thing named before; what they stand beside cannot be moved or changed in number or sex.
 ANAPHORS = words_with("anaphor")
@@ -156,7 +156,7 @@ class Caption(ParsedText):
         pair: whose caption it is.
         words: what all captions and boxes of the image say.
         contents: lemmas of nouns, verbs and adjectives, the context in which a new word must make sense.
-        company: lemmas of nouns and of what is done, beside which another thing must make sense.
+        nouns_and_verbs: lemmas of nouns and verbs, with which a new object must co-occur.
         joined: code points of the words that are joined by hyphens, apostrophes or slashes.
     """
 
@@ -165,7 +165,7 @@ class Caption(ParsedText):
         self.pair = pair
         self.words = ImageWords.of(pair)
         self.contents = self._lemmas_of(_CONTENTS)
-        self.company = self._lemmas_of(_COMPANY)
+        self.nouns_and_verbs = self._lemmas_of(_NOUNS_AND_VERBS)
         self.joined = joined_word_spans(pair.caption)
 
     @cached_property

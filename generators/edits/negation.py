@@ -29,7 +29,7 @@ from pairwright.generators.edits.additions.absence import names_of
 from pairwright.generators.edits.additions.insertion_points import context_of_insertion, end_of_caption
 from pairwright.generators.edits.additions.proposals import WordPair, columns_of, typical_log_probs
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.scope import ANY_DENIAL
+from pairwright.generators.edits.constraints.scope import NEGATION_WORDS
 from pairwright.generators.edits.floors import NEGATION_FLOOR
 from pairwright.generators.edits.proposals import FloatArray, WordProposals
 from pairwright.generators.language.cloze.context import ClozeContext
@@ -143,7 +143,7 @@ class Negations:
         return [at for at in labels if (caption.words.labels[self.labels[at]] > 1) == place.several]
 
     def _places(self, caption: Caption) -> Iterator[NegationPlace]:
-        if not ANY_DENIAL.isdisjoint(caption.lower):
+        if not NEGATION_WORDS.isdisjoint(caption.lower):
             return  # two negations confuse
         for where, one, more in _frames():
             if where == _END:

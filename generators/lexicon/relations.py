@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.lexicon.states import (
-    DEEDS,
+    ACTION_DIMENSIONS,
     DIMENSIONS,
     Merging,
     States,
@@ -211,7 +211,7 @@ class RelationLexicon:
         if wrong is not None:
             return wrong
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
-        return exclude(*((each[: -len(DEEDS)] if by_place else each) for each in states))
+        return exclude(*((each[: -len(ACTION_DIMENSIONS)] if by_place else each) for each in states))
 
     def refuted_row(
         self,

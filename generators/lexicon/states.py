@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 DIMENSIONS: Final = ("place", "path", "part", "side", "body", "act")
 
-DEEDS: Final = ("body", "act")  # the last ones, which do not depend on the object
+ACTION_DIMENSIONS: Final = ("body", "act")  # the last ones, which do not depend on the object
 
 States: TypeAlias = tuple[int, ...]  # one bit mask for each of `DIMENSIONS`
 

@@ -129,7 +129,7 @@ class AbsentObjects:
     def _plausible(self, caption: Caption) -> int:
         """Return the objects that captions name with the nouns and verbs of the caption, and avoid beside none."""
         fitting = strange = 0
-        for word in caption.company:
+        for word in caption.nouns_and_verbs:
             fits, avoided = self._beside(word)
             fitting, strange = fitting | fits, strange | avoided
         return fitting & ~strange
