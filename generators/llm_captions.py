@@ -362,7 +362,11 @@ def _overcounts(pair: Pair, tokens: Sequence[Token]) -> bool:
     words = ImageWords.of(pair)
     for phrase in noun_phrases(tokens):
         said, noun = tokens[phrase.count].text.lower() if phrase.count >= 0 else "", tokens[phrase.head].lemma
-        if (number := number_of(said)) > 1 and exceeds_boxes(words, noun, number) and not words.said_with(noun, said):
+        if (
+            (number := number_of(said)) > 1
+            and exceeds_boxes(words, noun, number)
+            and not words.states_attribute(noun, said)
+        ):
             return True
     return False
 

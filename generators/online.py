@@ -43,7 +43,7 @@ class OnlineNegatives:
 
     Attributes:
         pool: Parquet file that `PoolStatistics.save` wrote (``statistics/words.parquet`` of a build); the edit model is
-            read from the same folder, or is the carried one.
+            read from the same folder, or is the bundled one.
         types: of `edit_types.NEGATIVE_TYPES`; the default includes SHUFFLE, since this is for training, and no NEGATION.
         per_type: negatives of each type.
         seed: of the training run.

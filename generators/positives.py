@@ -18,7 +18,7 @@ from functools import partial
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption, EditOutcome
-from pairwright.generators.captions.edited import edited_annotation, first_good
+from pairwright.generators.captions.edited import edited_annotation, first_valid_edit
 from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
@@ -123,6 +123,8 @@ class RulePositives:
                 rng.seed(seed + POSITIVE_TYPES.index(kind))  # takes long, and most rows draw nothing
             outcomes = swap_around_and(caption, rng) if places is None else draw_rewordings(caption, places, rng)
             made.append(
-                edited_annotation(first_good(caption, outcomes, taken), caption.pair, "hard_positive", kind, origin)
+                edited_annotation(
+                    first_valid_edit(caption, outcomes, taken), caption.pair, "hard_positive", kind, origin
+                )
             )
         return made

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from pairwright.datasets.records import Annotation, Edit
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.edited import first_good
+from pairwright.generators.captions.edited import first_valid_edit
 from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.sentence_extraction import comparison_key
@@ -203,7 +203,7 @@ def rule_candidates(
     taken = {caption.pair.caption, *caption.pair.captions}
     for kind in types:
         outcomes = makers[kind](caption, random.Random(seed + POSITIVE_TYPES.index(kind)))
-        while not (found := first_good(caption, outcomes, taken)).reason:
+        while not (found := first_valid_edit(caption, outcomes, taken)).reason:
             yield TriplePositive(found.text, kind, found.edits)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pairwright.datasets.records import Annotation, Origin
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.edited import Edited, edited_annotation, first_good
+from pairwright.generators.captions.edited import EditedText, edited_annotation, first_valid_edit
 from pairwright.generators.positives import BY_PREFERENCE, RewriteRule
 
 
@@ -44,7 +44,7 @@ class CaptionPositives:
                 return row.id
         return ""
 
-    def add(self, found: Edited, attempt: str) -> str:
+    def add(self, found: EditedText, attempt: str) -> str:
         """Add the positive that was made with a negative, and return its id."""
         row = self._row(found, attempt)
         self.rows.append(row)
@@ -52,11 +52,11 @@ class CaptionPositives:
 
     def _make(self, kind: str) -> Annotation:
         rng = random.Random(self._seed + BY_PREFERENCE.index(kind))
-        found = first_good(self._caption, self._makers[kind](self._caption, rng), self._taken)
+        found = first_valid_edit(self._caption, self._makers[kind](self._caption, rng), self._taken)
         self._made[kind] = self._row(found, kind)
         return self._made[kind]
 
-    def _row(self, found: Edited, attempt: str) -> Annotation:
+    def _row(self, found: EditedText, attempt: str) -> Annotation:
         return edited_annotation(found, self._caption.pair, "hard_positive", attempt, self._origin)
 
 

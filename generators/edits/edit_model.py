@@ -1,7 +1,7 @@
 """The edit model of a caption pool: its cloze model, and the word balance of each type of edit.
 
 It is learned with the word statistics (stage ``words``, or before a generation from the command line) and stored beside
-them. A pool that is too small uses the carried model, which was trained on captions of photographs.
+them. A pool that is too small uses the bundled model, which was trained on captions of photographs.
 """
 
 import json
@@ -15,7 +15,7 @@ from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.generators.language.cloze.model import ClozeModel
 
-CARRIED: Final = Path(__file__).parent.parent / "language" / "models" / "cloze_small"
+BUNDLED_MODEL: Final = Path(__file__).parent.parent / "language" / "models" / "cloze_small"
 _CLOZE, _BALANCE = "cloze.npz", "balance.json"
 
 
@@ -62,12 +62,12 @@ class EditModel:
 
     @classmethod
     def beside(cls, statistics: Path) -> "EditModel":
-        """Return the model in the folder of a file of pool statistics; the carried one if there is none."""
+        """Return the model in the folder of a file of pool statistics; the bundled one if there is none."""
         folder = statistics.parent
-        return cls.load(folder) if (folder / _CLOZE).exists() else load_carried_model()
+        return cls.load(folder) if (folder / _CLOZE).exists() else load_bundled_model()
 
 
 @lru_cache(maxsize=1)
-def load_carried_model() -> EditModel:
+def load_bundled_model() -> EditModel:
     """Return the model for pools that are too small; see ``generators/language/models/README.md``."""
-    return EditModel.load(CARRIED)
+    return EditModel.load(BUNDLED_MODEL)

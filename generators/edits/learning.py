@@ -8,7 +8,7 @@ import numpy as np
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption, ParsedText
-from pairwright.generators.edits.edit_model import EditModel, load_carried_model
+from pairwright.generators.edits.edit_model import EditModel, load_bundled_model
 from pairwright.generators.edits.editors import ADDED, BALANCED_TYPES, EditorSet, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
@@ -24,7 +24,7 @@ from pairwright.generators.lexicon.protocols import Thesaurus
 BALANCE_CAPTIONS: Final = 3_000  # pairs on which the word balance is learned, at most
 BALANCE_BATCH: Final = 500
 _SMALL: Final = 110_000  # slots of a pool: about 20,000 captions
-_KNOWN_SHARE: Final = 0.8  # of captions of photographs of other sets, the carried model knows about 90%
+_KNOWN_SHARE: Final = 0.8  # of captions of photographs of other sets, the bundled model knows about 90%
 
 
 def sample_slots(captions: Iterable[str], tokens: Iterable[Sequence[Token]], thesaurus: Thesaurus) -> ClozeSample:
@@ -61,7 +61,7 @@ def learn_edit_model(  # noqa: PLR0913 - keywords
     *,
     threads: int = 1,
 ) -> EditModel:
-    """Return the edit model of a pool; the carried one for a small pool whose slots it knows, which is better and faster.
+    """Return the edit model of a pool; the bundled one for a small pool whose slots it knows, which is better and faster.
 
     Args:
         sample: slots of its captions.
@@ -71,16 +71,16 @@ def learn_edit_model(  # noqa: PLR0913 - keywords
         types: of `types_to_balance`.
         threads: that train the networks of the cloze model.
     """
-    if model := carried_model(sample):
+    if model := bundled_model_for(sample):
         return model
-    start = load_carried_model().cloze
+    start = load_bundled_model().cloze
     return train_edit_model(sample, pairs, thesaurus, pool, types, start=start, threads=threads)
 
 
-def carried_model(sample: ClozeSample) -> EditModel | None:
-    """Return the carried model if it is the better one for the pool of a sample: a small pool whose slots it knows."""
-    carried = load_carried_model()
-    return carried if _is_small(sample) and known_share(sample, carried.cloze) >= _KNOWN_SHARE else None
+def bundled_model_for(sample: ClozeSample) -> EditModel | None:
+    """Return the bundled model if it is the better one for the pool of a sample: a small pool whose slots it knows."""
+    bundled = load_bundled_model()
+    return bundled if _is_small(sample) and known_share(sample, bundled.cloze) >= _KNOWN_SHARE else None
 
 
 def train_edit_model(  # noqa: PLR0913 - keywords

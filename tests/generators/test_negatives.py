@@ -51,7 +51,7 @@ def box(label: str, at: float = 0.1) -> Box:
 
 @lru_cache(maxsize=32)
 def photographs(*types: str, **options: object) -> RuleNegatives:
-    """Return a generator for captions of photographs: the carried model, and general English for lack of a pool."""
+    """Return a generator for captions of photographs: the bundled model, and general English for lack of a pool."""
     wordnet = load_wordnet()
     return RuleNegatives(wordnet, GeneralEnglish(wordnet), NegativeOptions(types or NEGATIVE_TYPES, **options))  # type: ignore[arg-type]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pairwright.generators.captions.box_checks import is_vague, may_count, number_of, place_in_doubt
+from pairwright.generators.captions.box_checks import count_may_hold, is_vague, number_of, position_in_doubt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
@@ -123,7 +123,8 @@ def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
     said = max(map(number_of, old), default=0) if replaced else 0
     names = loosely_same if replaced else same_forms
     return any(
-        (replaced and ARTICLES.issuperset(old) and words.several(noun)) or may_count(words, names(noun), word, said)
+        (replaced and ARTICLES.issuperset(old) and words.several(noun))
+        or count_may_hold(words, names(noun), word, said)
         for word, noun in _new_attributes(edit)
         if number_of(word) or is_vague(word)
     )
@@ -176,7 +177,9 @@ def may_hold_by_boxes(edit: ProposedEdit, known: Knowledge) -> bool:
     said = relation_of(edit) if edit.caption.words.boxes else None
     if said is None:
         return False
-    return place_in_doubt(edit.caption.words, said.subject, split_relation(said.phrase)[1] or said.phrase, said.object)
+    return position_in_doubt(
+        edit.caption.words, said.subject, split_relation(said.phrase)[1] or said.phrase, said.object
+    )
 
 
 def may_hold_of_other_instance(edit: ProposedEdit, known: Knowledge) -> bool:

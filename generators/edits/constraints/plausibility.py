@@ -165,8 +165,8 @@ def lacks_noun_form(noun: str, form: NounForm, known: Knowledge) -> bool:
         return share > ALWAYS_MASS_SHARE
     if form is NounForm.MASS:
         return share < MASS_SHARE
-    count, form = known.pool.form_frequency, inflect(head, "NNS")
-    return form != head and count(form) < count(head) * (
+    count, plural = known.pool.form_frequency, inflect(head, "NNS")
+    return plural != head and count(plural) < count(head) * (
         MIN_PLURAL_SHARE if share < MASS_SHARE else MIN_PLURAL_SHARE_OF_MASS
     )
 

@@ -102,5 +102,5 @@ def is_unstated(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a positive adds something that no caption or box of the image states."""
     words = edit.caption.words
     if edit.target == "attribute":
-        return not all(words.said_with(edit.after, word) for word in edit.new.split())
+        return not all(words.states_attribute(edit.after, word) for word in edit.new.split())
     return not StatedObjects(known.nouns, (edit.new,)).stated(edit.caption)

@@ -271,7 +271,7 @@ def _may_count(caption: Caption, counted: Counted, new: int) -> bool:
     head, said = caption.head(counted.phrase), counted.number
     if new < said:
         return False
-    exact = caption.words.is_number(head, said) if said > 1 else _is_single(caption, head)
+    exact = caption.words.may_be_exact_count(head, said) if said > 1 else _is_single(caption, head)
     return not exact or count_in_doubt(caption.words, head, said, new)
 
 

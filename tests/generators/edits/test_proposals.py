@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.edit_model import load_carried_model
+from pairwright.generators.edits.edit_model import load_bundled_model
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, build_proposer
 from pairwright.generators.edits.slots import Slot, context_of, find_slots
@@ -23,7 +23,7 @@ CAPTIONS = (
 
 @pytest.mark.parametrize("name", REPLACEMENT_TYPES)
 def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the_replaced_word_is(name: str) -> None:
-    materials = EditMaterials.of(load_wordnet(), small_pool(), load_carried_model())
+    materials = EditMaterials.of(load_wordnet(), small_pool(), load_bundled_model())
     proposer, cloze = build_proposer(name, materials, floor=0.02), materials.model.cloze
     captions = [Caption(pair_of(caption), tokens_of(caption)) for caption in CAPTIONS]
     slots = [find_slots(caption, load_wordnet()) for caption in captions]
