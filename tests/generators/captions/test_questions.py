@@ -2,6 +2,7 @@
 
 import pytest
 
+from pairwright.generators.captions.questions import is_question
 from pairwright.generators.edit_types import NEGATIVE_TYPES
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
