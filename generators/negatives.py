@@ -143,7 +143,7 @@ class RuleNegatives:
                     continue
                 row = self._row(first_valid_edit(caption, outcomes, taken), caption.pair, attempt)
                 if self.options.both_sides and kind not in TRAINING_ONLY_FORMS and row.status == "kept":
-                    row = with_positive(row, positives.beside(kind))
+                    row = with_positive(row, positives.find_id(kind))
                 made.append(row)
         return made + positives.rows
 

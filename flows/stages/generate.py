@@ -138,7 +138,7 @@ def materials_of(root: Path, seed: int) -> Materials:
 def _load_materials(path: Path, seed: int, _state: str) -> Materials:
     wordnet = load_wordnet()
     pool = pool_or_general_english(load_pool(path), wordnet)
-    return Materials(wordnet, pool, seed, EditModel.beside(path))
+    return Materials(wordnet, pool, seed, EditModel.for_statistics(path))
 
 
 def _reject_positives_among_negatives(

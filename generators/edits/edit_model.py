@@ -1,7 +1,6 @@
-"""The edit model of a caption pool: its cloze model, and the word balance of each type of edit.
+"""Edit model of a caption pool: its cloze model and the word balance of each type of edit.
 
-It is learned with the word statistics (stage ``words``, or before a generation from the command line) and stored beside
-them. A pool that is too small uses the bundled model, which was trained on captions of photographs.
+It is learned with the word statistics (stage ``words``, or at the start of a command) and stored in the same folder. A pool that is too small uses the bundled model, which was trained on captions of photographs.
 """
 
 import json
@@ -21,7 +20,7 @@ _CLOZE, _BALANCE = "cloze.npz", "balance.json"
 
 @dataclass(frozen=True, eq=False)
 class EditModel:
-    """What is learned of a pool to rank and sample edits.
+    """Models that rank and sample edits, learned on a caption pool.
 
     Attributes:
         cloze: predicts words and phrases in slots.
@@ -61,8 +60,8 @@ class EditModel:
         return [folder / _CLOZE, folder / _BALANCE]
 
     @classmethod
-    def beside(cls, statistics: Path) -> "EditModel":
-        """Return the model in the folder of a file of pool statistics; the bundled one if there is none."""
+    def for_statistics(cls, statistics: Path) -> "EditModel":
+        """Return the model in the folder of a pool statistics file; the bundled model if there is none."""
         folder = statistics.parent
         return cls.load(folder) if (folder / _CLOZE).exists() else load_bundled_model()
 

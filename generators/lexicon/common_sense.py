@@ -66,7 +66,7 @@ def _known() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     return verbs, prepositions, frozenset(concepts()).union(*opposites()) - done
 
 
-def goes_together(first: str, second: str, is_a: IsA) -> bool | None:
+def is_plausible_pair(first: str, second: str, is_a: IsA) -> bool | None:
     """Whether the second word may follow the first as captions have words follow each other; None where nothing tells.
 
     Args:

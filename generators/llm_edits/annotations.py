@@ -109,7 +109,7 @@ class AnnotationBuilder:
         checked: Checked,
         positives: "PositivesOfPair | None",
     ) -> Annotation:
-        positive_id = positives.beside(candidate) if positives is not None and not checked.reason else ""
+        positive_id = positives.find_id(candidate) if positives is not None and not checked.reason else ""
         row = edit_annotation(pair, self.kind, candidate, checked, self.origin, str(ordinal))
         return replace(row, positive_id=positive_id) if positive_id else row
 
@@ -143,7 +143,7 @@ class PositivesOfPair:
         """Return the outcome of a negative, rejected if it has no positive."""
         return checked if checked.reason or self._of(candidate) else Checked(checked.text, reason="no_positive")
 
-    def beside(self, candidate: EditCandidate) -> str:
+    def find_id(self, candidate: EditCandidate) -> str:
         """Return the id of the positive that a kept negative is compared with, which joins `rows`."""
         text = self._of(candidate)
         if text not in self._made:

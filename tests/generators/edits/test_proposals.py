@@ -31,9 +31,9 @@ def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the
     for proposals in proposer.propose(captions, slots):
         contexts = [
             context_of(proposals.caption, s.start, s.end, s.before, s.after)
-            for s in cast("Sequence[Slot]", proposals.places)
+            for s in cast("Sequence[Slot]", proposals.slots)
         ]
         log_probs = cloze.log_probs(proposer.kind, contexts)
-        assert (np.exp(log_probs[proposals.place, proposals.new]) >= proposer.floor * 0.999).all()
+        assert (np.exp(log_probs[proposals.slot, proposals.new]) >= proposer.floor * 0.999).all()
         number += len(proposals)
     assert number
