@@ -26,7 +26,7 @@ REASONS = (
     "duplicate", "no_positive",
 )  # fmt: skip
 
-NON_OBJECTS = flagged("frame") | flagged("vague")
+NON_OBJECTS = flagged("non_object") | flagged("vague")
 
 EditOutcome = tuple[Change, ...] | str
 

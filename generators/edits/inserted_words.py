@@ -42,7 +42,7 @@ def inserted_words_of_edits(form: str, target: str, edits: Sequence[tuple[str, s
 @lru_cache(maxsize=1)
 def _tails() -> tuple[str, ...]:
     """Return the parts of addition templates after the noun: "in the background"."""
-    tails = (row["frame"].partition("{}")[2] for row in read_rows("addition_frames"))
+    tails = (row["template"].partition("{}")[2] for row in read_rows("addition_templates"))
     return tuple(filter(None, tails))
 
 

@@ -5,7 +5,7 @@
 
 Vision-language models hardly react to "no" and "without" (Alhamoud et al. 2025, NegBench). False texts alone would teach
 them that such words are false, so a negative is only written with its positive: both use the same template
-(``negation_frames.tsv``) and the same vocabulary. Without a positive nothing is written (`no_positive`).
+(``negation_templates.tsv``) and the same vocabulary. Without a positive nothing is written (`no_positive`).
 
 Only boxes prove absence: the user names the labels that the source annotates exhaustively (`vocabulary`: labels or names
 of `label_sets`, "coco" for COCO's 80 categories; in a config ``negatives.vocabulary``). A label is absent if no box and
@@ -193,4 +193,4 @@ def _have_equal_length(one: str, other: str) -> bool:
 @lru_cache(maxsize=1)
 def _frames() -> tuple[tuple[str, str, str], ...]:
     """Return the position of each template, and its singular and plural form."""
-    return tuple((row["where"], row["one"], row["several"]) for row in read_rows("negation_frames"))
+    return tuple((row["where"], row["one"], row["several"]) for row in read_rows("negation_templates"))

@@ -1,7 +1,7 @@
 """Estimation of which objects are absent from an image, from its captions, its boxes and pool statistics.
 
 No caption proves that an object is absent: five captions without an elephant nearly do, five captions without a cup do
-not. ``noticed_nouns.tsv`` counts the images in which 1, 2, ... 5 of five captions name an object or something that may
+not. ``noun_mentions.tsv`` counts the images in which 1, 2, ... 5 of five captions name an object or something that may
 be it. Objects that are often named by one caption only are often named by none: the share of images with the object in
 which none of five captions names it is estimated as 3 n1 / n, where n1 of n images are those with one such caption, 0.9
 at most. (Capture-recapture estimates are too low: some objects are never described.) From these counts follow q, the
@@ -41,7 +41,7 @@ MIN_NPMI_FITTING: Final = 0.05  # the same, from which words fit together
 _UNSEEN: Final = -0.05  # upper limit for words that never co-occur
 _UNNAMED_TO_ONCE: Final = 3.0  # ratio of images in which no caption names an object to those in which one does
 _MAX_UNNAMED: Final = 0.9
-_CAPTIONS: Final = 5  # captions per image in noticed_nouns.tsv
+_CAPTIONS: Final = 5  # captions per image in noun_mentions.tsv
 _PRIOR: Final = 20.0  # captions with the rate of the whole pool, added to those with a word
 _NAMED: Final = 5  # minimum captions of the pool with an object
 _SEEN: Final = 2  # minimum captions of the pool in which two words co-occur
@@ -221,7 +221,7 @@ def _caption_count(pool: Pool, noun: str) -> int:
 @lru_cache(maxsize=1)
 def _mention_counts() -> dict[str, tuple[int, ...]]:
     columns = [f"images_{number}" for number in range(1, _CAPTIONS + 1)]
-    return {row["noun"]: tuple(int(row[column]) for column in columns) for row in read_rows("noticed_nouns")}
+    return {row["noun"]: tuple(int(row[column]) for column in columns) for row in read_rows("noun_mentions")}
 
 
 @lru_cache(maxsize=1)

@@ -3,10 +3,10 @@
 An attribute is false if another caption states one that excludes it ("a red bus" excludes "blue"), or, if no caption
 describes the object, if captioners would hardly have omitted it: the *risk*
 
-    rate / again * (1 - again)^k
+    rate / repeated * (1 - repeated)^k
 
-is small, where rate is the share of such objects in the pool with the attribute, again is how often a second caption
-repeats it (``noticed_attributes.tsv``), and k captions name the object. Typical attributes are omitted (white snow, a
+is small, where rate is the share of such objects in the pool with the attribute, repeated is how often a second caption
+repeats it (``attribute_mentions.tsv``), and k captions name the object. Typical attributes are omitted (white snow, a
 brown elephant), so the attribute must be rare among those of its class for such objects, and the object must not be a
 person or an animal.
 """
@@ -44,8 +44,8 @@ class FalseAttributes:
     def __init__(self, lexicon: AttributeLexicon, nouns: NounLexicon, pool: Pool) -> None:
         self._lexicon, self._nouns, self._pool = lexicon, nouns, pool
         self._described_count = lru_cache(maxsize=20_000)(self._count_described)
-        self._again = {
-            row["attribute"]: int(row["again"]) / int(row["mentions"]) for row in read_rows("noticed_attributes")
+        self._repeat_rate = {
+            row["attribute"]: int(row["repeated"]) / int(row["mentions"]) for row in read_rows("attribute_mentions")
         }
 
     def attributes_stated_of(self, caption: Caption, phrase: NounPhrase) -> list[str]:
@@ -88,12 +88,12 @@ class FalseAttributes:
         return sum(self._pool.adjacency(word, head) for word in words_of_class(group))
 
     def _risk(self, caption: Caption, head: str, attribute: str) -> float:
-        again, things = self._again.get(attribute, 0.0), self._pool.frequency(head, "NOUN")
-        if not again or not things:
+        repeated, things = self._repeat_rate.get(attribute, 0.0), self._pool.frequency(head, "NOUN")
+        if not repeated or not things:
             return 1.0
         named = 1 + sum(head in line for line in caption.words.others)
         rate = (self._pool.adjacency(attribute, head) + _PRIOR) / (things + _PRIOR)
-        return float(rate / again * (1.0 - again) ** named)
+        return float(rate / repeated * (1.0 - repeated) ** named)
 
     def _is_attribute(self, word: str, noun: str) -> bool:
         return (

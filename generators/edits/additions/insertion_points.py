@@ -34,7 +34,7 @@ _VERB_TAGS: Final = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
 
 
 class AdditionTemplate(NamedTuple):
-    """Words around an added object, of ``addition_frames.tsv``; one word for each "{}".
+    """Words around an added object, of ``addition_templates.tsv``; one word for each "{}".
 
     Attributes:
         before: the words before its article, with a space before and behind: " with ".
@@ -114,9 +114,9 @@ def closing_templates() -> tuple[AdditionTemplate, ...]:
     """Return the templates for the end of a caption."""
     return tuple(
         AdditionTemplate(
-            *_around(row["frame"]), row["relation"], frozenset(row["unless"].split()), row["shown"] == "yes"
+            *_around(row["template"]), row["relation"], frozenset(row["unless"].split()), row["existential"] == "yes"
         )
-        for row in read_rows("addition_frames")
+        for row in read_rows("addition_templates")
     )
 
 

@@ -139,7 +139,9 @@ class Knowledge:
         if len(kinds) > _MANY_KINDS:
             kinds = [word for word in kinds if self.pool.frequency(word, "NOUN")]
         kinds = [word for word in kinds if len(word) >= _SHORT or self._is_noun(word)]
-        return frozenset({noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("frame"))
+        return frozenset(
+            {noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("non_object")
+        )
 
     def _is_noun(self, word: str) -> bool:
         """Whether captions use a word mostly as a noun: "ox", not "in" (which WordNet lists as a metal)."""

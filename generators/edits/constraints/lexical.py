@@ -54,7 +54,7 @@ def are_opposed(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _neighbours() -> frozenset[frozenset[str]]:
-    return frozenset(pair for pair, beside in neighbours(told_apart=False).items() if not beside.beside)
+    return frozenset(pair for pair, beside in neighbours(distinguished=False).items() if not beside.beside)
 
 
 @lru_cache(maxsize=20_000)

@@ -27,7 +27,7 @@ from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.relations import load_relations
 
-_UNSEEN = words_with("unseen")
+_UNSEEN = words_with("ubiquitous")
 
 
 def is_ubiquitous(edit: ProposedEdit, known: Knowledge) -> bool:

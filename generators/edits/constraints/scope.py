@@ -18,10 +18,10 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 
-_NEGATES, _NEGATES_FOLLOWING = words_with("denies"), words_with("denies_behind")
+_NEGATES, _NEGATES_FOLLOWING = words_with("negates"), words_with("negates_following")
 NEGATION_WORDS: Final = _NEGATES | _NEGATES_FOLLOWING
 _OR: Final = frozenset({"or", "and/or"})
-_COORDINATORS: Final = words_with("one_more")
+_COORDINATORS: Final = words_with("coordinator")
 _LISTS: Final = words_with("joins_items") & _COORDINATORS  # on either side of a noun
 _MARKS: Final = frozenset('.,;:!?()"')
 

@@ -20,7 +20,7 @@ from pairwright.generators.lexicon.attributes import concepts, opposites
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon, flagged
 
-_NO_THINGS = flagged("frame") | flagged("surroundings")
+_NO_THINGS = flagged("non_object") | flagged("surroundings")
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[.,;:!?()\"]")
 _MAX_ADJECTIVES: Final = 2
 
@@ -88,7 +88,7 @@ def _tokens_of(text: str) -> tuple[str, ...]:
 
 def _is_complement(tokens: tuple[str, ...], at: int) -> bool:
     before, beyond = tokens[at - 1] if at else "", tokens[at - 2] if at > 1 else ""
-    return before in words_with("hanging") and not (before in {"of", "to"} and beyond in words_with("side"))
+    return before in words_with("complement_marker") and not (before in {"of", "to"} and beyond in words_with("side"))
 
 
 def _is_intersective(word: str) -> bool:

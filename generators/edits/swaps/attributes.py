@@ -195,7 +195,7 @@ def _has_free_colour(caption: Caption, materials: SwapMaterials, phrase: NounPhr
     if materials.knowledge.nouns.is_person(caption.head(phrase)) or caption.noun(phrase) == "stop sign":
         return False
     frames = (caption.head(each) for each in caption.phrases if {*caption.lower[each.start : each.end]} >= _COLOURLESS)
-    return not any(materials.knowledge.nouns.is_frame(frame) for frame in frames)
+    return not any(materials.knowledge.nouns.is_non_object(frame) for frame in frames)
 
 
 def _exchange(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> SwapProposal | str:
