@@ -37,12 +37,12 @@ def number_of(word: str) -> int:
 
 
 def is_vague(word: str) -> bool:
-    """Whether a word denotes an unspecified number."""
+    """Return whether a word denotes an unspecified number."""
     return word in _SEVERAL
 
 
 def count_may_hold(words: ImageWords, nouns: Iterable[str], word: str, stated: int = 0) -> bool:
-    """Whether boxes, crowds or other captions allow as many things as a number word says.
+    """Return whether boxes, crowds or other captions allow as many things as a number word says.
 
     Args:
         words: of the image.
@@ -65,7 +65,7 @@ def count_may_hold(words: ImageWords, nouns: Iterable[str], word: str, stated: i
 
 
 def count_in_doubt(words: ImageWords, noun: str, stated: int, new: int) -> bool:
-    """Whether boxes allow ``new`` things of a noun, of which the caption states ``stated``.
+    """Return whether boxes allow ``new`` things of a noun, of which the caption states ``stated``.
 
     Args:
         words: of the image.
@@ -83,14 +83,14 @@ def count_in_doubt(words: ImageWords, noun: str, stated: int, new: int) -> bool:
 
 
 def exceeds_boxes(words: ImageWords, noun: str, number: int) -> bool:
-    """Whether a number exceeds the boxes of a noun, which has at least one box and no crowd."""
+    """Return whether a number exceeds the boxes of a noun, which has at least one box and no crowd."""
     labels = _labels(words, noun)
     there = sum(words.labels[label] for label in labels & words.labels.keys())
     return 0 < there < number and words.crowds.isdisjoint(labels)
 
 
 def position_in_doubt(words: ImageWords, one: str, wording: str, other: str) -> bool:
-    """Whether boxes allow a spatial relation between two nouns, given by their lemmas.
+    """Return whether boxes allow a spatial relation between two nouns, given by their lemmas.
 
     False as well if boxes cannot tell: they do not cover both nouns, or the relation is one of depth.
     """
@@ -134,7 +134,7 @@ def _gap(one: Box, other: Box) -> float:
 
 
 def _is_in_line(one: Box, other: Box) -> bool:
-    """Whether most of the narrower box overlaps the other horizontally."""
+    """Return whether most of the narrower box overlaps the other horizontally."""
     shared = min(one.x2, other.x2) - max(one.x1, other.x1)
     return shared >= MIN_OVERLAP * min(one.x2 - one.x1, other.x2 - other.x1)
 

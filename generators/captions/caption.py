@@ -1,7 +1,7 @@
 """Parsed captions: tokens, noun phrases, and the other captions and boxes of the image.
 
-Built once per pair and shared by all generators of edits. An *edit outcome* is what a generator yields for each attempt:
-the changes to make, or the reason code of a rejection (`REASONS`).
+Built once per pair and shared by all generators of edits. An *edit outcome* is what a generator yields for each
+attempt: the changes to make, or the reason code of a rejection (`REASONS`).
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ class ParsedText:
                 self.tags[phrase.head] = "NN"
 
     def _is_one(self, phrase: NounPhrase) -> bool:
-        """Whether the determiner of a phrase is singular: "a white sheep", but not "a few sheep"."""
+        """Return whether the determiner of a phrase is singular: "a white sheep", but not "a few sheep"."""
         inside = self.lower[phrase.start : phrase.head]
         return self.word(phrase.determiner) in _ONE and _SEVERAL.isdisjoint(inside)
 
@@ -122,19 +122,19 @@ class ParsedText:
         return self.lemmas[phrase.head]
 
     def plural(self, phrase: NounPhrase) -> bool:
-        """Whether the phrase is plural."""
+        """Return whether the phrase is plural."""
         return self.tags[phrase.head] in PLURAL
 
     def counts_a_part(self, phrase: NounPhrase) -> bool:
-        """Whether a number counts parts of the head noun, not the noun itself: "a | two story | house"."""
+        """Return whether a number counts parts of the head noun, not the noun itself: "a | two story | house"."""
         return phrase.count >= 0 and self.lower[phrase.count] not in {"one", "1"} and not self.plural(phrase)
 
     def is_thing(self, phrase: NounPhrase) -> bool:
-        """Whether the phrase names a visible object, not a view, a part or an amount."""
+        """Return whether the phrase names a visible object, not a view, a part or an amount."""
         return self.lemmas[phrase.head] not in NON_OBJECTS and self.tags[phrase.head] in NOUNS
 
     def is_whole(self, phrase: NounPhrase) -> bool:
-        """Whether the phrase is complete, as far as tags tell: not "a lush | green field", "the snow | covered ground"."""
+        """Return whether the phrase is complete, as far as tags tell: not "a lush | green field"."""
         after, beyond = self.tag(phrase.end), self.tag(phrase.end + 1)
         if self.lower[phrase.end : phrase.end + 2] in _BEGIN_RELATIONS:
             return True
@@ -207,7 +207,7 @@ class Caption(ParsedText):
         return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in NON_OBJECTS])
 
     def in_name(self, at: int) -> bool:
-        """Whether a word begins or continues a proper name: "Red" of the Red Sox, "Big" of Big Ben."""
+        """Return whether a word begins or continues a proper name: "Red" of the Red Sox, "Big" of Big Ben."""
         both = self.tokens[at : at + 2]
         if len(both) < 2 or not all(token.text[:1].isupper() for token in both):
             return False

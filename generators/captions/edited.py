@@ -74,7 +74,7 @@ def _find_rejection(source: str, texts: Collection[str], taken: Collection[str])
 
 
 def repeats_words(text: str, source: str) -> bool:
-    """Whether a text repeats a word or a genitive where its source does not."""
+    """Return whether a text repeats a word or a genitive where its source does not."""
     return any(each.search(text) and not each.search(source) for each in (_DOUBLE_GENITIVE, _DOUBLED))
 
 

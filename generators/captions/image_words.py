@@ -1,7 +1,7 @@
 """Words in the captions and box labels of an image.
 
-A negative must not be made true by any other caption or box. `ImageWords` holds the lower-case words of the caption, the
-other captions and the box labels, and answers such questions by words alone: the other captions are not tagged, for
+A negative must not be made true by any other caption or box. `ImageWords` holds the lower-case words of the caption,
+the other captions and the box labels, and answers such questions by words alone: the other captions are not tagged, for
 speed. It errs on the side of "mentioned".
 
 A *crowd* is a region of many things of one label, which a source such as COCO annotates instead of boxes; it is stored
@@ -99,25 +99,25 @@ class ImageWords:
         )
 
     def has(self, phrase: str) -> bool:
-        """Whether a word or phrase occurs as written."""
+        """Return whether a word or phrase occurs as written."""
         return phrase in self.all or (" " in phrase and f" {phrase} " in self.text)
 
     def has_any(self, words: Iterable[str]) -> bool:
-        """Whether one of the words or phrases occurs."""
+        """Return whether one of the words or phrases occurs."""
         words = [*words]
         return not self.all.isdisjoint(words) or any(" " in word and f" {word} " in self.text for word in words)
 
     def mentions_noun(self, noun: str) -> bool:
-        """Whether a noun, its plural, or a word that captioners use for the same thing occurs; of a compound, also its head."""
+        """Return whether a noun, its plural or a loose synonym occurs; of a compound, also its head."""
         said_as = loosely_same(noun) | loosely_same(noun.rsplit(maxsplit=1)[-1])
         return any(self.has(word) or self.has(plural_of(word)) for word in said_as)
 
     def several(self, noun: str) -> bool:
-        """Whether there may be several instances of a noun: two boxes with the label, or its plural in a caption."""
+        """Return whether there may be several instances of a noun, by two boxes or its plural in a caption."""
         return self.labels.get(noun, 0) > 1 or self.has(plural_of(noun))
 
     def states_attribute(self, noun: str, adjective: str, *, elsewhere: bool = False) -> bool:
-        """Whether a caption states an attribute of a noun, in any word of its concept: before the noun or as a predicate.
+        """Return whether a caption states an attribute of a noun: a word of its concept before it, or as a predicate.
 
         Args:
             noun: lemma; its plural counts too.
@@ -128,7 +128,7 @@ class ImageWords:
         return self.has_description(adjectives, nouns, own=not elsewhere)
 
     def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
-        """Whether a caption has one of the adjectives shortly before one of the nouns, or as its predicate.
+        """Return whether a caption has one of the adjectives shortly before one of the nouns, or as its predicate.
 
         Args:
             adjectives: lower-case.
@@ -150,7 +150,7 @@ class ImageWords:
         )
 
     def may_be_exact_count(self, noun: str, number: int) -> bool:
-        """Whether ``number`` may be the exact count of a noun: no crowd, and no caption with evidence of another count.
+        """Return whether ``number`` may be the exact count of a noun: no crowd, no evidence of another count.
 
         Evidence against one: the plural of any word for the same thing, and words such as "several" and "herd" anywhere.
         Against more: another number shortly before the plural ("three dogs"); against two, also "several" there.
@@ -164,7 +164,7 @@ class ImageWords:
         return not any(_stands_before(words, _doubts(number), plurals) for words in lines)
 
     def has_other_colour(self, noun: str, colour: str) -> bool:
-        """Whether a caption states a colour of the noun other than ``colour``."""
+        """Return whether a caption states a colour of the noun other than ``colour``."""
         rest = words_of_class("colour") - {colour}
         return any(_stands_before(words, rest, {noun, plural_of(noun)}) for words in (self.own, *self.others))
 
@@ -206,7 +206,7 @@ def _plurals(noun: str) -> frozenset[str]:
 
 
 def _is_predicated(words: tuple[str, ...], adjectives: AbstractSet[str], nouns: AbstractSet[str]) -> bool:
-    """Whether one of the adjectives is a predicate of one of the nouns: "the dog is | black", "its door | open"."""
+    """Return whether one of the adjectives is a predicate of one of the nouns: "the dog is | black"."""
     if adjectives.isdisjoint(words):
         return False
     predicates = (at for at in range(1, len(words)) if words[at - 1] in nouns)

@@ -126,7 +126,7 @@ def _adjectives(tokens: Sequence[Token], index: int, *, opened: bool) -> tuple[l
 
 
 def _is_adjective_tagged_as_noun(tokens: Sequence[Token], index: int) -> bool:
-    """Whether an adjective is tagged as a noun: "a | lush | green field", "an | orange | and white kite"."""
+    """Return whether an adjective is tagged as a noun: "a | lush | green field", "an | orange | and white kite"."""
     if tokens[index].tag not in NOUNS:
         return False
     word = tokens[index].text.lower()
@@ -137,7 +137,7 @@ def _is_adjective_tagged_as_noun(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _is_participial_compound(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a noun and a participle form a compound modifier: "a | snow covered | slope"."""
+    """Return whether a noun and a participle form a compound modifier: "a | snow covered | slope"."""
     return (
         index + 2 < len(tokens)
         and tokens[index].tag in NOUNS
@@ -147,7 +147,7 @@ def _is_participial_compound(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _is_side_preposition(tokens: Sequence[Token], index: int, nouns: list[int]) -> bool:
-    """Whether a word tagged as a noun is the preposition of "a star left of a circle"."""
+    """Return whether a word tagged as a noun is the preposition of "a star left of a circle"."""
     side = tokens[index].text.lower() in {"left", "right"}
     return side and bool(nouns) and index + 1 < len(tokens) and tokens[index + 1].text.lower() == "of"
 

@@ -1,7 +1,8 @@
 """Detection of captions that are questions ("What is the man holding?").
 
-A question states nothing, so its edits are neither true nor false. Detected by the first word and a final question mark:
-"a bus by the curb??" is an uncertain statement, and 'a sign says "Why?"' quotes. One of a few thousand captions is one.
+A question states nothing, so its edits are neither true nor false. Detected by the first word and a final question
+mark: "a bus by the curb??" is an uncertain statement, and 'a sign says "Why?"' quotes. One of a few thousand captions
+is one.
 """
 
 import re
@@ -18,5 +19,5 @@ _BEHIND = " \t\r\n!.)"
 
 
 def is_question(caption: str) -> bool:
-    """Whether a caption is a question."""
+    """Return whether a caption is a question."""
     return "?" in caption and caption.rstrip(_BEHIND).endswith("?") and bool(_ASKS.match(caption.lstrip(_BEFORE)))

@@ -102,7 +102,7 @@ def joined_word_spans(source: str) -> tuple[tuple[int, int], ...]:
 
 
 def splits_any_span(spans: Sequence[tuple[int, int]], changes: Sequence[Change]) -> bool:
-    """Whether a change begins or ends within one of the words of a text, given by their code points."""
+    """Return whether a change begins or ends within one of the words of a text, given by their code points."""
     return bool(spans) and any(
         start < edge < end for start, end in spans for change in changes for edge in (change.start, change.end)
     )

@@ -3,8 +3,8 @@
 "A and B" may be exchanged if both are complete noun phrases with their own determiners, or both are bare nouns of one
 word ("cups and plates"; in "red apples and oranges" the colour may modify both). Nothing before them may attach to the
 first only ("on a horse and a dog" may be a man on a horse, and a dog; "a man with a hat and a woman" is a man and a
-woman), nothing after them to the second only ("a man and a dog on a leash"); neither refers to the other ("a man and his
-dog") or is a name, they are no fixed phrase ("odds and ends"), and the verb must agree in the new order. Nested
+woman), nothing after them to the second only ("a man and a dog on a leash"); neither refers to the other ("a man and
+his dog") or is a name, they are no fixed phrase ("odds and ends"), and the verb must agree in the new order. Nested
 possession ("a room with a bed with | a red cover and a desk") is ambiguous, and after a negation word only its own
 conjuncts may be exchanged. ``coordination.tsv`` has the words.
 """
@@ -64,7 +64,7 @@ def _is_person(caption: Caption, phrase: NounPhrase) -> bool:
 
 
 def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
-    """Whether each phrase is grammatical in the position of the other."""
+    """Return whether each phrase is grammatical in the position of the other."""
     inside = {*_words_of(caption, one), *_words_of(caption, other)}
     tags = {caption.tag(at) for phrase in (one, other) for at in range(phrase.start, phrase.end)}
     if not (ANAPHORS | _words("other")).isdisjoint(inside) or not tags.isdisjoint(_VERBS_AND_NAMES):
@@ -77,21 +77,21 @@ def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> b
 
 
 def _is_clause(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether a verb is tagged as a noun of the phrase: "a woman | cross country ski", "displays | houses schedules"."""
+    """Return whether a verb is tagged as a noun of the phrase: "a woman | cross country ski"."""
     nouns = phrase.nouns
     does = any(caption.lemmas[at] in nouns_of_class("person") | _words("beast") for at in nouns[:-2])
     return does or (len(nouns) > _MOST_NOUNS and all(caption.tag(at) == "NNS" for at in nouns[:2]))
 
 
 def _needs_no_determiner(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether a noun needs no determiner and has no modifier that may attach to both."""
+    """Return whether a noun needs no determiner and has no modifier that may attach to both."""
     alone = len(phrase.nouns) == phrase.end - phrase.start == 1
     substance = caption.head(phrase) in _words("substance") and _before(caption, phrase) != _START
     return alone and (caption.plural(phrase) or substance)
 
 
 def _depends_on_first(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
-    """Whether the second phrase may depend on the first one, or have another owner.
+    """Return whether the second phrase may depend on the first one, or have another owner.
 
     "A horse with | a blond mane and a red horse", "two cows and | a baby", "a toilet and | no paper".
     """
@@ -106,7 +106,7 @@ def _depends_on_first(caption: Caption, one: NounPhrase, other: NounPhrase) -> b
 
 
 def _has_clear_attachment(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
-    """Whether nothing before or after two phrases may attach to one of them only."""
+    """Return whether nothing before or after two phrases may attach to one of them only."""
     return _is_clear_before(caption, one, other) and _is_clear_after(caption, other)
 
 
@@ -138,7 +138,7 @@ def _is_clear_after(caption: Caption, other: NounPhrase) -> bool:
 
 
 def _is_owned(caption: Caption, owner: NounPhrase | None) -> bool:
-    """Whether an owner is itself owned, alone or in a coordination."""
+    """Return whether an owner is itself owned, alone or in a coordination."""
     if owner is None or _words("has").isdisjoint(caption.lower[: owner.start]):
         return False
     return _before(caption, owner) in _words("has") | {",", "and"}

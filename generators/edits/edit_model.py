@@ -1,6 +1,7 @@
 """Edit model of a caption pool: its cloze model and the word balance of each type of edit.
 
-It is learned with the word statistics (stage ``words``, or at the start of a command) and stored in the same folder. A pool that is too small uses the bundled model, which was trained on captions of photographs.
+It is learned with the word statistics (stage ``words``, or at the start of a command) and stored in the same folder. A
+pool that is too small uses the bundled model, which was trained on captions of photographs.
 """
 
 import json

@@ -1,8 +1,8 @@
 """General English statistics: the fallback for a caption pool that is too small to count.
 
 Word frequency comes from WordNet's sense counts (running text), word co-occurrence from the tables in
-`lexicon/common_sense.py`. Pairs that the tables do not cover count as attested, with neutral plausibility. Fewer implausible
-edits are rejected than with a pool of some thousand captions.
+`lexicon/common_sense.py`. Pairs that the tables do not cover count as attested, with neutral plausibility. Fewer
+implausible edits are rejected than with a pool of some thousand captions.
 """
 
 from collections.abc import Iterable, Sequence

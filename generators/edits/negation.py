@@ -3,14 +3,15 @@
     a street with cars  ->  a street without any cars (false), a street without any boats (true)
     a dog on a bed      ->  a dog on a bed with no pillow in sight (false), a dog on a bed with no car in sight (true)
 
-Vision-language models hardly react to "no" and "without" (Alhamoud et al. 2025, NegBench). False texts alone would teach
-them that such words are false, so a negative is only written with its positive: both use the same template
+Vision-language models hardly react to "no" and "without" (Alhamoud et al. 2025, NegBench). False texts alone would
+teach them that such words are false, so a negative is only written with its positive: both use the same template
 (``negation_templates.tsv``) and the same vocabulary. Without a positive nothing is written (`no_positive`).
 
-Only boxes prove absence: the user names the labels that the source annotates exhaustively (`vocabulary`: labels or names
-of `label_sets`, "coco" for COCO's 80 categories; in a config ``negatives.vocabulary``). A label is absent if no box and
-no crowd region has it and no caption names it or something that may be it. The false text negates a label with a box
-that the caption does not mention, or an object that the caption states. Without a vocabulary the type writes nothing.
+Only boxes prove absence: the user names the labels that the source annotates exhaustively (`vocabulary`: labels or
+names of `label_sets`, "coco" for COCO's 80 categories; in a config ``negatives.vocabulary``). A label is absent if no
+box and no crowd region has it and no caption names it or something that may be it. The false text negates a label with
+a box that the caption does not mention, or an object that the caption states. Without a vocabulary the type writes
+nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -137,7 +138,7 @@ class Negations:
         )
 
     def _is_unmentioned(self, caption: Caption, label: str) -> bool:
-        """Whether boxes have a label that the caption does not mention."""
+        """Return whether boxes have a label that the caption does not mention."""
         return label in caption.words.labels and not _mentions(caption, self._names[label])
 
     def _of_number(self, caption: Caption, labels: Iterable[int], slot: NegationSlot) -> list[int]:

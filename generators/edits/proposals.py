@@ -1,8 +1,8 @@
 """Proposals of replacements: candidate words for the slots of captions, scored by the cloze model in batches.
 
 Candidates are the words that the cloze model predicts, so the vocabulary of the pool. A lexicon selects those that
-exclude the word in the slot; the model gives p(new | context). Proposals below a floor are dropped as unnatural, even if
-the original word is as unlikely; the *ratio* p(new | context) / p(old | context) is used for sampling.
+exclude the word in the slot; the model gives p(new | context). Proposals below a floor are dropped as unnatural, even
+if the original word is as unlikely; the *ratio* p(new | context) / p(old | context) is used for sampling.
 
 Exclusion is symmetric, and a word that the model does not know is not replaced, since it could not be inserted either.
 Neither are attributes and relations of nouns that the model does not know.

@@ -2,8 +2,8 @@
 
 Candidates come from the lexicon (``rewordings.tsv``), for words without a row from WordNet. The cloze model, or without
 one the word counts of the pool, gives the *ratio* of the new word's probability to that of the old one in the context.
-It rejects stilted words ("gentleman") and wrong senses ("a smart telephone"): below the floor nothing is written, and of
-several candidates one is drawn by its ratio.
+It rejects stilted words ("gentleman") and wrong senses ("a smart telephone"): below the floor nothing is written, and
+of several candidates one is drawn by its ratio.
 
 Rare words are written rarely: with a probability of at most `ACCEPTANCE_FACTOR` times the ratio. Otherwise half of all
 positives would have a "guy", since half of all captions have a "man".
@@ -237,7 +237,7 @@ def draw_rewordings(
 
 
 def _forms_unit(caption: Caption, at: int) -> bool:
-    """Whether a word forms a unit with a neighbour: by a hyphen, or after an adverb or noun."""
+    """Return whether a word forms a unit with a neighbour: by a hyphen, or after an adverb or noun."""
     before, after = caption.tag(at - 1), caption.tag(at + 1)
     return before in {"HYPH", "RB"} or before.startswith("NN") or after == "HYPH"
 

@@ -5,9 +5,9 @@ A proposal that replaces a by b is drawn with a weight of
     p(b | context) / p(a | context) * exp(balance(b) - balance(a))
 
 among all proposals of the caption. The first factor prefers contexts in which captions could as well have b (detailed
-balance, as Metropolis et al. 1953 choose their steps). It does not suffice: likely words are often true and so
-removed by truth constraints. The second factor compensates: `word_balance` learns on the pool how to insert each word as
-often as it is replaced.
+balance, as Metropolis et al. 1953 choose their steps). It does not suffice: likely words are often true and so removed
+by truth constraints. The second factor compensates: `word_balance` learns on the pool how to insert each word as often
+as it is replaced.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,7 +3,8 @@
 A classifier that sees many edited texts learns which words were inserted more often than replaced. The *balance* of a
 word is added to the log-weight of proposals that insert it and subtracted from those that replace it. It is fitted on
 pairs of the pool: the expected number of insertions and replacements of each word over all captions is computed, the
-balance is moved towards their ratio, and this is repeated. It depends on the captions and the constraints, not on a random draw.
+balance is moved towards their ratio, and this is repeated. It depends on the captions and the constraints, not on a
+random draw.
 """
 
 from collections.abc import Sequence

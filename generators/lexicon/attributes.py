@@ -1,10 +1,10 @@
 """Attribute lexicon: classes of adjectives and number words, their exclusions, and their substitutes.
 
-A *class* (colour, size, ...) contains *concepts*, sets of synonyms (``attributes.tsv``). Two concepts of a class exclude
-each other for the nouns of the class (``attribute_classes.tsv``), unless they are *neighbours*, which viewers confuse
-(``attribute_neighbours.tsv``). *Opposites* are pairs without a class (``attribute_opposites.tsv``); antonyms in WordNet
-are opposites of words in no table. Number words exclude each other if their ranges are disjoint (``numbers.tsv``). A
-word may replace those that it excludes.
+A *class* (colour, size, ...) contains *concepts*, sets of synonyms (``attributes.tsv``). Two concepts of a class
+exclude each other for the nouns of the class (``attribute_classes.tsv``), unless they are *neighbours*, which viewers
+confuse (``attribute_neighbours.tsv``). *Opposites* are pairs without a class (``attribute_opposites.tsv``); antonyms in
+WordNet are opposites of words in no table. Number words exclude each other if their ranges are disjoint
+(``numbers.tsv``). A word may replace those that it excludes.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class NounCondition:
     never: frozenset[str] = frozenset()
 
     def holds(self, names: frozenset[str]) -> bool:
-        """Whether it holds for a noun with these names and classes."""
+        """Return whether it holds for a noun with these names and classes."""
         return self.never.isdisjoint(names) and (not self.beside or not self.beside.isdisjoint(names))
 
 
@@ -72,7 +72,7 @@ def words_of_class(name: str) -> frozenset[str]:
 
 
 def share_class(one: str, other: str) -> bool:
-    """Whether two words share a class, such as colour."""
+    """Return whether two words share a class, such as colour."""
     groups = {group for group, _ in concepts().get(one, ())}
     return not groups.isdisjoint(group for group, _ in concepts().get(other, ()))
 
@@ -163,11 +163,11 @@ class AttributeLexicon:
         return found[0][0] if found else ""
 
     def is_described(self, word: str) -> bool:
-        """Whether a word is a descriptive adjective, which may be edited: "red", not "other"."""
+        """Return whether a word is a descriptive adjective, which may be edited: "red", not "other"."""
         return word not in untouched_words()
 
     def exclusive(self, one: str, other: str, noun: str) -> bool:
-        """Whether two attributes of a noun (a lemma) exclude each other; symmetric."""
+        """Return whether two attributes of a noun (a lemma) exclude each other; symmetric."""
         ranges = number_ranges()
         if one in ranges or other in ranges:
             return one in ranges and other in ranges and _are_other_numbers(ranges[one], ranges[other])
@@ -187,7 +187,7 @@ class AttributeLexicon:
         return tuple(other for other in found if self.exclusive(word, other, noun))
 
     def _are_other_concepts(self, one: str, other: str, names: frozenset[str]) -> bool:
-        """Whether two words are of different, non-neighbouring concepts of a class that holds for a noun."""
+        """Return whether two words are of different, non-neighbouring concepts of a class that holds for a noun."""
         for group, concept in concepts().get(one, ()):
             for other_group, other_concept in concepts().get(other, ()):
                 if group == other_group and class_conditions()[group].holds(names):
@@ -220,5 +220,5 @@ class AttributeLexicon:
 
 
 def _are_other_numbers(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two ranges are disjoint."""
+    """Return whether two ranges are disjoint."""
     return one[1] < other[0] or other[1] < one[0]

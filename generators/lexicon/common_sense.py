@@ -67,7 +67,7 @@ def _known() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
 
 def is_plausible_pair(first: str, second: str, is_a: IsA) -> bool | None:
-    """Whether the second word plausibly follows the first; None for pairs that the table does not cover.
+    """Return whether the second word plausibly follows the first; None for pairs that the table does not cover.
 
     Args:
         first: a verb before its preposition or object, a subject before the verb, a preposition before its noun.

@@ -1,7 +1,7 @@
 """Label sets that a source annotates exhaustively: every instance of these labels has a box.
 
-Only then does a missing box prove absence. Labels are grouped; an absent label of a group with a present one is the more
-plausible subject of a question.
+Only then does a missing box prove absence. Labels are grouped; an absent label of a group with a present one is the
+more plausible subject of a question.
 """
 
 from collections.abc import Iterable, Mapping

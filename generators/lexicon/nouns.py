@@ -1,9 +1,9 @@
 """Noun lexicon: classes and features of nouns, their exclusions, and their substitutes.
 
 The main sense in WordNet gives the class of a noun (``noun_classes.tsv``); ``nouns.tsv`` corrects it and adds features.
-Two nouns *exclude* each other if they cannot name the same thing: not if one is a hyponym or a part of the other, nor if
-captioners use both for the same thing (``noun_groups.tsv``, ``noun_compatibility.tsv``). Persons exclude each other by
-sex and age only. A noun may *replace* another that it excludes and that shares a class or usage; both relations are
+Two nouns *exclude* each other if they cannot name the same thing: not if one is a hyponym or a part of the other, nor
+if captioners use both for the same thing (``noun_groups.tsv``, ``noun_compatibility.tsv``). Persons exclude each other
+by sex and age only. A noun may *replace* another that it excludes and that shares a class or usage; both relations are
 symmetric. The fit to a context is left to the cloze model and constraints.
 """
 
@@ -190,27 +190,27 @@ class NounLexicon:
         return self.profile(noun).classes
 
     def has_flag(self, noun: str, flag: str) -> bool:
-        """Whether a noun has a feature of ``nouns.tsv``."""
+        """Return whether a noun has a feature of ``nouns.tsv``."""
         return flag in self.profile(noun).flags
 
     def is_known(self, noun: str) -> bool:
-        """Whether the tables or WordNet list a noun ("fire hydrant", not "city bus")."""
+        """Return whether the tables or WordNet list a noun ("fire hydrant", not "city bus")."""
         return noun in noun_features() or bool(self._main_senses(noun))
 
     def is_person(self, noun: str) -> bool:
-        """Whether a noun names a person."""
+        """Return whether a noun names a person."""
         return "person" in self.profile(noun).classes
 
     def is_alive(self, noun: str) -> bool:
-        """Whether a noun names a person or an animal."""
+        """Return whether a noun names a person or an animal."""
         return not _ALIVE.isdisjoint(self.profile(noun).classes)
 
     def is_non_object(self, noun: str) -> bool:
-        """Whether a noun refers to the picture, to parts or amounts ("close up", "side", "group"): never edited."""
+        """Return whether a noun names the picture, a part or an amount ("close up", "side", "group"): never edited."""
         return self.has_flag(noun, "non_object")
 
     def exclusive(self, one: str, other: str) -> bool:
-        """Whether two nouns cannot name the same thing; symmetric."""
+        """Return whether two nouns cannot name the same thing; symmetric."""
         return one != other and _exclude_each_other(self.profile(one), self.profile(other))
 
     def substitutes(self, noun: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
@@ -295,12 +295,12 @@ class NounLexicon:
 
 
 def _are_exclusive_persons(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two persons exclude each other by their flags: the sexes, and baby and adult."""
+    """Return whether two persons exclude each other by their flags: the sexes, and baby and adult."""
     return any(len(one & kind) == len(other & kind) == 1 and one & kind != other & kind for kind in (_SEXES, _AGES))
 
 
 def _exclude_each_other(one: NounProfile, other: NounProfile) -> bool:
-    """Whether the nouns of two profiles cannot name the same thing."""
+    """Return whether the nouns of two profiles cannot name the same thing."""
     listed = not (one.exclusions.isdisjoint(other.names) or other.exclusions.isdisjoint(one.names))
     if not listed and ("non_object" in one.flags or "non_object" in other.flags):
         return False

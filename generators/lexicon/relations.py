@@ -3,8 +3,8 @@
 A phrase is a preposition, a verb with a preposition, or a verb with an object; its key has the verb as a lemma. Tables
 say for prepositions and verbs which situations they allow (`states`). Two phrases exclude each other if they allow no
 situation in common, which is symmetric by construction. A weak phrase is uninformative rather than false ("near a
-table" for an object on it), so a stronger phrase does not refute it. For some nouns states coincide ("in a train", "on a
-train") or do not exist: ``data/relation_nouns.tsv``. Exceptions: ``data/relation_exceptions.tsv``.
+table" for an object on it), so a stronger phrase does not refute it. For some nouns states coincide ("in a train", "on
+a train") or do not exist: ``data/relation_nouns.tsv``. Exceptions: ``data/relation_exceptions.tsv``.
 
 Nouns are optional everywhere. Without them, phrases are compared for two solid things of which the first is alive.
 """

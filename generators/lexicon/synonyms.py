@@ -1,8 +1,8 @@
 """Synonym lexicon: rewordings, which keep a caption true, and words for the same thing.
 
 A rewording (``rewordings.tsv``) keeps the meaning for the nouns of its condition. It is directed: an infant is a baby,
-but a baby may be an elephant's. WordNet adds synonyms of words in no table if each is the first synonym of the other and
-both name concrete things. Whether a rewording is natural is left to the cloze model.
+but a baby may be an elephant's. WordNet adds synonyms of words in no table if each is the first synonym of the other
+and both name concrete things. Whether a rewording is natural is left to the cloze model.
 """
 
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ def other_senses() -> dict[str, frozenset[str]]:
 
 
 def reword_each_other(one: str, other: str) -> bool:
-    """Whether two lemmas may name the same thing, so that neither is a negative of the other."""
+    """Return whether two lemmas may name the same thing, so that neither is a negative of the other."""
     if one == other or other in loosely_same(one):
         return True
     rows = [row for word in (one, other) for pos in _WORDNET_POS for row in rewording_rows().get((pos, word), ())]

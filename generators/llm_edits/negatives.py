@@ -8,8 +8,8 @@ REPLACE, SWAP and ADD, of objects, attributes and relations (SugarCrepe, appendi
   random (1.0) and composes the sentence (0); ADD likewise, its object without a place to find; SWAP is one call that
   first says whether it is possible. With one of each of the seven types that is 15 requests in three rounds.
 
-Every answer is validated (`edits.written`). Each text becomes one annotation, kept or rejected, and so does each requested
-type and ordinal without a text; see `annotations.py`.
+Every answer is validated (`edits.written`). Each text becomes one annotation, kept or rejected, and so does each
+requested type and ordinal without a text; see `annotations.py`.
 """
 
 import random

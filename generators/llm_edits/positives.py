@@ -124,6 +124,6 @@ class LLMPositives(LLMEditGenerator):
 
 
 def is_swappable(caption: str) -> bool:
-    """Whether a caption has "and" and is short enough for a model to swap its sides reliably."""
+    """Return whether a caption has "and" and is short enough for a model to swap its sides reliably."""
     words = words_of(caption)
     return "and" in words and len(words) < MAX_SWAP_WORDS

@@ -167,7 +167,7 @@ def _unwrap_single_value(value: object) -> object:
 
 
 def _contains_concept(caption: str, concept: str) -> bool:
-    """Whether a caption has a concept: its words, or those that they begin ("dog" of "dogs", but not "man" of "woman")."""
+    """Return whether a caption contains a concept: words with its words as prefixes ("dog" of "dogs", not "man" of "woman")."""
     words = r"\s+".join(map(re.escape, concept.split()))
     return re.search(rf"(?<![a-z]){words}", caption, re.IGNORECASE) is not None
 

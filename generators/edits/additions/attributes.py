@@ -112,5 +112,5 @@ def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str
 
 
 def _is_denied(caption: Caption, attribute: str) -> bool:
-    """Whether one of the captions with an attribute is unreal: it compares or depicts things."""
+    """Return whether one of the captions with an attribute is unreal: it compares or depicts things."""
     return any(attribute in line and not words_with("unreal").isdisjoint(line) for line in caption.words.others)

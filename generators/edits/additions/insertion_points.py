@@ -1,4 +1,5 @@
-"""Insertion points: positions of a caption at which words may be added, with the context that a cloze model reads there.
+"""Insertion points: positions of a caption at which words may be added, with the context that a cloze model reads
+there.
 
 An object is added after a phrase ("a dog | with a ball"), in a coordination ("a cup, | a fork and a plate"), at the end
 of the caption ("... | near a tree", "... | with a boat in the background") or before it ("a lamp and | a bed in a
@@ -142,7 +143,7 @@ def attribute_insertions(caption: Caption) -> list[InsertionPoint]:
 
 
 def _is_bare(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether a noun may get an adjective: it has none, and occurs once in the caption."""
+    """Return whether a noun may get an adjective: it has none, and occurs once in the caption."""
     noun, head = phrase.nouns[0], caption.head(phrase)
     determined = phrase.determiner >= 0 or phrase.count >= 0 or caption.plural(phrase) or head in flagged("mass")
     follows = noun == (max(phrase.determiner, phrase.count) + 1 or phrase.start)
@@ -176,7 +177,7 @@ def _behind_phrase(caption: Caption, phrase: NounPhrase) -> Iterator[InsertionPo
 
 
 def _leads_to_scene(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether a phrase that is no object of a verb is followed by a location: "a man | in a field"."""
+    """Return whether a phrase that is no object of a verb is followed by a location: "a man | in a field"."""
     following = caption.starting_at(phrase.end + 1)
     return (
         caption.tag(phrase.end) == "IN"

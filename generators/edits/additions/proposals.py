@@ -109,7 +109,7 @@ class Additions:
         return absent & self._possible_objects(caption) if absent else 0
 
     def _has_object(self, point: InsertionPoint, absent: int) -> bool:
-        """Whether an absent object may be inserted at a point."""
+        """Return whether an absent object may be inserted at a point."""
         return not point.is_existential_only and bool(self._fitting_objects(point, absent))
 
     def _fitting_objects(self, point: InsertionPoint, objects: int) -> int:
@@ -253,5 +253,5 @@ def typical_log_probs(log_probs: FloatArray) -> FloatArray:
 
 
 def _have_similar_length(one: str, other: str) -> bool:
-    """Whether two words are of about the same length."""
+    """Return whether two words are of about the same length."""
     return abs(len(one) - len(other)) <= MAX_LENGTH_DIFFERENCE and one.count(" ") == other.count(" ")

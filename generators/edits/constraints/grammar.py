@@ -12,19 +12,19 @@ _ANOTHER = frozenset({"another", "other"})
 
 
 def is_in_proper_name(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether an edit changes part of a proper name: "Red" of the Red Sox."""
+    """Return whether an edit changes part of a proper name: "Red" of the Red Sox."""
     return edit.caption.in_name(edit.start)
 
 
 def has_second_instance(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a caption mentions another instance of the replaced noun: "a cup beside another cup"."""
+    """Return whether a caption mentions another instance of the replaced noun: "a cup beside another cup"."""
     caption = edit.caption
     left = (*caption.lower[: edit.start], *caption.lower[edit.end :])  # replacing "another cat" itself leaves one cat
     return not _ANOTHER.isdisjoint(left) and caption.lemmas.count(caption.lemmas[edit.end - 1]) > 1
 
 
 def disagrees_with_pronoun(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a pronoun refers to the replaced person and disagrees with the new one: "a woman and his bike"."""
+    """Return whether a pronoun refers to the replaced person and disagrees with the new one: "a woman and his bike"."""
     noun = edit.new.rpartition(" ")[2]
     return any(noun in flagged(_OPPOSITE_SEX[sex]) for sex in _sexes_of_pronouns(edit))
 

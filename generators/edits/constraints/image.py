@@ -1,8 +1,8 @@
 """Constraints on what an image shows: edits that other captions or boxes state or leave possible.
 
-Other captions are not parsed: they are compared by words, under all names that captioners use for a thing, which errs on
-the side of rejecting. A relation is compared in both directions ("flowers in a vase", "a vase with flowers") and in the
-passive.
+Other captions are not parsed: they are compared by words, under all names that captioners use for a thing, which errs
+on the side of rejecting. A relation is compared in both directions ("flowers in a vase", "a vase with flowers") and in
+the passive.
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ class StatedRelations(NamedTuple):
 
 
 def is_stated_object(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a caption or box mentions the new object."""
+    """Return whether a caption or box mentions the new object."""
     words, new, old = edit.caption.words, edit.new, edit.old
     if old and old.rpartition(" ")[2] == new.rpartition(" ")[2]:
         return words.has(new)
@@ -87,7 +87,7 @@ def is_stated_object(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def may_corefer(caption: Caption, name: str) -> bool:
-    """Whether a name in other captions may refer to a thing that the caption calls otherwise.
+    """Return whether a name in other captions may refer to a thing that the caption calls otherwise.
 
     So it is if no caption with the name has another word for the thing: "a player" for "a man", but not "a man and a
     player", nor the plural "people".
@@ -105,7 +105,7 @@ def may_corefer(caption: Caption, name: str) -> bool:
 
 
 def is_stated_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a caption states the new attribute of the same noun."""
+    """Return whether a caption states the new attribute of the same noun."""
     words, own = edit.caption.words, edit.form == "add"
     if not words.others and not own:
         return False
@@ -118,7 +118,7 @@ def is_stated_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether boxes, crowds or other captions leave the new count possible."""
+    """Return whether boxes, crowds or other captions leave the new count possible."""
     words, old, replaced = edit.caption.words, edit.old.split(), edit.form == "replace"
     said = max(map(number_of, old), default=0) if replaced else 0
     names = loosely_same if replaced else same_forms
@@ -131,7 +131,7 @@ def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_stated_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether another caption states the new relation of the same two things, or its position alone."""
+    """Return whether another caption states the new relation of the same two things, or its position alone."""
     stated = relation_of(edit)
     if stated is None:
         return False
@@ -162,7 +162,7 @@ def stated_relations(caption: Caption, subject: str, thing: str) -> StatedRelati
 
 
 def is_stated_action(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether another caption states the action of the new relation, and not that of the old one."""
+    """Return whether another caption states the action of the new relation, and not that of the old one."""
     return any(may_be_same_action(key, edit.new, edit.old) for key in stated_verbs(edit.caption))
 
 
@@ -173,7 +173,7 @@ def stated_verbs(caption: Caption) -> frozenset[str]:
 
 
 def may_hold_by_boxes(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether boxes leave the new spatial relation possible."""
+    """Return whether boxes leave the new spatial relation possible."""
     said = relation_of(edit) if edit.caption.words.boxes else None
     if said is None:
         return False
@@ -183,7 +183,7 @@ def may_hold_by_boxes(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def may_hold_of_other_instance(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the image has several instances of a noun that the caption mentions once: the edit may hold of another one."""
+    """Return whether the image has several instances of a noun, of which another one may meet the edit."""
     if edit.target == "attribute":
         nouns = {noun for word, noun in _new_attributes(edit) if not number_of(word) and not is_vague(word)}
     else:
@@ -192,7 +192,7 @@ def may_hold_of_other_instance(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def may_hold_of_some(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a relation has a plural subject, of which some members may meet the old relation and some the new one.
+    """Return whether some members of a plural subject may meet the old relation, and others the new one.
 
     Objects keep their position, so only their actions are compared; people and animals may be anywhere.
     """
@@ -203,7 +203,7 @@ def may_hold_of_some(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def has_plural_subject(edit: ProposedEdit) -> bool:
-    """Whether the subject of a relation is a plural or collective noun without a number."""
+    """Return whether the subject of a relation is a plural or collective noun without a number."""
     caption = edit.caption
     for phrase in reversed(caption.by_head.get(edit.before, ())):
         if phrase.end <= edit.start:
@@ -215,7 +215,7 @@ def has_plural_subject(edit: ProposedEdit) -> bool:
 
 
 def is_one_of_several(caption: Caption, noun: str) -> bool:
-    """Whether a caption mentions a noun in the singular of which other captions or boxes show several."""
+    """Return whether a caption mentions a noun in the singular of which other captions or boxes show several."""
     words = caption.words
     if any(caption.plural(phrase) for phrase in caption.by_head.get(noun, ())):
         return False

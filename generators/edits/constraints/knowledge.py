@@ -91,15 +91,15 @@ class Knowledge:
         return Knowledge, (self.thesaurus, self.pool)
 
     def may_be_called(self, one: str, other: str) -> bool:
-        """Whether captioners use two nouns for the same thing without distinguishing them."""
+        """Return whether captioners use two nouns for the same thing without distinguishing them."""
         return reword_each_other(one, other) and not self.nouns.exclusive(one, other)
 
     def expects_cooccurrence(self, one: str, other: str, captions: float) -> bool:
-        """Whether two independent lemmas would co-occur in at least so many captions of the pool."""
+        """Return whether two independent lemmas would co-occur in at least so many captions of the pool."""
         return self.captions_with(one) * self.captions_with(other) >= captions * self.pool.captions
 
     def often_cooccur(self, one: str, other: str) -> bool:
-        """Whether images of one thing often show another one, which may then be visible without being mentioned."""
+        """Return whether images of one thing often show another one, perhaps without a mention."""
         both = self.pool.cooccurrence(one, other)
         chance = self.captions_with(one) * self.captions_with(other) / max(self.pool.captions, 1)
         return (
@@ -144,7 +144,7 @@ class Knowledge:
         )
 
     def _is_noun(self, word: str) -> bool:
-        """Whether captions use a word mostly as a noun: "ox", not "in" (which WordNet lists as a metal)."""
+        """Return whether captions use a word mostly as a noun: "ox", not "in" (which WordNet lists as a metal)."""
         return 2 * self.pool.frequency(word, "NOUN") > self.pool.form_frequency(word)
 
 

@@ -21,7 +21,7 @@ _BEARING: Final = frozenset({"place:held", "place:worn", "place:contains", "plac
 
 
 def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
-    """Whether one word entails another, so that replacing it keeps a caption true.
+    """Return whether one word entails another, so that replacing it keeps a caption true.
 
     Args:
         one: the replaced word or phrase.
@@ -42,7 +42,7 @@ def plain_relation(key: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def are_opposed(one: str, other: str) -> bool:
-    """Whether two attributes exclude each other for some noun: opposites, or different concepts of a class."""
+    """Return whether two attributes exclude each other for some noun: opposites, or different concepts of a class."""
     if frozenset((one, other)) in opposites():
         return True
     return any(
@@ -98,7 +98,7 @@ def relations_between(words: tuple[str, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=100_000)
 def supports_relation(stated: str, new: str, old: str, subject: str, thing: str) -> bool:
-    """Whether a stated relation of two things supports a new one rather than the one that it replaces."""
+    """Return whether a stated relation of two things supports a new one rather than the one that it replaces."""
     if stated in {new, old}:
         return stated == new
     lexicon = load_relations()
@@ -120,7 +120,7 @@ def verbs_in(line: tuple[str, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=100_000)
 def may_be_same_action(stated: str, new: str, old: str) -> bool:
-    """Whether a verb of a caption may describe the action of a new relation, and not that of the old one."""
+    """Return whether a verb of a caption may describe the action of a new relation, and not that of the old one."""
     if not is_other_action(stated, old):
         return False
     one, other = load_relations().analyse(stated), load_relations().analyse(new)
@@ -134,7 +134,7 @@ def may_be_same_action(stated: str, new: str, old: str) -> bool:
 
 @lru_cache(maxsize=20_000)
 def is_other_action(stated: str, old: str) -> bool:
-    """Whether a verb of a caption does not describe the action of an old relation."""
+    """Return whether a verb of a caption does not describe the action of an old relation."""
     one, before = load_relations().analyse(stated), load_relations().analyse(old)
     return (
         one is not None
@@ -150,7 +150,7 @@ def _action_states(relation: Relation) -> States:
 
 @lru_cache(maxsize=100_000)
 def is_same_position(stated: str, new: str, old: str, thing: str) -> bool:
-    """Whether a preposition before a noun states the new position rather than the old one."""
+    """Return whether a preposition before a noun states the new position rather than the old one."""
     one, other, before = split_relation(stated)[1], split_relation(new)[1], split_relation(old)[1]
     lexicon = load_relations()
     return bool(one and other) and lexicon.paraphrase(one, other, thing) and not lexicon.paraphrase(one, before, thing)
@@ -163,7 +163,7 @@ def converses(key: str) -> frozenset[str]:
 
 
 def follows_from(new: Relation, old: Relation) -> bool:
-    """Whether a relation allows every state that another does: "on" follows from "sit on"."""
+    """Return whether a relation allows every state that another does: "on" follows from "sit on"."""
     return all(states & ~wider == 0 for states, wider in zip(old.states, new.states, strict=True))
 
 

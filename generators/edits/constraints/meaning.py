@@ -34,7 +34,7 @@ _SENSES: Final = 10  # WordNet senses of a noun that are read
 
 
 def is_same_object(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two nouns may name the same thing: synonyms, hypernym and hyponym, or loosely the same."""
+    """Return whether two nouns may name the same thing: synonyms, hypernym and hyponym, or loosely the same."""
     old, new = edit.old.split(), edit.new.split()
     if old[-1:] == new[-1:]:
         return len(old) != len(new) and set(old) <= set(new)
@@ -46,7 +46,7 @@ def is_same_object(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two attributes may hold of the same thing, or two numbers count the same."""
+    """Return whether two attributes may hold of the same thing, or two numbers count the same."""
     if edit.new in ARTICLES:
         return not _is_one(edit.old)  # where there are two dogs there is a dog
     old, new = ([word for word in words.split() if word != "of"] for words in (edit.old, edit.new))
@@ -61,7 +61,7 @@ def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two relations may hold between the same two things."""
+    """Return whether two relations may hold between the same two things."""
     old, new = plain_relation(edit.old), plain_relation(edit.new)
     if old == new or reworded(old, new, "relation", edit.after):
         return True
@@ -72,7 +72,7 @@ def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_not_entailed(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a positive is not known to be entailed by its caption."""
+    """Return whether a positive is not known to be entailed by its caption."""
     old, new = plain_relation(edit.old), plain_relation(edit.new)
     if reworded(old, new, _POS[edit.target], edit.after):
         return False
@@ -88,18 +88,18 @@ def is_not_entailed(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def same_count(one: str, other: str) -> bool:
-    """Whether two number words may denote the same number: "couple" and "two", "several" and "four"."""
+    """Return whether two number words may denote the same number: "couple" and "two", "several" and "four"."""
     first, second = _range(one), _range(other)
     return bool(first and second) and first[0] <= second[1] and second[0] <= first[1]
 
 
 def count_differently(one: str, other: str) -> bool:
-    """Whether two number words never denote the same number: "a" and "two"."""
+    """Return whether two number words never denote the same number: "a" and "two"."""
     return bool(_range(one) and _range(other)) and not same_count(one, other)
 
 
 def _range_is_within(old: str, new: str) -> bool:
-    """Whether the range of a number word is within that of another: "two" and "couple"."""
+    """Return whether the range of a number word is within that of another: "two" and "couple"."""
     first, second = _range(old), _range(new)
     return bool(first and second) and second[0] <= first[0] and first[1] <= second[1]
 
@@ -120,7 +120,7 @@ def _name(noun: str, known: Knowledge) -> str:
 
 
 def _entails_object(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the old noun entails the new one, or one of them is unknown."""
+    """Return whether the old noun entails the new one, or one of them is unknown."""
     old, new = edit.old, edit.new
     names = {(_name(old, known), _name(new, known)), (old, new), (f"{old} {edit.after}", f"{new} {edit.after}")}
     if any(reworded(*pair, "noun") or _is_hyponym_in_captions(*pair, known) for pair in names):
@@ -132,7 +132,7 @@ def _entails_object(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def _is_hyponym_in_captions(old: str, new: str, known: Knowledge) -> bool:
-    """Whether ``old`` is a hyponym of ``new`` in the sense that captions use, or a common synonym."""
+    """Return whether ``old`` is a hyponym of ``new`` in the sense that captions use, or a common synonym."""
     is_a, sense = known.thesaurus.is_a, SENSES.get(old)
     if not is_a(old, new, "NOUN") or not (sense is None or is_a(sense, new, "NOUN") or is_a(new, sense, "NOUN")):
         return False
@@ -156,7 +156,7 @@ def _entails_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def _contradict(old: str, new: str, edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two words contradict each other."""
+    """Return whether two words contradict each other."""
     if _range(old) and _range(new):
         return not _range_is_within(old, new) or _is_one(new) is not _is_one(old)
     if reworded(old, new, _POS[edit.target], edit.after):

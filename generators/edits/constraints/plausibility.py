@@ -31,17 +31,17 @@ _UNSEEN = words_with("ubiquitous")
 
 
 def is_ubiquitous(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether nearly every image shows the new object, mentioned or not: a floor, a hand."""
+    """Return whether nearly every image shows the new object, mentioned or not: a floor, a hand."""
     return edit.new in _UNSEEN
 
 
 def often_cooccurs(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the new object often co-occurs with the old one: next to a toilet is a sink, mentioned or not."""
+    """Return whether the new object often co-occurs with the old one: next to a toilet is a sink, mentioned or not."""
     return known.often_cooccur(edit.old.rpartition(" ")[2], edit.new.rpartition(" ")[2])
 
 
 def never_cooccurs(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the new noun never co-occurs with a noun or verb of the caption, though it would by chance."""
+    """Return whether the new noun never co-occurs with a noun or verb of the caption, though it would by chance."""
     new, old = edit.new.split(), edit.old.split()
     context = [word for word in edit.caption.nouns_and_verbs if word not in old]
     return any(
@@ -52,7 +52,7 @@ def never_cooccurs(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_implausible(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the new word co-occurs with the words of the caption less often than by chance."""
+    """Return whether the new word co-occurs with the words of the caption less often than by chance."""
     verb, preposition = split_relation(edit.new) if edit.target == "relation" else (edit.new, "")
     word = (verb or preposition).rpartition(" ")[2]
     rest = [lemma for lemma in edit.caption.contents if lemma not in edit.old.split()]
@@ -60,7 +60,7 @@ def is_implausible(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_unseen_in_context(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the pool never has the new noun after its modifier, verb or preposition, or before its verb or preposition.
+    """Return whether the pool never has the new noun next to its modifier, verb or preposition.
 
     Checked if the pool has the old noun there, or would have the new one by chance.
     """
@@ -112,7 +112,7 @@ def _noun_context(caption: Caption, start: int, end: int, noun: str, known: Know
 
 
 def _is_unseen_compound(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the pool never has the new noun right after a noun that modifies it: "eye scissors"."""
+    """Return whether the pool never has the new noun right after a noun that modifies it: "eye scissors"."""
     caption, before = edit.caption, edit.start - 1
     if not is_behind_noun(caption, edit.start, edit.end):
         return False
@@ -124,13 +124,13 @@ def _is_unseen_compound(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_behind_noun(caption: Caption, start: int, end: int) -> bool:
-    """Whether a noun is the head of a compound."""
+    """Return whether a noun is the head of a compound."""
     phrase = caption.ending_at(end)
     return phrase is not None and start - 1 in phrase.nouns
 
 
 def has_wrong_countability(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the new noun is not used in this number or with this article: "rices", "a cattle", "eating sandwich"."""
+    """Return whether the new noun is not used in this number or with this article: "rices", "a cattle"."""
     form = noun_form_of(edit.caption, edit.old, edit.end, known)
     return form is not None and lacks_noun_form(edit.new, form, known)
 
@@ -158,7 +158,7 @@ def noun_form_of(caption: Caption, old: str, end: int, known: Knowledge) -> Noun
 
 
 def lacks_noun_form(noun: str, form: NounForm, known: Knowledge) -> bool:
-    """Whether captions do not use a noun in a form."""
+    """Return whether captions do not use a noun in a form."""
     head = noun.rpartition(" ")[2]
     share = known.share_without_article(head)
     if form is NounForm.SINGULAR:
@@ -189,7 +189,7 @@ def governors_of(caption: Caption, start: int, end: int) -> tuple[list[str], lis
 
 
 def is_unseen_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the pool never has the new relation with the object, or its verb or preposition with the subject.
+    """Return whether the pool never has the new relation with the object, or its verb or preposition with the subject.
 
     A verb alone must be attested with both. Prepositions are not checked for rare nouns.
     """
@@ -205,7 +205,7 @@ def is_unseen_relation(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the new relation requires an animate subject and has an inanimate one, or the reverse."""
+    """Return whether the new relation requires an animate subject and has an inanimate one, or the reverse."""
     new, old = (load_relations().analyse(key) for key in (edit.new, edit.old))
     if new is None or not new.subject or (old is not None and old.subject == new.subject):
         return False
@@ -213,7 +213,7 @@ def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_unseen_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the pool hardly ever has the new attribute with the noun, though both are common enough."""
+    """Return whether the pool hardly ever has the new attribute with the noun, though both are common enough."""
     return any(
         max(known.pool.adjacency(word, noun), known.pool.cooccurrence(word, noun) // 2) < MIN_COUNT
         and known.expects_cooccurrence(word, noun, EXPECTED_COOCCURRENCES)

@@ -35,17 +35,17 @@ class Scope(NamedTuple):
 
 
 def is_in_negation_scope(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether an edit is in the scope of a negation."""
+    """Return whether an edit is in the scope of a negation."""
     return not NEGATION_WORDS.isdisjoint(edit.caption.lower) and _touches(edit, _negations(edit.caption))
 
 
 def is_in_disjunction(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a caption contains a disjunction."""
+    """Return whether a caption contains a disjunction."""
     return not _OR.isdisjoint(edit.caption.lower)
 
 
 def is_in_coordination(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether an edit replaces a coordinated or accompanying noun of an image without boxes."""
+    """Return whether an edit replaces a coordinated or accompanying noun of an image without boxes."""
     caption = edit.caption
     if caption.words.labels or _COORDINATORS.isdisjoint(caption.lower):  # `_LISTS` is a subset
         return False
@@ -56,7 +56,7 @@ def is_in_coordination(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def has_ambiguous_attachment(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a preposition may attach to an earlier verb or noun than the one before it.
+    """Return whether a preposition may attach to an earlier verb or noun than the one before it.
 
     "Riding bikes down a sidewalk near a train" locates neither the sidewalk nor the bikes. Attachment requires a parser;
     only the first preposition of a caption, with no verb before it, certainly attaches to its noun.
@@ -71,7 +71,7 @@ def _is_locative(token: Token) -> bool:
 
 
 def changes_negation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether an edit adds or removes a negation word."""
+    """Return whether an edit adds or removes a negation word."""
     return bool(NEGATION_WORDS & (set(edit.old.split()) ^ set(edit.new.split())))
 
 

@@ -1,9 +1,9 @@
 """Objects that other captions or boxes state to be in an image: the true side of an addition.
 
-Words alone do not distinguish an object from another mention ("a chili dog", "a bus stop", "a sign with a horse on it"),
-so only the plainest pattern counts: a box with the label, or in another caption a determiner, at most two intersective
-adjectives, the noun, and then the end of a clause or a word that opens the next phrase. That caption must not negate,
-compare or depict things, and the noun must not be a complement of "of", "for", "like" or "as".
+Words alone do not distinguish an object from another mention ("a chili dog", "a bus stop", "a sign with a horse on
+it"), so only the plainest pattern counts: a box with the label, or in another caption a determiner, at most two
+intersective adjectives, the noun, and then the end of a clause or a word that opens the next phrase. That caption must
+not negate, compare or depict things, and the noun must not be a complement of "of", "for", "like" or "as".
 
 The object must differ from those that the caption names: it excludes their nouns, or other captions name both.
 """
@@ -72,7 +72,7 @@ class StatedObjects:
         return "", start
 
     def _is_another(self, caption: Caption, noun: str, where: list[frozenset[str]]) -> bool:
-        """Whether no noun of the caption may refer to the object."""
+        """Return whether no noun of the caption may refer to the object."""
         return all(
             self._lexicon.exclusive(noun, token.lemma)
             or any(token.lemma in line or token.text.lower() in line for line in where)
@@ -92,14 +92,14 @@ def _is_complement(tokens: tuple[str, ...], at: int) -> bool:
 
 
 def _is_intersective(word: str) -> bool:
-    """Whether an adjective is intersective: not a wooden horse, nor a miniature train."""
+    """Return whether an adjective is intersective: not a wooden horse, nor a miniature train."""
     found = concepts().get(word, ())
     described = bool(found) or any(word in pair for pair in opposites())
     return described and word not in {"mini", "miniature"} and all(name != "material" for name, _ in found)
 
 
 def is_unstated(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a positive adds something that no caption or box of the image states."""
+    """Return whether a positive adds something that no caption or box of the image states."""
     words = edit.caption.words
     if edit.target == "attribute":
         return not all(words.states_attribute(edit.after, word) for word in edit.new.split())

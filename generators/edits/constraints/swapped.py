@@ -1,9 +1,9 @@
 """Swap constraints: exchanges that do not change the meaning of a caption, or may not.
 
-"A sink and a stove with a window" coordinates three things by "and", commas and one "with". Their order does not matter,
-and the attachment of "with" is ambiguous, so an exchange of two items is no negative. A second "with", or an animate
-owner ("a man with a hat and a woman"), makes attachment clear: there an exchange changes the meaning. Attributes of one
-class that modify one noun ("white black blue and red stripes") are such a coordination as well.
+"A sink and a stove with a window" coordinates three things by "and", commas and one "with". Their order does not
+matter, and the attachment of "with" is ambiguous, so an exchange of two items is no negative. A second "with", or an
+animate owner ("a man with a hat and a woman"), makes attachment clear: there an exchange changes the meaning.
+Attributes of one class that modify one noun ("white black blue and red stripes") are such a coordination as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ _QUALIFIES: Final = frozenset({"JJ", "CD"})
 
 
 def is_symmetric(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two exchanged nouns are joined by a symmetric relation: "and", "near".
+    """Return whether two exchanged nouns are joined by a symmetric relation: "and", "near".
 
     With "near", a verb that governs the first noun would govern the other one: "feeds a dog near a cat".
     """
@@ -48,7 +48,7 @@ def is_symmetric(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_in_one_list(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two nouns are items of one coordination: "a sink and a stove with a window"."""
+    """Return whether two nouns are items of one coordination: "a sink and a stove with a window"."""
     if _has_fixed_modifier(edit, edit.start) or _has_fixed_modifier(edit, edit.second[0]):
         return False
     tokens, owned = edit.caption.tokens, False
@@ -64,12 +64,12 @@ def is_in_one_list(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def has_same_count(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two exchanged words may denote the same number: "some people", "three pictures"."""
+    """Return whether two exchanged words may denote the same number: "some people", "three pictures"."""
     return same_count(edit.old, edit.new)
 
 
 def modifies_same_noun(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two exchanged words modify the same noun."""
+    """Return whether two exchanged words modify the same noun."""
     tokens, between = edit.caption.tokens, _between(edit)
     if between and _is_one_description(edit.caption.lower[edit.end - 1], between):
         return True
@@ -79,19 +79,19 @@ def modifies_same_noun(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_not_coordination(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a positive exchanges spans that are not coordinated, or of which one refers to the other: "a man and his dog"."""
+    """Return whether a positive exchanges spans that are not coordinated, or not independent: "a man and his dog"."""
     words = [token.text.lower() for token in _between(edit)]
     owned = any(token.tag == "PRP$" for token in edit.caption.tokens[slice(*edit.second)])
     return owned or _AND.isdisjoint(words) or not all(word in _BETWEEN_ITEMS for word in words)
 
 
 def _is_mutual(wording: str, known: Knowledge) -> bool:
-    """Whether a relation holds in both directions: "near"."""
+    """Return whether a relation holds in both directions: "near"."""
     return any(known.relations.paraphrase(wording, other) for other in converses(wording))
 
 
 def _is_governed(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the first noun is governed by a verb or preposition that is neither existential nor symmetric."""
+    """Return whether the first noun is governed by a verb or preposition that is neither existential nor symmetric."""
     caption = edit.caption
     phrase = next((each for each in caption.phrases if each.start <= edit.start < each.end), None)
     end = phrase.start if phrase is not None else edit.start
@@ -105,7 +105,7 @@ def _between(edit: ProposedEdit) -> Sequence[Token]:
 
 
 def _is_one_description(word: str, following: Sequence[Token]) -> bool:
-    """Whether all following tokens modify the same noun as a word: of its class, "and" or commas."""
+    """Return whether all following tokens modify the same noun as a word: of its class, "and" or commas."""
     return all(
         (lower := token.text.lower()) in _LISTS or token.tag == "HYPH" or share_class(word, lower)
         for token in following
@@ -125,5 +125,5 @@ def _connectives(tokens: Sequence[Token], start: int, end: int) -> Iterator[tupl
 
 
 def _has_fixed_modifier(edit: ProposedEdit, start: int) -> bool:
-    """Whether an adjective or number before an exchanged noun stays in place."""
+    """Return whether an adjective or number before an exchanged noun stays in place."""
     return start > 0 and edit.caption.tags[start - 1] in _QUALIFIES

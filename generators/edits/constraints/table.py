@@ -74,7 +74,7 @@ class Constraint:
     of_texts: bool = True
 
     def applies_to(self, kind: str, form: str, target: str, *, by_rules: bool) -> bool:
-        """Whether it applies to edits of a kind, form and target, by rules or by a model."""
+        """Return whether it applies to edits of a kind, form and target, by rules or by a model."""
         types = self.types if self.of_rules is None or not by_rules else self.of_rules
         relevant = kind in self.kinds and (by_rules or self.of_texts)
         return relevant and not {f"{form}-{target}", f"{form}-*", f"*-{target}", "*"}.isdisjoint(types)
@@ -159,7 +159,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         by_place=True, of_texts=False,
     ),
     Constraint(
-        "has_ambiguous_attachment", "plausibility", "no_candidate", ("replace-relation",), scope.has_ambiguous_attachment,
+        "ambiguous_attachment", "plausibility", "no_candidate", ("replace-relation",), scope.has_ambiguous_attachment,
         EditExample("a man riding a bike [near] a train", "on", "replace-relation"),
         EditExample("a bike [near] a train", "on", "replace-relation"),
         by_place=True, of_texts=False,

@@ -1,9 +1,9 @@
 """Attribute swaps: adjectives, materials and numbers of two noun phrases are exchanged.
 
 "A red car and a blue bus" gives "a blue car and a red bus"; "a man with two dogs" gives "two men with a dog". A swap is
-false if the two attributes exclude each other for both nouns. One captioner who uses both words distinguishes them, even
-if viewers often confuse them (gray and silver are one colour, blue and green two). Attributes of different classes ("a
-small bathroom with a green toilet") are exchanged only if the pool shows that both nouns rarely have the other
+false if the two attributes exclude each other for both nouns. One captioner who uses both words distinguishes them,
+even if viewers often confuse them (gray and silver are one colour, blue and green two). Attributes of different classes
+("a small bathroom with a green toilet") are exchanged only if the pool shows that both nouns rarely have the other
 attribute. Of two numbers, the larger one must be false of the noun with the smaller one.
 """
 
@@ -156,7 +156,7 @@ def reject_number_swap(caption: Caption, materials: SwapMaterials, one: CountedP
 
 
 def are_same_noun(noun: str, other: str) -> bool:
-    """Whether two nouns of one caption are synonyms; it may use "plate" and "dish" for two things."""
+    """Return whether two nouns of one caption are synonyms; it may use "plate" and "dish" for two things."""
     return noun == other or other in rewordings(noun, "noun") or noun in rewordings(other, "noun")
 
 
@@ -182,7 +182,7 @@ def _modifiers_of(caption: Caption, materials: SwapMaterials, phrase: NounPhrase
 
 
 def _is_collocation(caption: Caption, materials: SwapMaterials, at: int) -> bool:
-    """Whether a word is part of a collocation: "stainless steel", "polar bear"."""
+    """Return whether a word is part of a collocation: "stainless steel", "polar bear"."""
     pool, before, word, after = materials.pool, *(caption.word(each) for each in (at - 1, at, at + 1))
     own, ahead = (pool.form_frequency(each) for each in (word, before))
     return pool.run(word, after) > COLLOCATION_SHARE * (own + 1) or pool.run(before, word) > COLLOCATION_SHARE * (
@@ -191,7 +191,7 @@ def _is_collocation(caption: Caption, materials: SwapMaterials, at: int) -> bool
 
 
 def _has_free_colour(caption: Caption, materials: SwapMaterials, phrase: NounPhrase) -> bool:
-    """Whether a noun may have any colour: no person, no stop sign, nothing in a black-and-white picture."""
+    """Return whether a noun may have any colour: no person, no stop sign, nothing in a black-and-white picture."""
     if materials.knowledge.nouns.is_person(caption.head(phrase)) or caption.noun(phrase) == "stop sign":
         return False
     frames = (caption.head(each) for each in caption.phrases if {*caption.lower[each.start : each.end]} >= _COLOURLESS)
@@ -215,7 +215,7 @@ def _repeats_attribute(caption: Caption, noun: str, words: tuple[str, ...]) -> s
 
 
 def _are_exclusive(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Whether all words exclude all others: opposites, or different concepts of a class."""
+    """Return whether all words exclude all others: opposites, or different concepts of a class."""
     return all(
         frozenset((one, other)) in opposites() or _differ_in_concept(one, other)
         for one, other in product(words, others)
@@ -241,7 +241,7 @@ def _risk(materials: SwapMaterials, noun: str, word: str) -> float:
 
 
 def _is_attested(materials: SwapMaterials, noun: str, words: tuple[str, ...]) -> bool:
-    """Whether the pool attests a noun with each of some attributes."""
+    """Return whether the pool attests a noun with each of some attributes."""
     return all(materials.pool.adjacency(word, noun) >= MIN_COUNT for word in words)
 
 
@@ -259,7 +259,7 @@ def _number(caption: Caption, phrase: NounPhrase) -> int:
 
 
 def is_countable(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether the noun of a phrase is countable."""
+    """Return whether the noun of a phrase is countable."""
     head = caption.head(phrase)
     return head not in flagged("mass") and head not in flagged("plural_only")
 
@@ -271,7 +271,7 @@ def _number_span(counted: CountedPhrase) -> tuple[int, int]:
 
 
 def _count_may_hold(caption: Caption, counted: CountedPhrase, new: int) -> bool:
-    """Whether a phrase may also hold with the number ``new``; only larger numbers are refuted."""
+    """Return whether a phrase may also hold with the number ``new``; only larger numbers are refuted."""
     head, said = caption.head(counted.phrase), counted.number
     if new < said:
         return False
@@ -280,7 +280,7 @@ def _count_may_hold(caption: Caption, counted: CountedPhrase, new: int) -> bool:
 
 
 def _is_single(caption: Caption, noun: str) -> bool:
-    """Whether no caption and no box shows several instances of a noun, under any name."""
+    """Return whether no caption and no box shows several instances of a noun, under any name."""
     return not any(map(caption.words.several, loosely_same(noun))) and noun not in caption.words.crowds
 
 
@@ -300,7 +300,7 @@ def _exchange_numbers(
 
 
 def _can_change_number(caption: Caption, *phrases: NounPhrase) -> bool:
-    """Whether only the phrases and the verbs right after them depend on their number."""
+    """Return whether only the phrases and the verbs right after them depend on their number."""
     verbs = {phrase.end for phrase in phrases}
     listed = any(caption.word(at) in {"and", ","} for phrase in phrases for at in (phrase.start - 1, phrase.end))
     finite = {at for at, tag in enumerate(caption.tags) if tag in FINITE}

@@ -1,8 +1,8 @@
 """Scores of swaps by a cloze model: the probability of all words of a caption after a swap, relative to before.
 
-The sum of the log-probabilities of all slots, each given the rest, is the pseudo-log-likelihood of a caption (Salazar et
-al. 2020). A swap keeps all words, so the difference of two such sums does not depend on word frequency, and slots with
-unchanged context cancel out.
+The sum of the log-probabilities of all slots, each given the rest, is the pseudo-log-likelihood of a caption (Salazar
+et al. 2020). A swap keeps all words, so the difference of two such sums does not depend on word frequency, and slots
+with unchanged context cancel out.
 """
 
 import math

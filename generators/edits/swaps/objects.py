@@ -1,6 +1,7 @@
 """Object swaps: the nouns of two phrases are exchanged, and their attributes or numbers stay.
 
-"A blue car behind a red truck" gives "a blue truck behind a red car", "two men and a woman" gives "two women and a man".
+"A blue car behind a red truck" gives "a blue truck behind a red car", "two men and a woman" gives "two women and a
+man".
 """
 
 from collections.abc import Iterator
@@ -65,13 +66,13 @@ def _exchange_nouns(
 
 
 def _are_pronouns_of(caption: Caption, materials: SwapMaterials, *phrases: NounPhrase) -> bool:
-    """Whether a gendered pronoun may refer to one of the phrases."""
+    """Return whether a gendered pronoun may refer to one of the phrases."""
     people = any(materials.knowledge.nouns.is_person(caption.head(phrase)) for phrase in phrases)
     return people and not GENDERED.isdisjoint(caption.lower)
 
 
 def _share_class(caption: Caption, materials: SwapMaterials, one: NounPhrase, other: NounPhrase) -> bool:
-    """Whether two nouns share a class, such as furniture."""
+    """Return whether two nouns share a class, such as furniture."""
     first, second = (materials.knowledge.nouns.profile(caption.head(phrase)) for phrase in (one, other))
     return not first.classes.isdisjoint(second.classes)
 

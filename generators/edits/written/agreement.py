@@ -26,7 +26,7 @@ _PLURAL_VERBS: Final = frozenset({"are", "were", "have", "do"})
 
 
 def adds_agreement_error(source: Sequence[Token], text: Sequence[Token]) -> bool:
-    """Whether a text has an agreement error that its source does not have."""
+    """Return whether a text has an agreement error that its source does not have."""
     found = set(_agreement_errors(text))
     return bool(found) and not found <= set(_agreement_errors(source))
 

@@ -59,7 +59,7 @@ class Hunk:
 
 
 def agree(one: Token, other: Token) -> bool:
-    """Whether two different words differ in grammatical agreement only: in number, or as articles or pronouns."""
+    """Return whether two different words differ in agreement only: in number, or as articles or pronouns."""
     if one.pos in _UNINFLECTED or other.pos in _UNINFLECTED:
         return False
     word, other_word = one.text.lower(), other.text.lower()
@@ -96,7 +96,7 @@ def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Hunk]:
 
 
 def _have_nothing_in_common(words: Sequence[str], new_words: Sequence[str]) -> bool:
-    """Whether no word of one text can be aligned with one of the other."""
+    """Return whether no word of one text can be aligned with one of the other."""
     initials = {word[:1] for word in words}.isdisjoint(word[:1] for word in new_words)
     return initials and (_OTHER_FORMS.isdisjoint(words) or _OTHER_FORMS.isdisjoint(new_words))
 

@@ -349,14 +349,14 @@ class EditChecks:
         return self._thesaurus.has(word, pos) or self._pool.frequency(word, pos) > 0
 
     def _is_known(self, token: Token) -> bool:
-        """Whether a word is in the dictionary or the pool, or of a closed class."""
+        """Return whether a word is in the dictionary or the pool, or of a closed class."""
         word = token.text.lower()
         if token.pos not in _NAMED or word in _CLOSED:
             return True
         return self._is_word(word) or any(self._is_listed(token.lemma, pos) for pos in _OPEN)
 
     def _find_word(self, word: str) -> bool:
-        """Whether a word is listed, or is a derived or compound noun: "kayaker", "streetlamp"."""
+        """Return whether a word is listed, or is a derived or compound noun: "kayaker", "streetlamp"."""
         bases = {word, *_bases(word)}
         if any(self._is_listed(base, pos) for base in bases for pos in _OPEN):
             return True

@@ -85,7 +85,7 @@ def find_list_extension(hunks: Sequence[Hunk], source: Sequence[Token], new: Seq
 
 
 def agrees_with_edit(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Whether a hunk is agreement with the edit: a pronoun, or a verb, noun or article of another number."""
+    """Return whether a hunk is agreement with the edit: a pronoun, or a verb, noun or article of another number."""
     if _is_article_of(hunk, main, source, new):
         return True
     if not hunk.is_agreement or main.start <= hunk.start < main.end:
@@ -105,7 +105,7 @@ def agrees_with_edit(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Seque
 
 
 def _is_article_of(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Whether an article was inserted or deleted because its noun changed number: "a long | tongue", "long | claws"."""
+    """Return whether an article was inserted or deleted because its noun changed number: "a long | tongue"."""
     words = [source[at] for at in hunk.gone] + [new[at] for at in hunk.new]
     if (
         len(words) != 1
@@ -275,7 +275,7 @@ def _resize_hunk(hunk: Hunk, start: int, end: int, new_start: int, new_end: int)
 
 
 def _changes_number(main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Whether an edit may change the number of its noun, so that its verb must change."""
+    """Return whether an edit may change the number of its noun, so that its verb must change."""
     tags = [[tokens[at].tag for at in places] for tokens, places in ((source, main.gone), (new, main.new))]
     nouns = all(each and each[-1] in NOUNS for each in tags)
     several = any({"CC", "CD", "DT"} & {*each} for each in tags)
@@ -283,7 +283,7 @@ def _changes_number(main: Hunk, source: Sequence[Token], new: Sequence[Token]) -
 
 
 def _breaks_sentence(requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -> bool:
-    """Whether new words end the sentence early, precede an article, or add a noun without a connective."""
+    """Return whether new words end the sentence early, precede an article, or add a noun without a connective."""
     fresh, last, following = new.words, new.before(), new.following()
     if not (_SEPARATORS | _FIRST_PERSON).isdisjoint({*_words(fresh)} - {*_words(old.words)}):
         return True

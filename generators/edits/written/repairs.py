@@ -27,7 +27,7 @@ _SIMILAR_IN_SWAP: Final = 0.6  # the same for unmatched words in a swap
 
 
 def is_minor(token: Token) -> bool:
-    """Whether a word alone is no edit: an article, auxiliary or punctuation mark."""
+    """Return whether a word alone is no edit: an article, auxiliary or punctuation mark."""
     return token.text.lower() in _MINOR or token.tag == "POS" or token.pos in {"PUNCT", "AUX"}
 
 
@@ -73,7 +73,7 @@ def restore_spelling(
 
 @lru_cache(maxsize=50_000)
 def _are_similar(one: str, other: str) -> bool:
-    """Whether one word may be a respelling of another."""
+    """Return whether one word may be a respelling of another."""
     return one[0] == other[0] and SequenceMatcher(None, one, other).ratio() > _SIMILAR_IN_SWAP
 
 
@@ -146,7 +146,7 @@ def _may_move(token: Token) -> bool:
 
 
 def _may_insert(token: Token, text: Sequence[Token], at: int, words: Collection[str]) -> bool:
-    """Whether a minor word may be inserted or removed at a place; an article only before a noun form of the source."""
+    """Return whether a minor word may be inserted or removed; articles only before a noun form of the source."""
     if token.text.lower() not in ARTICLES:
         return True
     noun = next((each for each in text[at:] if each.tag in NOUNS), None)

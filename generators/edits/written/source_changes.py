@@ -1,7 +1,7 @@
 """Translation of an accepted edit into character-level changes of its source.
 
-A model also normalizes capitals, spacing and the final mark, which alone would identify its texts. So only the new words
-are inserted into the source (`realisation.rewrite`).
+A model also normalizes capitals, spacing and the final mark, which alone would identify its texts. So only the new
+words are inserted into the source (`realisation.rewrite`).
 """
 
 from collections.abc import Callable, Sequence

@@ -54,7 +54,7 @@ def find_swap(source: Sequence[Token], text: Sequence[Token]) -> Swap | None:
 
 
 def is_of_target(source: Sequence[Token], swap: Swap, target: str) -> bool:
-    """Whether a swap is of the requested target."""
+    """Return whether a swap is of the requested target."""
     if swap.first[1] < swap.second[0]:
         return target in targets_of_swap(source, swap.first, swap.second)
     moved = min(swap.first, swap.second, key=lambda span: span[1] - span[0])

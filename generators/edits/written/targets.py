@@ -149,7 +149,7 @@ def verb_of_phrase(span: TokenSpan) -> list[Token]:
 
 
 def is_number_change(old: TokenSpan, new: TokenSpan) -> bool:
-    """Whether a number replaces an article or quantifier, or the reverse: "two dogs" for "a dog"."""
+    """Return whether a number replaces an article or quantifier, or the reverse: "two dogs" for "a dog"."""
     gone, fresh = old.words, [word for word in new.words if word.pos != "PUNCT"]
     if (
         not gone
@@ -178,7 +178,7 @@ def _may_be_subject(before: Token | None) -> bool:
 
 
 def _is_noun_phrase(words: Sequence[Token]) -> bool:
-    """Whether the words are one noun phrase, possibly with an "of" phrase."""
+    """Return whether the words are one noun phrase, possibly with an "of" phrase."""
     parts: list[list[Token]] = [[]]
     for word in words:
         if word.text.lower() == "of":
@@ -200,7 +200,7 @@ def _is_modifier(word: Token) -> bool:
 
 
 def _is_at_noun(span: TokenSpan) -> bool:
-    """Whether the words modify a following noun, or are predicates after a copula."""
+    """Return whether the words modify a following noun, or are predicates after a copula."""
     last, before, words = span.tokens[span.end - 1], span.before(), span.content
     if last.tag in NOUNS and span.end - 1 not in span.at:
         return True  # the noun is the same, in another number
