@@ -62,7 +62,7 @@ class GeneralEnglish:
         match = self._is_plausible_pair(first, second)
         return SEEN_COUNT if match is None else COMMON_COUNT if match else 0
 
-    def run(self, first: str, second: str) -> int:  # noqa: ARG002 - the protocol's arguments
+    def bigram(self, first: str, second: str) -> int:  # noqa: ARG002 - the protocol's arguments
         """Return `SEEN_COUNT`: bigrams are not counted."""
         return SEEN_COUNT
 

@@ -139,7 +139,7 @@ class Rewordings:
     def _count(self, kind: str, key: str) -> int:
         words = key.lower().split()
         if len(words) > 1:
-            return min(self._pool.run(*pair) for pair in pairwise(words))
+            return min(self._pool.bigram(*pair) for pair in pairwise(words))
         return self._pool.frequency(key.lower(), "NOUN") if kind == NOUN else self._pool.form_frequency(key)
 
     def _nouns(self, caption: Caption) -> Iterator[RewordingSlot | str]:
@@ -169,7 +169,7 @@ class Rewordings:
             noun, word = self._described(caption, at), caption.word(at)
             news = _candidates(word, ADJECTIVE, noun) if noun else ()
             if caption.tag(at + 1).startswith("NN") and caption.lemmas[at + 1] != noun:  # "little | league players"
-                news = tuple(new for new in news if self._pool.run(new.rpartition(" ")[2], caption.word(at + 1)))
+                news = tuple(new for new in news if self._pool.bigram(new.rpartition(" ")[2], caption.word(at + 1)))
             if noun and not news and tag == "JJ":
                 news = tuple(new for new in self._synonyms(word, ADJECTIVE) if self._pool.adjacency(new, noun) > 1)
             if news:

@@ -39,7 +39,7 @@ class Pool(Protocol):
         """Return the number of captions with adjective or preposition ``first`` before noun ``second``."""
         ...
 
-    def run(self, first: str, second: str) -> int:
+    def bigram(self, first: str, second: str) -> int:
         """Return the number of captions with the word ``first`` right before ``second``; "" is a caption's end."""
         ...
 

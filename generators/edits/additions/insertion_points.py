@@ -1,5 +1,4 @@
-"""Insertion points: positions of a caption at which words may be added, with the context that a cloze model reads
-there.
+"""Insertion points: positions of a caption at which words may be added, with their cloze contexts.
 
 An object is added after a phrase ("a dog | with a ball"), in a coordination ("a cup, | a fork and a plate"), at the end
 of the caption ("... | near a tree", "... | with a boat in the background") or before it ("a lamp and | a bed in a

@@ -111,7 +111,7 @@ class Knowledge:
 
     def _find_share(self, noun: str) -> float:
         """Return the share of uses of a singular, after words such as "a" or "some", without an article."""
-        bare, one = (sum(self.pool.run(word, noun) for word in words_with(each)) for each in ("before_mass", "one"))
+        bare, one = (sum(self.pool.bigram(word, noun) for word in words_with(each)) for each in ("before_mass", "one"))
         return bare / (bare + one + 1)
 
     def _find_mentions(self, noun: str) -> Names:

@@ -185,7 +185,7 @@ def _is_collocation(caption: Caption, materials: SwapMaterials, at: int) -> bool
     """Return whether a word is part of a collocation: "stainless steel", "polar bear"."""
     pool, before, word, after = materials.pool, *(caption.word(each) for each in (at - 1, at, at + 1))
     own, ahead = (pool.form_frequency(each) for each in (word, before))
-    return pool.run(word, after) > COLLOCATION_SHARE * (own + 1) or pool.run(before, word) > COLLOCATION_SHARE * (
+    return pool.bigram(word, after) > COLLOCATION_SHARE * (own + 1) or pool.bigram(before, word) > COLLOCATION_SHARE * (
         ahead + 1
     )
 
@@ -326,4 +326,4 @@ def _changes(caption: Caption, counted: CountedPhrase, number: int) -> Iterator[
 def _count_attested(caption: Caption, materials: SwapMaterials, phrase: NounPhrase, number: int) -> int:
     """Return the number of captions of the pool with a number or article right before the noun of a phrase."""
     noun = inflect(caption.head(phrase), "NNS" if number > 1 else "NN")
-    return materials.pool.run(NUMBER_WORDS[number - 1] if number > 1 else article(noun), noun)
+    return materials.pool.bigram(NUMBER_WORDS[number - 1] if number > 1 else article(noun), noun)
