@@ -116,11 +116,13 @@ def _is_unseen_compound(edit: ProposedEdit, known: Knowledge) -> bool:
     caption, before = edit.caption, edit.start - 1
     if not is_behind_noun(caption, edit.start, edit.end):
         return False
-    run, modifier, first = known.pool.bigram, caption.lower[before], edit.new.split()[0]
+    bigram, modifier, first = known.pool.bigram, caption.lower[before], edit.new.split()[0]
     if first == edit.new:
         first = inflect(first, caption.tags[edit.end - 1])
-    expected = run(modifier, caption.lower[edit.start]) or known.expects_cooccurrence(modifier, first, EXPECTED_LINKS)
-    return bool(expected) and not run(modifier, first)
+    expected = bigram(modifier, caption.lower[edit.start]) or known.expects_cooccurrence(
+        modifier, first, EXPECTED_LINKS
+    )
+    return bool(expected) and not bigram(modifier, first)
 
 
 def is_behind_noun(caption: Caption, start: int, end: int) -> bool:
