@@ -194,8 +194,8 @@ def words_of(text: str) -> tuple[str, ...]:
 def _doubts(number: int) -> frozenset[str]:
     """Return the words before a plural that contradict a count of two or more; "one" is "one of the"."""
     others = enumerate(NUMBER_WORDS[1:], 2)
-    said = {form for other, word in others if other != number for form in (word, str(other))}
-    return frozenset(said | _MORE_THAN_TWO if number == 2 else said | {"dozen", "dozens", "hundreds"})
+    conflicting = {form for other, word in others if other != number for form in (word, str(other))}
+    return frozenset(conflicting | _MORE_THAN_TWO if number == 2 else conflicting | {"dozen", "dozens", "hundreds"})
 
 
 @lru_cache(maxsize=20_000)

@@ -123,13 +123,13 @@ class Rewordings:
         """Return the log-probabilities of the vocabulary in the slots whose word the model knows, by caption and span."""
         assert self._model is not None
         index = self._model.index(kind)
-        asked = {
+        contexts = {
             (at, slot.span): context_of(caption, *slot.span, *slot.nouns)
             for at, (caption, slots) in enumerate(zip(captions, found, strict=True))
             for slot in slots
             if not isinstance(slot, str) and slot.key in index
         }
-        return dict(zip(asked, self._model.log_probs(kind, [*asked.values()]), strict=True))
+        return dict(zip(contexts, self._model.log_probs(kind, [*contexts.values()]), strict=True))
 
     def _frequency_ratio(self, slot: RewordingSlot, new: str) -> float:
         """Return the frequency of a word in the pool relative to the one in a slot."""

@@ -59,20 +59,20 @@ class FalseAttributes:
         head, lines = caption.head(phrase), (caption.words.own, *caption.words.others)
         if caption.plural(phrase) or caption.words.several(head) or any(line.count(head) > 1 for line in lines):
             return []
-        return [word for word in self.attributes_stated_of(caption, phrase) if not _is_denied(caption, word)]
+        return [word for word in self.attributes_stated_of(caption, phrase) if not _is_unreal(caption, word)]
 
     def false_attributes_of(self, caption: Caption, phrase: NounPhrase, attributes: Iterable[str]) -> list[str]:
         """Return which of some attributes are false of the object that an undescribed phrase names."""
         head, seen = caption.head(phrase), list(attributes)
         if not seen or (not caption.plural(phrase) and caption.words.several(head)):
             return []
-        said = self.attributes_stated_of(caption, phrase)
-        return [attribute for attribute in seen if self._is_false(caption, head, attribute, said)]
+        stated = self.attributes_stated_of(caption, phrase)
+        return [attribute for attribute in seen if self._is_false(caption, head, attribute, stated)]
 
-    def _is_false(self, caption: Caption, head: str, attribute: str, said: list[str]) -> bool:
-        if said:  # sizes are subjective
+    def _is_false(self, caption: Caption, head: str, attribute: str, stated: list[str]) -> bool:
+        if stated:  # sizes are subjective
             false = self._lexicon.class_of(attribute) != "size" and any(
-                self._lexicon.exclusive(attribute, other, head) for other in said
+                self._lexicon.exclusive(attribute, other, head) for other in stated
             )
         else:
             false = self._is_unusual(head, attribute) and self._risk(caption, head, attribute) <= MAX_RISK
@@ -111,6 +111,6 @@ def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str
             yield line[at - 1]
 
 
-def _is_denied(caption: Caption, attribute: str) -> bool:
+def _is_unreal(caption: Caption, attribute: str) -> bool:
     """Return whether one of the captions with an attribute is unreal: it compares or depicts things."""
     return any(attribute in line and not words_with("unreal").isdisjoint(line) for line in caption.words.others)

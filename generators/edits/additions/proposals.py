@@ -151,11 +151,11 @@ class Additions:
     def _with_fitting_relations(
         self, captions: Sequence[Caption], found: list[tuple[int, InsertionPoint]]
     ) -> list[tuple[int, InsertionPoint]]:
-        asked = [at for at, (_, point) in enumerate(found) if point.requires_relation]
-        contexts = [point.relation_context(captions[of]) for of, point in map(found.__getitem__, asked)]
-        fits = self._fit_relation([found[at][1].relation for at in asked], contexts)
-        unfit = {at for at, fit in zip(asked, fits, strict=True) if not fit}
-        return [each for at, each in enumerate(found) if at not in unfit]
+        related = [at for at, (_, point) in enumerate(found) if point.requires_relation]
+        contexts = [point.relation_context(captions[of]) for of, point in map(found.__getitem__, related)]
+        fits = self._fit_relation([found[at][1].relation for at in related], contexts)
+        unlikely = {at for at, fit in zip(related, fits, strict=True) if not fit}
+        return [each for at, each in enumerate(found) if at not in unlikely]
 
     def _fit_relation(self, relations: Sequence[str], contexts: Sequence[ClozeContext]) -> BoolArray:
         """Return whether each relation is likely enough in its context."""
@@ -172,11 +172,11 @@ class Additions:
             fits[at] &= self.objects.unpacked(self._fitting_objects(each, scored.absent[of]))
         point, column = np.nonzero(fits)
         new, targets = self._columns[column], self._model.targets("noun")
-        asked = [at for at, each in enumerate(point.tolist()) if scored.points[each].requires_relation]
-        added = [(scored.captions[scored.of[point[at]]], scored.points[point[at]], targets[new[at]]) for at in asked]
+        related = [at for at, each in enumerate(point.tolist()) if scored.points[each].requires_relation]
+        added = [(scored.captions[scored.of[point[at]]], scored.points[point[at]], targets[new[at]]) for at in related]
         contexts = [each.relation_context(caption, noun) for caption, each, noun in added]
         kept = np.ones(len(new), bool)
-        kept[asked] = self._fit_relation([each.relation for _, each, _ in added], contexts)
+        kept[related] = self._fit_relation([each.relation for _, each, _ in added], contexts)
         return point[kept], new[kept]
 
     def _possible_objects(self, caption: Caption) -> int:

@@ -111,20 +111,20 @@ def is_stated_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
         return False
     if edit.form != "swap":
         return any(words.describes(same_concept(word), names_of(noun), own=own) for word, noun in _new_attributes(edit))
-    said = [words.describes(same_concept(word), same_forms(noun), own=False) for word, noun in _new_attributes(edit)]
+    stated = [words.describes(same_concept(word), same_forms(noun), own=False) for word, noun in _new_attributes(edit)]
     # For exclusive attributes both must be stated: each one refutes the other.
     exclusive = are_opposed(edit.old, edit.new) or count_differently(edit.old, edit.new)
-    return all(said) if exclusive else any(said)
+    return all(stated) if exclusive else any(stated)
 
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether boxes, crowds or other captions leave the new count possible."""
     words, old, replaced = edit.caption.words, edit.old.split(), edit.form == "replace"
-    said = max(map(number_of, old), default=0) if replaced else 0
+    stated = max(map(number_of, old), default=0) if replaced else 0
     names = loosely_same if replaced else same_forms
     return any(
         (replaced and ARTICLES.issuperset(old) and words.several(noun))
-        or count_may_hold(words, names(noun), word, said)
+        or count_may_hold(words, names(noun), word, stated)
         for word, noun in _new_attributes(edit)
         if number_of(word) or is_vague(word)
     )
@@ -174,11 +174,11 @@ def stated_verbs(caption: Caption) -> frozenset[str]:
 
 def may_hold_by_boxes(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether boxes leave the new spatial relation possible."""
-    said = relation_of(edit) if edit.caption.words.boxes else None
-    if said is None:
+    stated = relation_of(edit) if edit.caption.words.boxes else None
+    if stated is None:
         return False
     return position_in_doubt(
-        edit.caption.words, said.subject, split_relation(said.phrase)[1] or said.phrase, said.object
+        edit.caption.words, stated.subject, split_relation(stated.phrase)[1] or stated.phrase, stated.object
     )
 
 

@@ -61,8 +61,8 @@ class Names:
         lasts = self.phrases.keys()
         for last in (lasts & words) | (lasts & forms.keys()):
             for form in {last, *forms.get(last, ())}:
-                said = (phrase.removesuffix(last) + form for phrase in self.phrases[last])
-                found.update(phrase for phrase in said if f" {phrase} " in text)
+                variants = (phrase.removesuffix(last) + form for phrase in self.phrases[last])
+                found.update(phrase for phrase in variants if f" {phrase} " in text)
         return frozenset(found - self.never | (words & self.exact))
 
 

@@ -200,8 +200,8 @@ def _has_free_colour(caption: Caption, materials: SwapMaterials, phrase: NounPhr
 
 def _exchange(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> SwapProposal | str:
     first, second = caption.head(one.phrase), caption.head(other.phrase)
-    said = _is_attested(materials, first, other.words) and _is_attested(materials, second, one.words)
-    if not said and not _are_exclusive(one.words, other.words):
+    attested = _is_attested(materials, first, other.words) and _is_attested(materials, second, one.words)
+    if not attested and not _are_exclusive(one.words, other.words):
         return "no_candidate"  # attributes of another class must be attested: no "toy carpet"
     return exchange_spans(caption, (one.start, one.end), (other.start, other.end))
 
@@ -210,8 +210,8 @@ def _repeats_attribute(caption: Caption, noun: str, words: tuple[str, ...]) -> s
     """Return `true_of_image` if the caption itself has such a noun with one of the attributes, else an empty string."""
     alike = frozenset().union(*map(same_concept, words))
     phrases = caption.by_head.get(noun, ())
-    said = any(not alike.isdisjoint(caption.lower[phrase.start : phrase.head]) for phrase in phrases)
-    return "true_of_image" if said else ""
+    repeated = any(not alike.isdisjoint(caption.lower[phrase.start : phrase.head]) for phrase in phrases)
+    return "true_of_image" if repeated else ""
 
 
 def _are_exclusive(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
@@ -272,11 +272,11 @@ def _number_span(counted: CountedPhrase) -> tuple[int, int]:
 
 def _count_may_hold(caption: Caption, counted: CountedPhrase, new: int) -> bool:
     """Return whether a phrase may also hold with the number ``new``; only larger numbers are refuted."""
-    head, said = caption.head(counted.phrase), counted.number
-    if new < said:
+    head, number = caption.head(counted.phrase), counted.number
+    if new < number:
         return False
-    exact = caption.words.may_be_exact_count(head, said) if said > 1 else _is_single(caption, head)
-    return not exact or count_in_doubt(caption.words, head, said, new)
+    exact = caption.words.may_be_exact_count(head, number) if number > 1 else _is_single(caption, head)
+    return not exact or count_in_doubt(caption.words, head, number, new)
 
 
 def _is_single(caption: Caption, noun: str) -> bool:

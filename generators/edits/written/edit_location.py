@@ -70,13 +70,13 @@ def find_list_extension(hunks: Sequence[Hunk], source: Sequence[Token], new: Seq
     if len(hunks) < 2:
         return None
     first, last = hunks[0], hunks[-1]
-    old, said = _words(source[first.start : last.end]), _words(new[first.new_start : last.new_end])
+    old, extended = _words(source[first.start : last.end]), _words(new[first.new_start : last.new_end])
     if not first.start or old[:1] != ["and"] or len(old) == 1:
         return None
     items = old[1:] if source[first.start - 1].text == "," else [",", *old[1:]]
-    if said[: len(items)] != items:
+    if extended[: len(items)] != items:
         return None
-    added = said[len(items) :]
+    added = extended[len(items) :]
     ands = added[added[:1] == [","] :]
     if ands[:1] != ["and"] or len(ands) == 1 or "and" in items or not {",", "and"}.isdisjoint(ands[1:]):
         return None

@@ -26,7 +26,7 @@ _NEXT_CAPTION: Final = re.compile(
     r"\n[ \t>*#_]*(?:caption|sentence)[*_]*[ \t]*:", re.IGNORECASE
 )  # as our prompts begin
 _ASIDE: Final = re.compile(
-    r"\s(?:[(\[](?P<said>[^()\[\]]{1,300})[)\]]|(?:-{2,}|[—–|])\s*(?P<dashed>[^()\[\]—–|]{1,300}))[ .]*\Z"
+    r"\s(?:[(\[](?P<bracketed>[^()\[\]]{1,300})[)\]]|(?:-{2,}|[—–|])\s*(?P<dashed>[^()\[\]—–|]{1,300}))[ .]*\Z"
 )
 _NOTE: Final = re.compile(
     r"(?:was|were|changed|replaced|swapped|exchanged|added|modified|edited|replace|swap|add|originally|formerly|instead|"
@@ -84,8 +84,8 @@ def extract_sentence(text: str, source: str, is_word: Callable[[str], bool]) -> 
     """
     if not _PLAIN.fullmatch(text):
         text = _strip_all(text, source, is_word)
-    said = text.lower().strip(" .!")
-    return "" if said in _NO_TEXT and said != source.lower().strip(" .!") else text
+    plain = text.lower().strip(" .!")
+    return "" if plain in _NO_TEXT and plain != source.lower().strip(" .!") else text
 
 
 def _strip_all(text: str, source: str, is_word: Callable[[str], bool]) -> str:
@@ -157,12 +157,12 @@ def _without_aside(text: str, source: str) -> str:
     aside = _ASIDE.search(text)
     if aside is None:
         return text
-    before, said = text[: aside.start()].rstrip(), aside["said"] or aside["dashed"]
-    if starts_trailing_remark(said):
+    before, remark = text[: aside.start()].rstrip(), aside["bracketed"] or aside["dashed"]
+    if starts_trailing_remark(remark):
         return before
     own = aside[0].strip()[0] in source or comparison_key(before) == comparison_key(source)
-    ended = aside["said"] is not None and before.endswith((".", "!", "?"))
-    return before if (ended or _NOTE.match(said)) and not own else text
+    ended = aside["bracketed"] is not None and before.endswith((".", "!", "?"))
+    return before if (ended or _NOTE.match(remark)) and not own else text
 
 
 def _strip_markup(text: str, source: str) -> str:

@@ -12,7 +12,7 @@ SMALL = frozenset({"a", "an", "the", "his"})
 
 
 def proposed(example: EditExample, kind: str = "hard_negative", crowds: tuple[str, ...] = ()) -> ProposedEdit:
-    """Return the edit of an example: stretches in brackets are replaced, or exchanged; words are added at "|"."""
+    """Return the edit of an example: spans in brackets are replaced, or exchanged; words are added at "|"."""
     form, _, target = example.type.partition("-")
     caption, spans = _marked(example, crowds)
     (start, end), second = spans[0], spans[1] if len(spans) > 1 else (0, 0)

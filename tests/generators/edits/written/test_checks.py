@@ -370,7 +370,7 @@ def test_an_or_that_no_denial_asks_for_is_another_edit(source: str, text: str) -
 
 
 def test_a_list_that_grows_at_its_front_may_take_a_comma() -> None:
-    """In "X and Y" and "N, X, and Y" the comma belongs to the list; where "and" joins deeds there is no list."""
+    """In "X and Y" and "N, X, and Y" the comma belongs to the list; where "and" joins verb phrases there is no list."""
     found = check("a bed with a dog and a cat", "a bed with a bird, a dog, and a cat", "add-object")
     assert (found.reason, found.text, found.agreement_changes) == ("", "a bed with a bird, a dog and a cat", 0)
     source = "a man eating a pie and holding a cup"
@@ -482,7 +482,7 @@ def test_a_group_behind_a_preposition_or_verb_needs_its_article(source: str, tex
     ],
 )
 def test_what_is_right_or_in_doubt_or_the_source_s_own_is_left_as_written(source: str, text: str, asked: str) -> None:
-    """The source's own slips are not corrected, and a subject in doubt says nothing of its verb."""
+    """Agreement errors of the source are not corrected, and an unclear subject does not constrain its verb."""
     found = check_with_wordnet(source, text, asked)
     assert (found.reason, found.text, found.agreement_changes) == ("", text, 0)
 
