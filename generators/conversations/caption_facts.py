@@ -202,7 +202,7 @@ class CaptionFacts:
                 continue
             if start > 2 and lower[start - 3] in COLOURS:  # "a red an orange meter"
                 continue
-            if self.is_one(noun) and not self.words.other_colour(noun, colour):
+            if self.is_one(noun) and not self.words.has_other_colour(noun, colour):
                 _add_once(facts, colour_fact(noun, colour))
         return list(facts.values())
 
@@ -215,7 +215,7 @@ class CaptionFacts:
             if not material or lower[start - 2] not in ARTICLES or " ".join(lower[start:end]) != noun:
                 continue
             others = (word for word, other in MATERIALS.items() if other != material)
-            if self.is_one(noun) and not any(self.words.said_with(noun, word) for word in others):
+            if self.is_one(noun) and not any(self.words.states_attribute(noun, word) for word in others):
                 fields = {"noun": noun, "material": material}
                 _add_once(
                     facts,
@@ -243,7 +243,7 @@ class CaptionFacts:
                 continue
             if noun in flagged("individual") and 0 < self._boxes(noun) < number:
                 continue
-            if self.words.is_number(noun, number) and not self._speaks_of_one(noun):
+            if self.words.may_be_exact_count(noun, number) and not self._speaks_of_one(noun):
                 facts.setdefault(noun, count_fact(noun, number))
         return list(facts.values())
 
