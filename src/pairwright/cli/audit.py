@@ -16,7 +16,7 @@ from pairwright.cli.options.standard_input import copy_standard_input
 from pairwright.cli.output.console import StyledLine, emit, note
 from pairwright.cli.output.files import check_extension, check_outputs
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import skipped_lines, table
+from pairwright.cli.output.summary import shown_reasons, skipped_lines, table
 from pairwright.datasets.count_phrases import count_phrase
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ def audit(
       pairwright audit swap_att.json --add-attacks meaning,llm --model gpt-4o-mini --dry-run
     """
     from pairwright.datasets.atomic_files import write_text
-    from pairwright.datasets.rejects import list_reasons
     from pairwright.filters.audit.report import render_html, render_markdown
     from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
     from pairwright.flows.commands.audit import AuditRequest, audit_rows, rows_to_audit
@@ -75,7 +74,8 @@ def audit(
     policy = InvalidRowPolicy(on_error)
     frame, rejected = rows_to_audit(input_, policy, layout)
     if rejected:
-        note(f"{count_phrase(sum(rejected.values()), 'rejected row')} of INPUT skipped: {list_reasons(rejected)}.")
+        reasons = shown_reasons(rejected, details=details)
+        note(f"{count_phrase(sum(rejected.values()), 'rejected row')} of INPUT skipped: {reasons}.")
     check_outputs(None if model_options.sends_nothing else report)
     answers = report or Path(f"{input_.name}.audit.html")  # without a report, answers are kept in the working folder
     scorers, bill = added.scorers(model_options, frame, answers, seed, as_json=as_json)

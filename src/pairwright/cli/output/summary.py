@@ -63,11 +63,15 @@ def main_reasons(rejected: Mapping[str, int]) -> str:
     return list_reasons(rejected, _MAIN)
 
 
-def rejected_line(rejected: Mapping[str, int], *, details: bool) -> list[str]:
-    """Return the line of rejected rows by reason, none if there are none; "..." stands for reasons that are not shown."""
+def shown_reasons(rejected: Mapping[str, int], *, details: bool) -> str:
+    """Return the two most frequent reasons, all with ``details``; "..." stands for reasons that are not shown."""
     shown = list_reasons(rejected) if details else main_reasons(rejected)
-    more = ", ..." if shown != list_reasons(rejected) else ""
-    return [f"rejected: {shown}{more}"] if shown else []
+    return shown if shown == list_reasons(rejected) else f"{shown}, ..."
+
+
+def rejected_line(rejected: Mapping[str, int], *, details: bool) -> list[str]:
+    """Return the line of rejected rows by reason, none if there are none."""
+    return [f"rejected: {shown_reasons(rejected, details=details)}"] if rejected else []
 
 
 def share(part: int, whole: int) -> str:
