@@ -65,7 +65,7 @@ def test_rows_that_are_not_attacked_are_counted(run: Run, tmp_path: Path) -> Non
     printed = json.loads(done.stdout)
     assert (printed["rows"], printed["left_out"]) == (200, 2)
     assert printed["rejected"] == {"no_edit": 1, "same_meaning": 1}
-    assert "2 rejected rows of INPUT skipped: no_edit 1, same_meaning 1." in done.stderr
+    assert "2 rejected rows of INPUT skipped (no_edit 1, same_meaning 1)." in done.stderr
 
 
 def test_a_row_of_the_negclip_layout_without_negatives_is_counted(run: Run, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def audit(
     frame, rejected = rows_to_audit(input_, policy, layout)
     if rejected:
         reasons = shown_reasons(rejected, details=details)
-        note(f"{count_phrase(sum(rejected.values()), 'rejected row')} of INPUT skipped: {reasons}.")
+        note(f"{count_phrase(sum(rejected.values()), 'rejected row')} of INPUT skipped ({reasons}).")
     check_outputs(None if model_options.sends_nothing else report)
     answers = report or Path(f"{input_.name}.audit.html")  # without a report, answers are kept in the working folder
     scorers, bill = added.scorers(model_options, frame, answers, seed, as_json=as_json)
