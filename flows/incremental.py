@@ -44,6 +44,7 @@ _NO_EFFECT = frozenset(
         "incremental",
     }
 )  # settings that do not change a file of a build
+_INPUT_FREE = frozenset({"path", "on_error"})  # of the input: what may differ between versions
 
 
 def refuse_changed_settings(config: BuildConfig, before: Mapping[str, Any]) -> None:
@@ -79,7 +80,7 @@ def _fixed_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     settings.pop("part_size", None)
     # A missing section and an empty one mean the same index.
     settings["index"] = (settings["index"] or IndexSection().model_dump(mode="json")) if settings["retrieve"] else None
-    settings["input"] = {name: value for name, value in config["input"].items() if name != "path"}
+    settings["input"] = {name: value for name, value in config["input"].items() if name not in _INPUT_FREE}
     return settings
 
 

@@ -125,6 +125,14 @@ def test_shown_commands_and_options_exist(page: Path) -> None:
             assert re.search(rf"{option}\b", help_text), f"{command} {option}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_shown_batch_scripts_begin_as_sbatch_demands(page: Path) -> None:
+    """Slurm refuses a script whose first line does not name its interpreter."""
+    blocks = FENCE.findall(page.read_text(encoding="utf-8"))
+    scripts = [block.partition("\n")[2] for block in blocks if "\n#SBATCH" in block]
+    assert all(script.startswith("#!") for script in scripts)
+
+
 def test_commands_are_found_in_code_blocks_and_inline_code() -> None:
     page = "pairwright makes data; `pairwright bild x`\n```\n$ pairwright index build a --out=b  # c\n```\n"
     assert list(calls(page)) == [("pairwright index build", ["--out"]), ("pairwright bild", [])]

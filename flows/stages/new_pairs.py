@@ -9,7 +9,8 @@ file name are those of one that is gone: its image was moved to another folder. 
 that an increment does not rewrite: they are counted, and a full build applies the changes.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ from pairwright.flows.stages.pairs import (
     rejected_rows,
     scan_jobs,
 )
-from pairwright.flows.stages.scan import default_part_size
+from pairwright.flows.stages.scan import default_part_size, image_format_of
 from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.state.receipts import Counts, JobResult, json_hash
 
@@ -61,13 +62,22 @@ def new_pairs_jobs(run: "StageRun") -> "StageJobs":
     spans = scanned.spans()
     state = json_hash([scanned.state(number, span) for number, span in enumerate(spans)])
     with_images = known.facts["with_images"] if intake.all_have_images else None
-    args = (base.root, base.parts, intake, with_images, spans)
+    image_format = known.facts["image_format"] if run.config.single_image_format else ""
+    args = (base.root, base.parts, intake, with_images, image_format, spans)
     return [run.job(write_new_pairs, *args, state=f"{state} {base.state}")]
 
 
 def describe_known(_: Path, home: Path, parts: list[str]) -> JobResult:
-    """State the ``source`` of the known pairs, empty if they have several; and whether they are ``with_images``."""
-    facts = {"source": _known_source(home, parts), "with_images": _has_images(home, parts)}
+    """State what the known pairs have in common.
+
+    The facts: ``source``, empty if they have several; whether they are ``with_images``; ``image_format``, by name.
+    """
+    first = _first_image(home, parts)
+    facts = {
+        "source": _known_source(home, parts),
+        "with_images": None if first is None else bool(first),
+        "image_format": image_format_of(first or ""),
+    }
     return JobResult([], Counts("row"), facts)
 
 
@@ -77,6 +87,7 @@ def write_new_pairs(  # noqa: PLR0913, PLR0917 - a job's arguments
     known: list[str],
     intake: Intake,
     with_images: bool | None,  # noqa: FBT001 - a job's argument
+    image_format: str,
     spans: list[PartSpan],
 ) -> JobResult:
     """Write the pairs that are not in the ``known`` parts; the unit is a row.
@@ -87,6 +98,7 @@ def write_new_pairs(  # noqa: PLR0913, PLR0917 - a job's arguments
         known: names of parts; the new ones are numbered after them.
         intake: how the input was read.
         with_images: whether all pairs need an image or must have none, as the known ones; None if either will do.
+        image_format: that all new images need by their names, as the known ones; empty if any will do.
         spans: the scanned input, in order.
 
     Returns:
@@ -95,7 +107,7 @@ def write_new_pairs(  # noqa: PLR0913, PLR0917 - a job's arguments
 
     Raises:
         InputError: for a pair without an image among pairs with one, if the options say stop; for a pair with an image
-            among pairs without.
+            among pairs without; for images of another format.
     """
     reading = _NewPairReading(_known_pairs(home, known), _known_rejects(home))
     for span in spans:
@@ -107,6 +119,9 @@ def write_new_pairs(  # noqa: PLR0913, PLR0917 - a job's arguments
         reading.pairs(pairs.filter(fits))
         reading.rejects(pl.concat([rejects, rejected_rows([reject_without_image(pair) for pair in other])]))
     fresh, facts = reading.end()
+    formats = Counter(image_format_of(image) for image in fresh["image"]) if image_format else Counter[str]()
+    if others := formats.keys() - {"", image_format}:
+        raise _other_formats({name: formats[name] for name in sorted(others)}, image_format, intake.options)
     broken = pl.concat([rejected_rows([]), *reading.broken])
     stored = broken.select(REJECTS.schema.names()).rechunk()
     part_size = intake.part_size or default_part_size(fresh.height)
@@ -119,10 +134,10 @@ def write_new_pairs(  # noqa: PLR0913, PLR0917 - a job's arguments
     return intake_result(outputs, fresh.height, broken, {"parts": len(outputs) // 2, **facts})
 
 
-def _has_images(home: Path, parts: list[str]) -> bool | None:
-    """Return whether the pairs of a build have images; None without pairs."""
+def _first_image(home: Path, parts: list[str]) -> str | None:
+    """Return the image of the first pair of a build; None without pairs."""
     images = (PAIRS.read_frame(pairs_path(home, part), ["image"])["image"] for part in parts)
-    return next((bool(column[0]) for column in images if len(column)), None)
+    return next((str(column[0]) for column in images if len(column)), None)
 
 
 def _known_source(home: Path, parts: list[str]) -> str:
@@ -143,6 +158,15 @@ def _mixed(pair: Pair, options: ReadOptions) -> InputError:
         f"pair {pair.source_id or pair.key} has {has} image, and the pairs of the build have {others}",
         where=str(options.input),
         fix=f"Set{skip} `images: false` under shards and build with --full to pack texts only",
+    )
+
+
+def _other_formats(others: Mapping[str, int], known: str, options: ReadOptions) -> InputError:
+    counts = ", ".join(f"{name} {count:,}" for name, count in others.items())
+    return InputError(
+        f"new images are of other formats ({counts}) than those of the build ({known})",
+        where=str(options.input),
+        fix=f"Convert them to {known}, or set `image_format: {known}` under shards and build with --full to recode them",
     )
 
 

@@ -108,6 +108,8 @@ def _sbatch(state: Path, *arguments: str) -> None:
     array = state / number
     array.mkdir()
     script = Path(arguments[-1])
+    if not script.read_text().startswith("#!"):
+        sys.exit("sbatch: error: This does not look like a batch script.")
     if "no-such-partition" in script.read_text():
         sys.exit("sbatch: error: invalid partition specified: no-such-partition")
     # A scheduler of its own, without a parent, runs the tasks.
