@@ -6,7 +6,7 @@ captions.jsonl: rows with ``captions``, several an image. Two nouns are *exchang
 and another has the other in the same role (subject of the same verb, object of the same verb or preposition, first
 noun), and neither caption has both. The rate is the share of images with the rarer noun. Two adjectives are exchanged if
 two captions give them to the same noun; the rate is the share of such pairs of captions with the rarer one. Pairs with a
-high rate belong in ``generators/lexicon/data/noun_groups.tsv``, ``noun_together.tsv`` or ``attribute_neighbours.tsv``.
+high rate belong in ``generators/lexicon/data/noun_groups.tsv``, ``noun_compatibility.tsv`` or ``attribute_neighbours.tsv``.
 """
 
 import argparse

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import replace_atomically, write_text
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.redaction import redact
-from pairwright.datasets.rejects import BAD_BOX
 from pairwright.datasets.shards.content_counts import add_counts
 from pairwright.datasets.version_switch import discard_staged_version, switch_version
 from pairwright.flows.build_completion import write_pages
@@ -130,12 +130,14 @@ def increment_summary(manifest: Mapping[str, Any]) -> str:
     """Return a line of text about the last increment."""
     last = manifest["increments"][-1]
     pairs, audit = last["pairs"], manifest["audit"]
-    line = f"Version {last['number']}: {pairs['new']:,} new pairs in {len(last['shards']):,} new shards"
+    line = f"Version {last['number']}: {count_phrase(pairs['new'], 'new pair')} in {count_phrase(len(last['shards']), 'new shard')}"
     read = last["stages"]["pairs"]
     line += _old_pairs_summary(read["facts"], read["rejected"])
     failed = sum(stage["facts"].get("llm", {}).get("failed", 0) for stage in last["stages"].values())
     if failed:
-        line += f"; the model failed on {failed:,} rows (reasons in {INCREMENTS}/{last['number']:04d}/failed)"
+        line += (
+            f"; the model failed on {count_phrase(failed, 'row')} (reasons in {INCREMENTS}/{last['number']:04d}/failed)"
+        )
         line += ", --full retries those without an answer"
     if audit.get("breaks"):
         worst = audit["breaks"][0]
@@ -145,13 +147,14 @@ def increment_summary(manifest: Mapping[str, Any]) -> str:
 
 def _old_pairs_summary(facts: Mapping[str, Any], rejected: Mapping[str, int]) -> str:
     """Return the counts of changed, removed and broken pairs as text; empty if there are none."""
-    old = f"; {facts['changed']:,} changed pairs keep their texts until --full" if facts["changed"] else ""
-    if facts["removed"]:
-        old += f"; {facts['removed']:,} pairs are no longer in the input: they stay until --full, which removes them"
-    # Rows that lost single captions, or their boxes, are read.
-    captions = sum(facts.get("rejected_captions", {}).values())
-    broken = sum(rejected.values()) - captions - rejected.get(BAD_BOX, 0)
-    return old + (f"; {broken:,} new rows cannot be read" if broken else "")
+    changed, removed = facts["changed"], facts["removed"]
+    old = ""
+    if changed:
+        old += f"; {count_phrase(changed, 'changed pair')} {verb_form(changed, 'keep')} the texts until --full"
+    if removed:
+        old += f"; {count_phrase(removed, 'pair')} no longer in the input {verb_form(removed, 'stay')} until --full"
+    broken = sum(rejected.values())
+    return old + (f"; {count_phrase(broken, 'new row')} cannot be read" if broken else "")
 
 
 def _destinations(done: Mapping[str, Sequence[Receipt]], number: int) -> list[tuple[str, str]]:

@@ -12,12 +12,13 @@ from importlib import metadata
 from typing import Any
 
 from pairwright import __version__
+from pairwright.datasets.readers.skip_counts import REJECTED_PARTS
 from pairwright.datasets.redaction import redact
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.state.code_versions import source_hash
 from pairwright.flows.state.receipts import Receipt, merged_facts, sum_facts, total_counts
 
-_SUMMED_FACTS = ("refined_away", "balanced_away", "for_training")
+_SUMMED_FACTS = ("refined_away", "balanced_away", "for_training", *REJECTED_PARTS)
 _TEXT_COUNTS = ("made", "kept", "rejected")
 PACKAGES = ("faiss-cpu", "numpy", "pillow", "polars", "prefect", "spacy")
 
@@ -149,7 +150,7 @@ def _merged_stage(before: Mapping[str, Any], new: Mapping[str, Any] | None) -> d
     facts, more = dict(before["facts"]), new["facts"]
     for name in _SUMMED_FACTS:
         if name in more:
-            facts[name] = sum_facts(facts.get(name), more[name])
+            facts[name] = sum_facts(facts[name], more[name]) if name in facts else more[name]
     if "by_type" in more:
         facts["by_type"] = _merged_texts(facts.get("by_type", {}), more["by_type"])
     if "limits" in more:

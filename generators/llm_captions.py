@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError, field_validator
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, compact_json, pair_key
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.captions.box_truth import exceeds_boxes, number_of
+from pairwright.generators.captions.box_checks import exceeds_boxes, number_of
 from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.captions.phrases import noun_phrases
 from pairwright.generators.conversations.hallucination import HypernymLookup, ObjectSupport, SupportedObjects
@@ -362,7 +362,11 @@ def _overcounts(pair: Pair, tokens: Sequence[Token]) -> bool:
     words = ImageWords.of(pair)
     for phrase in noun_phrases(tokens):
         said, noun = tokens[phrase.count].text.lower() if phrase.count >= 0 else "", tokens[phrase.head].lemma
-        if (number := number_of(said)) > 1 and exceeds_boxes(words, noun, number) and not words.said_with(noun, said):
+        if (
+            (number := number_of(said)) > 1
+            and exceeds_boxes(words, noun, number)
+            and not words.states_attribute(noun, said)
+        ):
             return True
     return False
 

@@ -22,10 +22,16 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import TRAINING_ONLY_FORMS, Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
+from pairwright.generators.captions.edited import (
+    EditedText,
+    EditPairOutcome,
+    edited_annotation,
+    first_valid_edit,
+    first_valid_pair,
+)
 from pairwright.generators.edit_types import BENCHMARK_TYPES, NEGATIVE_TYPES
-from pairwright.generators.edits.both_sides import Positives, with_positive
-from pairwright.generators.edits.edit_model import EditModel, load_carried_model
+from pairwright.generators.edits.both_sides import CaptionPositives, with_positive
+from pairwright.generators.edits.edit_model import EditModel, load_bundled_model
 from pairwright.generators.edits.editors import PAIRED_TYPES, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
@@ -71,7 +77,7 @@ class RuleNegatives:
         thesaurus: WordNet (`language.wordnet.load_wordnet`).
         pool: frozen statistics of the user's captions (`language.pool_statistics`).
         options: what to make.
-        model: edit model of the same captions (`edits.edit_model`); the carried one if None.
+        model: edit model of the same captions (`edits.edit_model`); the bundled one if None.
 
     Raises:
         UsageError: the options name an unknown type, ask for less than one negative a type, or for a floor outside of
@@ -91,7 +97,7 @@ class RuleNegatives:
             raise UsageError(f"per_type must be at least 1, not {chosen.per_type}.")
         if not 0 < chosen.floor <= 1:
             raise UsageError(f"floor must be above 0 and at most 1, not {chosen.floor}.")
-        self._materials = EditMaterials.of(thesaurus, pool, model or load_carried_model())
+        self._materials = EditMaterials.of(thesaurus, pool, model or load_bundled_model())
         self._rewordings = (
             rewrite_rules(thesaurus, pool, minimum=5, model=self._materials.model.cloze) if chosen.both_sides else {}
         )
@@ -125,7 +131,7 @@ class RuleNegatives:
 
     def _annotate(self, caption: Caption, by_type: Mapping[str, Iterator[Any]], seed: int) -> list[Annotation]:
         taken = {caption.pair.caption, *caption.pair.captions}
-        positives = Positives(self._rewordings, caption, taken, seed, self._origin)
+        positives = CaptionPositives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
         for kind in self.options.types:
             outcomes = by_type[kind]
@@ -135,19 +141,24 @@ class RuleNegatives:
                 if paired:
                     made.append(self._pair(caption, outcomes, attempt, positives, taken))
                     continue
-                row = self._row(first_good(caption, outcomes, taken), caption.pair, attempt)
+                row = self._row(first_valid_edit(caption, outcomes, taken), caption.pair, attempt)
                 if self.options.both_sides and kind not in TRAINING_ONLY_FORMS and row.status == "kept":
-                    row = with_positive(row, positives.beside(kind))
+                    row = with_positive(row, positives.find_id(kind))
                 made.append(row)
         return made + positives.rows
 
     def _pair(
-        self, caption: Caption, outcomes: Iterator[BothOutcome], attempt: str, positives: Positives, taken: set[str]
+        self,
+        caption: Caption,
+        outcomes: Iterator[EditPairOutcome],
+        attempt: str,
+        positives: CaptionPositives,
+        taken: set[str],
     ) -> Annotation:
         """Return a negative whose positive is made with it, which joins ``positives``."""
-        false, true = first_pair(caption, outcomes, taken)
+        false, true = first_valid_pair(caption, outcomes, taken)
         row = self._row(false, caption.pair, attempt)
         return with_positive(row, positives.add(true, attempt) if true.text else "")
 
-    def _row(self, found: Edited, pair: Pair, attempt: str) -> Annotation:
+    def _row(self, found: EditedText, pair: Pair, attempt: str) -> Annotation:
         return edited_annotation(found, pair, "hard_negative", attempt, self._origin)

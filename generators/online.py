@@ -43,7 +43,7 @@ class OnlineNegatives:
 
     Attributes:
         pool: Parquet file that `PoolStatistics.save` wrote (``statistics/words.parquet`` of a build); the edit model is
-            read from the same folder, or is the carried one.
+            read from the same folder, or is the bundled one.
         types: of `edit_types.NEGATIVE_TYPES`; the default includes SHUFFLE, since this is for training, and no NEGATION.
         per_type: negatives of each type.
         seed: of the training run.
@@ -140,7 +140,7 @@ def _by_type(types: Sequence[str], rows: Sequence[Annotation]) -> Texts:
 @lru_cache(maxsize=8)
 def _build_generator(pool: Path, types: tuple[str, ...], per_type: int, floor: float) -> RuleNegatives:
     options = NegativeOptions(types=types, per_type=per_type, floor=floor)
-    return RuleNegatives(load_wordnet(), _statistics(pool), options, EditModel.beside(pool))
+    return RuleNegatives(load_wordnet(), _statistics(pool), options, EditModel.for_statistics(pool))
 
 
 @lru_cache(maxsize=2)

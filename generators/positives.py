@@ -17,12 +17,12 @@ from functools import partial
 
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.captions.caption import Caption, Outcome
-from pairwright.generators.captions.edited import edited_annotation, first_good
+from pairwright.generators.captions.caption import Caption, EditOutcome
+from pairwright.generators.captions.edited import edited_annotation, first_valid_edit
 from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
-from pairwright.generators.edits.rewordings import Rewordings, ScoredPlace, draw_rewordings
+from pairwright.generators.edits.rewordings import Rewordings, ScoredRewordings, draw_rewordings
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
@@ -37,7 +37,7 @@ BY_PREFERENCE = (
 )  # beside a negative of another type
 _REWORDED = {"replace-object": "object", "replace-attribute": "attribute", "replace-relation": "relation"}
 
-RewriteRule = Callable[[Caption, random.Random], Iterator[Outcome]]
+RewriteRule = Callable[[Caption, random.Random], Iterator[EditOutcome]]
 
 
 def rewrite_rules(
@@ -112,17 +112,19 @@ class RulePositives:
         ]
 
     def _annotate(
-        self, caption: Caption, reworded: Mapping[str, Sequence[ScoredPlace | str]], rng: random.Random
+        self, caption: Caption, reworded: Mapping[str, Sequence[ScoredRewordings | str]], rng: random.Random
     ) -> list[Annotation]:
         seed, origin = rng.getrandbits(60), Origin(NAME, VERSION, self.options.seed)
         taken = {caption.pair.caption, *caption.pair.captions}
         made: list[Annotation] = []
         for kind in self.options.types:
             places = reworded.get(kind)
-            if "and" in caption.lower if places is None else any(isinstance(each, ScoredPlace) for each in places):
+            if "and" in caption.lower if places is None else any(isinstance(each, ScoredRewordings) for each in places):
                 rng.seed(seed + POSITIVE_TYPES.index(kind))  # takes long, and most rows draw nothing
             outcomes = swap_around_and(caption, rng) if places is None else draw_rewordings(caption, places, rng)
             made.append(
-                edited_annotation(first_good(caption, outcomes, taken), caption.pair, "hard_positive", kind, origin)
+                edited_annotation(
+                    first_valid_edit(caption, outcomes, taken), caption.pair, "hard_positive", kind, origin
+                )
             )
         return made

@@ -42,7 +42,7 @@ class Materials:
         wordnet: WordNet.
         pool: statistics of the captions of the pool.
         seed: of the run.
-        edits: edit model of the pool, for generators by rules; the carried one if None.
+        edits: edit model of the pool, for generators by rules; the bundled one if None.
     """
 
     wordnet: WordNet

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 from pairwright.datasets.records import Annotation, Edit
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.edited import first_good
+from pairwright.generators.captions.edited import first_valid_edit
 from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES
 from pairwright.generators.edits.written.checks import Checked, EditChecks
-from pairwright.generators.edits.written.targets import Asked
-from pairwright.generators.edits.written.unwrapping import sameness
+from pairwright.generators.edits.written.sentence_extraction import comparison_key
+from pairwright.generators.edits.written.targets import RequestedEdit
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.positives import BY_PREFERENCE, RewriteRule
 
@@ -134,7 +134,7 @@ class Triples:
     def _checked(
         self, caption: Caption, text: str, kind: str, taken: Collection[str], other_types: Sequence[str] = ()
     ) -> Checked:
-        asked = Asked.of_type("hard_negative", kind)
+        asked = RequestedEdit.of_type("hard_negative", kind)
         return self._checks.check_all(caption, [(asked, text)], taken=taken, other_types=other_types)[0]
 
     def rounds(self, kind: str) -> list[tuple[str, ...]]:
@@ -159,9 +159,9 @@ class Triples:
             ``no_candidate`` without candidates.
         """
         reason = "no_candidate"
-        false = {sameness(text) for text in (*against, negative.text, caption.pair.caption)}
+        false = {comparison_key(text) for text in (*against, negative.text, caption.pair.caption)}
         for offer in sorted(offers, key=lambda offer: not overlap(offer.edits, negative.places)):
-            if sameness(offer.text) in false or self._says_the_same(caption, negative, offer):
+            if comparison_key(offer.text) in false or self._says_the_same(caption, negative, offer):
                 reason = "on_both_sides"
             else:
                 return offer
@@ -203,7 +203,7 @@ def rule_candidates(
     taken = {caption.pair.caption, *caption.pair.captions}
     for kind in types:
         outcomes = makers[kind](caption, random.Random(seed + POSITIVE_TYPES.index(kind)))
-        while not (found := first_good(caption, outcomes, taken)).reason:
+        while not (found := first_valid_edit(caption, outcomes, taken)).reason:
             yield TriplePositive(found.text, kind, found.edits)
 
 

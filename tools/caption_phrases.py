@@ -1,4 +1,4 @@
-"""Hand-tagged caption patterns that join the treebank when the carried tagger is trained.
+"""Hand-tagged caption patterns that join the treebank when the bundled tagger is trained.
 
 Treebank English is whole sentences; captions are mostly noun phrases ("a man riding a wave", "close up of
 a red sign"), which a tagger trained on sentences alone tends to misread. A *pattern* is a phrase of

@@ -1,4 +1,4 @@
-"""Trains the small edit model that pairwright carries for pools with too few captions.
+"""Trains the small edit model bundled for pools with too few captions.
 
     python -m tools.train_cloze_model CAPTIONS.jsonl OUTPUT_FOLDER
 

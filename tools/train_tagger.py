@@ -1,4 +1,4 @@
-"""Trains the small English tagger that pairwright carries, and writes its measured card.
+"""Trains the small bundled English tagger, and writes its measured card.
 
     python -m tools.train_tagger TREEBANK_FOLDER OUTPUT_FOLDER
 

@@ -41,7 +41,7 @@ from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.graph import STAGES
 from pairwright.flows.mixtures.config import MixtureConfig
 from pairwright.generators.conversations.turn_checks import TURN_REASONS as OF_TURNS
-from pairwright.generators.edits.constraints.table import CONSTRAINTS, Example
+from pairwright.generators.edits.constraints.table import CONSTRAINTS, EditExample
 from pairwright.generators.edits.written.reasons import REASONS as OF_EDITS
 from pairwright.generators.lexicon.tables import DATA
 from pairwright.generators.llm.client import request_errors
@@ -219,7 +219,7 @@ def _layout_rows() -> Iterator[tuple[str, ...]]:
         yield f"`{one.name}`", one.about, ", ".join(one.scores), f"`{one.suffix}`" if one.write else "no"
 
 
-def _edit(example: Example) -> str:
+def _edit(example: EditExample) -> str:
     """Return an example of a constraint as one line: the caption, what is written, and what is known of the image."""
     caption = re.sub(r"\[(.*?)\]", r"**\1**", example.caption)
     if example.type.startswith("swap"):

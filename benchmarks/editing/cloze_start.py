@@ -1,10 +1,10 @@
-"""What a cloze model gains from the carried one that its training starts from: perplexity and CPU time by pool.
+"""What a cloze model gains from the bundled one that its training starts from: perplexity and CPU time by pool.
 
     python -m benchmarks.editing.cloze_start POOL.jsonl ... [--images 4000] [--held 2000] [--start MODEL.npz]
 
 Rows of a pool are ``{"captions": [...]}`` or ``{"caption": ...}``. Of each pool a model is trained on the captions of the
 first rows, at most ``--images`` and at most four fifths, once from random weights and once from ``--start`` (default: the
-carried model, which was trained on the even lines of COCO's captions, so give other captions to be fair). Perplexity is
+bundled model, which was trained on the even lines of COCO's captions, so give other captions to be fair). Perplexity is
 measured on the slots of the last ``--held`` rows, at most a fifth, whose word the pool's vocabulary has, by kind of slot.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pairwright.generators.edits.edit_model import load_carried_model
+from pairwright.generators.edits.edit_model import load_bundled_model
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.language.cloze.context import HEADS, REACH, SLOT_KINDS, ClozeContext
 from pairwright.generators.language.cloze.examples import ClozeSample
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--held", type=int, default=2_000, help="rows that are measured on, at most")
     parser.add_argument("--start", type=Path, help="cloze model to start from, such as statistics/cloze.npz of a build")
     options = parser.parse_args()
-    start = ClozeModel.load(options.start) if options.start else load_carried_model().cloze
+    start = ClozeModel.load(options.start) if options.start else load_bundled_model().cloze
     print("| pool | slots | known | start | CPU s | " + " | ".join(SLOT_KINDS) + " |")
     print("| --- | ---: | ---: | --- | ---: |" + " ---: |" * len(SLOT_KINDS))
     for path in options.pools:

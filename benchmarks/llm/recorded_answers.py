@@ -38,7 +38,7 @@ from PIL import Image
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES
 from pairwright.generators.edits.written.checks import Checked, EditChecks
-from pairwright.generators.edits.written.targets import Asked
+from pairwright.generators.edits.written.targets import RequestedEdit
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Tagger, Token
@@ -129,7 +129,7 @@ def replay_edits(
     checks = EditChecks(load_wordnet(), pool, tagger)
     forms = {name.split("-")[0] for name in types}
     batch = [
-        (pair, [(Asked(kind, *name.split("-")), text) for name, text in written if name.split("-")[0] in forms])
+        (pair, [(RequestedEdit(kind, *name.split("-")), text) for name, text in written if name.split("-")[0] in forms])
         for pair, written in zip(recorded.pairs(), recorded.rows.values(), strict=True)
     ]
     texts = sum(len(written) for _, written in batch)
@@ -149,7 +149,7 @@ def replay_edits(
     return table, rows, timings
 
 
-def _outcome(asked: Asked, checked: Checked) -> str:
+def _outcome(asked: RequestedEdit, checked: Checked) -> str:
     if checked.reason:
         return f"{checked.reason} ({checked.constraint})" if checked.constraint else checked.reason
     return "kept" if (checked.form, checked.target) == (asked.form, asked.target) else "kept, of another type"

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.contradictions import CaptionEdit, contradict_answer
 from pairwright.datasets.exports.writing import (
@@ -80,7 +81,9 @@ def require_marks(row_id: str, marks: int, images: int) -> None:
     """
     if marks != images:
         raise InputError(
-            f"{marks} image marks for {images} images", where=f"row {row_id}", fix="Remove the marks from its texts."
+            f"{count_phrase(marks, 'image mark')} for {count_phrase(images, 'image')}",
+            where=f"row {row_id}",
+            fix="Remove the marks from its texts.",
         )
 
 

@@ -8,6 +8,7 @@ as the description says.
 Texts are in a table because readers of Croissant do not parse JSON inside an archive (mlcroissant 1.1 does not).
 ``mlcroissant`` caches extracted files under a name made from a shard's path only: set a separate ``CROISSANT_CACHE`` for
 each dataset read on one machine.
+A card (``README.md``) names the shards, so that `datasets` loads the folder.
 
 Source: MLCommons, Croissant Format Specification 1.1.
 """
@@ -20,13 +21,13 @@ from typing import Any
 
 import orjson
 
-from pairwright.datasets.atomic_files import write_bytes
+from pairwright.datasets.atomic_files import write_bytes, write_text
 from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.exports import parquet
 from pairwright.datasets.exports.croissant_rai import describe_responsible_ai
 from pairwright.datasets.exports.webdataset import list_shard_files, write_shard_folder
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
-from pairwright.datasets.reports.dataset_card import front_matter
+from pairwright.datasets.reports.dataset_card import front_matter, render_card
 from pairwright.datasets.shards.content_counts import count_contents
 from pairwright.datasets.shards.layout import summarize_shards
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, MemberSchema
@@ -94,7 +95,7 @@ _CONTEXT: dict[str, Any] = {
 
 
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
-    """Write shards and description of ``source`` into the folder ``out``."""
+    """Write shards, description and card of ``source`` into the folder ``out``."""
     shards = write_shard_folder(source, out / DATA, options)
     # From the shards, which have their own image names.
     parquet.write(open_sample_source(out / DATA), out / TABLE, replace(options, image_root=None))
@@ -102,13 +103,15 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
         "name": out.name,
         **source.manifest,
         "contents": count_contents(source.samples()),
-        "shards": summarize_shards(shards),
+        "shards": summarize_shards(shards) | {"folder": DATA},
     }
     files = list_shard_files(shards)
     tars = [path for path in files if path.suffix == ".tar"]
     described = out / "croissant.json"
     write_bytes(described, orjson.dumps(describe_croissant(manifest, out / TABLE, tars), option=orjson.OPT_INDENT_2))
-    return ExportResult(shards.count, (described, out / TABLE, *files))
+    readme = out / "README.md"
+    write_text(readme, render_card(manifest))  # tells `datasets` which files are data
+    return ExportResult(shards.count, (described, readme, out / TABLE, *files))
 
 
 def describe_croissant(manifest: Mapping[str, Any], table: Path, tars: Iterable[Path]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Source: MLCommons, Croissant RAI Specification 1.0.
 from collections.abc import Mapping
 from typing import Any
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.reports.dataset_card import list_limits
 
 
@@ -13,7 +14,7 @@ def describe_responsible_ai(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields by name; those without facts are omitted."""
     contents = manifest.get("contents", {})
     sources = "; ".join(
-        f"{each['name'] or 'unnamed'} ({each['license'] or 'no licence stated'}, {each['samples']:,} samples)"
+        f"{each['name'] or 'unnamed'} ({each['license'] or 'no licence stated'}, {count_phrase(each['samples'], 'sample')})"
         for each in contents.get("sources", [])
     )
     tools = [

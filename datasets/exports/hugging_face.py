@@ -39,7 +39,7 @@ def write_parquet(source: SampleSource, out: Path, options: ExportOptions) -> Ex
     """Write card and Parquet files of ``source`` into the folder ``out``; a text-only pair has no image."""
 
     def rows() -> Iterator[dict[str, Any]]:
-        for sample in source.samples():
+        for sample in source.samples_with_images():
             yield {"image": next(iter(embed_image(sample, options)), None), **encode_sample_json(sample)}
 
     return write_table_folder(rows(), {"image": IMAGE, **SAMPLE_SCHEMA}, source, out, options)

@@ -32,10 +32,14 @@ _ROLE_NAMES = {"human": "human", "assistant": "gpt"}
 
 
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
-    """Write the conversations of ``source`` to the JSON file ``out``; details: ``missing_images``, ``without_conversations``."""
+    """Write the conversations of ``source`` to the JSON file ``out``.
+
+    Details: ``missing_images``, ``without_conversations``, ``packed_images``.
+    """
     rows = _LlavaRows(source, options)
     written = write_json_list(rows.each(), out)
-    return replace(written, details={"missing_images": len(rows.missing), "without_conversations": rows.without})
+    counts = {"missing_images": len(rows.missing), "without_conversations": rows.without, **rows.names.details()}
+    return replace(written, details=counts)
 
 
 @dataclass
@@ -44,13 +48,16 @@ class _LlavaRows:
     options: ExportOptions
     missing: set[str] = field(default_factory=set)
     without: int = 0
+    names: ImageNames = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names = ImageNames(self.options)
 
     def each(self) -> Iterator[dict[str, Any]]:
-        names = ImageNames(self.options)
         for sample in self.source.samples():
             found = list_conversations(sample)
             self.without += not found
-            image = names.name(sample) if found else ""
+            image = self.names.name(sample) if found else ""
             if image and self._is_missing(sample):
                 self.missing.add(sample.pair.image)
             for ordinal, annotation in enumerate(found):

@@ -29,4 +29,4 @@ def write_retrieval(source: SampleSource, out: Path, options: ExportOptions) -> 
                 captions = dict.fromkeys([sample.pair.caption, *sample.pair.captions])
                 table.writerow([file, repr(list(captions))])
                 rows += 1
-    return ExportResult(rows, (out,), details={"without_image": without})
+    return ExportResult(rows, (out,), details={"without_image": without, **names.details()})

@@ -37,7 +37,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
         for number, (key, file, caption, texts) in enumerate(rows):
             other = _draw_other_row(number, key, files, options.seed)
             handle.write(_line((file, caption, repr(texts), repr([other])), delimiter))
-    return ExportResult(len(rows), (out,), details={"without_negatives": without})
+    return ExportResult(len(rows), (out,), details={"without_negatives": without, **names.details()})
 
 
 def _line(fields: tuple[str, ...], delimiter: str) -> str:

@@ -34,7 +34,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
 
 def _rows(source: SampleSource, options: ExportOptions, without: list[str]) -> Iterator[dict[str, Any]]:
     names = ImageNames(options)
-    for sample in source.samples():
+    for sample in source.samples_with_images():
         found = list_conversations(sample)
         if not found:
             without.append(sample.pair.key)

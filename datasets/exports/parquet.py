@@ -25,15 +25,15 @@ ROW_GROUP_SIZE = 2_000
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write every pair of ``source`` to the Parquet file ``out``."""
     schema = pa.schema([("image", pa.string()), *((name, arrow_type(shape)) for name, shape in SAMPLE_SCHEMA.items())])
-    rows, count = _rows(source, options), 0
+    names, count = ImageNames(options), 0
+    rows = _rows(source, names)
     with replace_atomically(out) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
         while group := list(islice(rows, ROW_GROUP_SIZE)):
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
-    return ExportResult(count, (out,))
+    return ExportResult(count, (out,), details=names.details())
 
 
-def _rows(source: SampleSource, options: ExportOptions) -> Iterator[dict[str, Any]]:
-    names = ImageNames(options)
+def _rows(source: SampleSource, names: ImageNames) -> Iterator[dict[str, Any]]:
     for sample in source.samples():
         yield {"image": names.name(sample), **encode_sample_json(sample)}

@@ -86,7 +86,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
         if not count:
             fix = "Build with `rationales`, or give those of `pairwright generate rationales` with --rationales."
             raise NothingKeptError("no kept rationale", where="the samples", fix=fix)
-    return ExportResult(count, student_files(out))
+    return ExportResult(count, student_files(out), details=names.details())
 
 
 def student_files(out: Path) -> tuple[Path, ...]:

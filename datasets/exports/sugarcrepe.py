@@ -43,10 +43,11 @@ def sugarcrepe_type(annotation: Annotation) -> str:
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write the hard negatives of ``source`` to the file ``out`` (``.json``) or into the folder ``out``."""
     counts: dict[Path, int] = {}
+    names = ImageNames(options)
     left_out: Counter[str] = Counter()
     with ExitStack() as stack:
         handles: dict[Path, BinaryIO] = {}
-        for path, row in _rows(source, out, options, left_out):
+        for path, row in _rows(source, out, names, left_out):
             if path not in handles:
                 handles[path] = _open_file(path, stack)
             counts[path] = counts.get(path, -1) + 1
@@ -58,9 +59,8 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
             _open_file(out, stack)
     files = tuple(sorted(counts)) or ((out,) if out.suffix == ".json" else ())
     without = left_out.pop(_NO_FORM, 0)
-    return ExportResult(
-        sum(counts.values()) + len(counts), files, left_out.total(), details={"without_negatives": without}
-    )
+    details = {"without_negatives": without, **names.details()}
+    return ExportResult(sum(counts.values()) + len(counts), files, left_out.total(), details)
 
 
 def _open_file(path: Path, stack: ExitStack) -> BinaryIO:
@@ -72,9 +72,8 @@ def _open_file(path: Path, stack: ExitStack) -> BinaryIO:
 
 
 def _rows(
-    source: SampleSource, out: Path, options: ExportOptions, left_out: Counter[str]
+    source: SampleSource, out: Path, names: ImageNames, left_out: Counter[str]
 ) -> Iterator[tuple[Path, dict[str, str]]]:
-    names = ImageNames(options)
     mixed = out.suffix == ".json" and _holds_several_types(source)
     for sample in source.samples():
         left_out.update(row.form for row in list_negatives(sample) if row.form in TRAINING_ONLY_FORMS)

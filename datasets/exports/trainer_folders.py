@@ -65,7 +65,7 @@ class _Rows:
 
     def each(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield each row with the name of its file."""
-        for sample in self.source.samples():
+        for sample in self.source.samples_with_images():
             chats, preferences = list(iter_chats(sample)), list(iter_preferences(sample))
             if not chats and not preferences:
                 self.without += 1

@@ -41,7 +41,8 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
 
     Returns:
         The result, with details ``images``; ``without_conversations`` (pairs); ``repeated`` (duplicate lines); ``longest``
-        (output in tokens), ``over_77`` (longer outputs) and ``counted_by``; ``cut`` (truncated outputs).
+        (output in tokens), ``over_77`` (longer outputs) and ``counted_by``; ``cut`` (truncated outputs);
+        ``packed_images`` (see `ImageNames.packed`).
 
     Raises:
         UsageError: if the tokenizer cannot be read.
@@ -90,6 +91,7 @@ class _TripletRows:
             f"over_{CLIP_CONTEXT_LENGTH}": self.over,
             "counted_by": self.length.by,
             "cut": self.cut,
+            **self.names.details(),
         }
 
     def _take(self, sample: Sample, rows: dict[tuple[str, str], _Row]) -> None:

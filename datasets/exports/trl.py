@@ -30,7 +30,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     without: list[str] = []
 
     def rows() -> Iterator[dict[str, Any]]:
-        for sample in source.samples():
+        for sample in source.samples_with_images():
             chats = list(iter_chats(sample))
             if not chats:
                 without.append(sample.pair.key)
@@ -48,7 +48,7 @@ def write_preferences(source: SampleSource, out: Path, options: ExportOptions) -
     without: list[str] = []
 
     def rows() -> Iterator[dict[str, Any]]:
-        for sample in source.samples():
+        for sample in source.samples_with_images():
             preferences = list(iter_preferences(sample))
             if not preferences:
                 without.append(sample.pair.key)

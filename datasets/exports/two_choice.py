@@ -48,7 +48,7 @@ class ChoiceSource:
 
     def each(self) -> Iterator[tuple[Sample, list[Choice]]]:
         """Yield each sample that has questions, with these."""
-        for sample in self.source.samples():
+        for sample in self.source.samples_with_images():
             usable = list_usable_negatives(sample)
             self.training_only += len(list_negatives(sample)) - len(usable)
             if not usable or not sample.pair.image:

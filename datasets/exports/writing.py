@@ -94,9 +94,15 @@ class ExportFormat:
 
 @dataclass
 class ImageNames:
-    """Names images for the rows of one export."""
+    """Names images for the rows of one export.
+
+    Attributes:
+        options: of the export.
+        packed: locators of the named images that are no files, but members of tars or cells of tables.
+    """
 
     options: ExportOptions
+    packed: set[str] = field(default_factory=set)
     _locator_of: dict[str, str] = field(default_factory=dict)
 
     def name(self, sample: Sample) -> str:
@@ -113,6 +119,8 @@ class ImageNames:
             name = f"{sample.pair.key}.{full.image_ext}"
             write_bytes(self.options.images / name, full.image or b"")
             return name
+        if split_locator(locator)[1]:
+            self.packed.add(locator)
         name = locator if "://" in locator else self._relative(locator)
         if self.options.image_root is not None:
             return name  # names below one folder are unique
@@ -123,6 +131,10 @@ class ImageNames:
                 fix="Give image_root (the folder above both) or images (a folder to write them into).",
             )
         return name
+
+    def details(self) -> dict[str, int]:
+        """Return the number of named images that are no files, for `ExportResult.details`."""
+        return {"packed_images": len(self.packed)}
 
     def _relative(self, locator: str) -> str:
         if self.options.image_root is not None:

@@ -12,12 +12,13 @@ Limits: both files are held in memory.
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.boxes import CROWD, read_boxes
+from pairwright.datasets.readers.field_values import parse_pixel_size
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.text_files import json_type_name, parse_object, read_text_bytes
 from pairwright.datasets.rejects import FLAGGED_CAPTION, Reject, RejectError, make_reject
@@ -36,13 +37,13 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
     data = _load(path)
     known = {_id_text(image["id"]) for image in data["images"] if _has_id(image)}
     captions: AnnotationsByImage = defaultdict(list)
-    flagged: set[str] = set()
+    flagged: dict[str, list[Reject]] = defaultdict(list)
     for number, annotation in enumerate(data["annotations"], 1):
         flaw = _annotation_flaw(path, number, annotation, known)
-        if flaw:
+        if flaw and flaw.reason == FLAGGED_CAPTION:
+            flagged[_id_text(annotation["image_id"])].append(flaw)
+        elif flaw:
             yield flaw
-            if flaw.reason == FLAGGED_CAPTION:
-                flagged.add(_id_text(annotation["image_id"]))
         else:
             captions[_id_text(annotation["image_id"])].append(annotation.get("caption"))
     boxes = _InstanceBoxes(instances) if instances else None
@@ -61,7 +62,9 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
             continue
         known.remove(id_)
         if id_ in flagged and id_ not in captions:
-            continue  # all its captions are rejected already
+            yield replace(flagged[id_][0], place=place, part="row")
+            continue
+        yield from flagged.get(id_, ())
         yield _row(place, image, captions.pop(id_, []), boxes, licenses)
 
 
@@ -166,13 +169,13 @@ class _InstanceBoxes:
 
     def box_fields(self, image: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields `boxes` and, if there are crowds, `crowd` of an image, both as fractions."""
-        size = {**self._sizes.get(_id_text(image["id"]), {}), **image}
-        width, height = (size.get(name) or 0 for name in ("width", "height"))
+        other = self._sizes.get(_id_text(image["id"]), {})
+        size = [image.get(name) or other.get(name) for name in ("width", "height")]
         crowds, single = list[Any](), list[Any]()
         for instance in self._instances.get(_id_text(image["id"]), []):
             (crowds if instance.get("iscrowd") else single).append(self._box(instance))
-        fields = {"boxes": _in_fractions(single, width, height)}
-        return fields | ({CROWD: _in_fractions(crowds, width, height)} if crowds else {})
+        fields = {"boxes": _in_fractions(single, *size)}
+        return fields | ({CROWD: _in_fractions(crowds, *size)} if crowds else {})
 
     def _box(self, instance: Mapping[str, Any]) -> dict[str, Any]:
         label = self._labels.get(_id_text(instance["category_id"])) if _has_id(instance, "category_id") else None
@@ -186,6 +189,7 @@ class _InstanceBoxes:
 
 
 def _in_fractions(boxes: list[Any], width: Any, height: Any) -> list[dict[str, Any]]:
-    if boxes and not (isinstance(width, int) and isinstance(height, int)):
-        raise RejectError("bad_box", "width and height of the image are not whole numbers")
-    return [asdict(box) for box in read_boxes(boxes, width, height, "pixel")]
+    if not boxes:
+        return []  # which need no size
+    size = parse_pixel_size(width, "width"), parse_pixel_size(height, "height")
+    return [asdict(box) for box in read_boxes(boxes, *size, "pixel")]

@@ -3,8 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.rejects import Reject
+
+REJECTED_PARTS = ("rejected_captions", "rejected_boxes")
+"""Facts of a stage that reads rows: captions and boxes that were rejected from kept rows, by reason."""
 
 
 @dataclass
@@ -57,9 +62,15 @@ def describe_skip_counts(result: Mapping[str, Mapping[str, int]]) -> str:
     return SkipCounts(Counter(result["broken"]) - captions - boxes, captions, boxes).describe()
 
 
+def describe_rejected_parts(facts: Mapping[str, Any]) -> str:
+    """Return what was rejected of rows that a stage of a build kept, by its facts (`REJECTED_PARTS`); empty if nothing."""
+    captions, boxes = (Counter(facts.get(name, {})) for name in REJECTED_PARTS)
+    return SkipCounts(captions=captions, boxes=boxes).describe()
+
+
 def _format_reasons(reasons: Counter[str], what: str) -> str:
     number = reasons.total()
     why = ", ".join(
         f"{reason} {count:,}" for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item))
     )
-    return f"{number:,} {what}{'s' * (number != 1)} ({why})" if number else ""
+    return f"{count_phrase(number, what)} ({why})" if number else ""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.readers.skip_counts import describe_rejected_parts
 from pairwright.datasets.rejects import rank_reasons
 from pairwright.datasets.reports.charts import FloatSequence, draw_bars, draw_histogram, draw_stacked_bar
 from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
@@ -162,10 +163,12 @@ def _table(head: Sequence[str], rows: Sequence[str]) -> str:
     return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 
-def _stage_row(name: str, unit: str, all_: int, kept: int, reasons: Mapping[str, int]) -> str:
+def _stage_row(name: str, unit: str, counts: tuple[int, int], reasons: Mapping[str, int], parts: str = "") -> str:
+    all_, kept = counts
     why = " · ".join(f"{escape(reason)} {count:,}" for reason, count in rank_reasons(reasons))
     bar = draw_stacked_bar((("kept", kept), ("rejected", all_ - kept)), all_)
     said = f'<p class="reasons">{why}</p>' if why else ""
+    said += f'<p class="reasons">of kept rows: {escape(parts)}</p>' if parts else ""
     first = f"<td>{escape(name)}" + (f'<br><span class="note">{escape(unit)}</span>' if unit else "") + "</td>"
     return f'<tr>{first}{_number(all_)}{_number(kept)}{_number(all_ - kept)}<td class="wide">{bar}{said}</td></tr>'
 
@@ -173,7 +176,13 @@ def _stage_row(name: str, unit: str, all_: int, kept: int, reasons: Mapping[str,
 def _stages(manifest: Mapping[str, Any]) -> str:
     stages = manifest.get("stages", {})
     rows = [
-        _stage_row(name, f"unit: {s['unit']}", s["candidates"], s["kept"], s.get("rejected", {}))
+        _stage_row(
+            name,
+            f"unit: {s['unit']}",
+            (s["candidates"], s["kept"]),
+            s.get("rejected", {}),
+            describe_rejected_parts(s.get("facts", {})),
+        )
         for name, s in stages.items()
     ]
     head = ("stage", "candidates", "kept", "rejected", "share kept, and reasons of rejection")
@@ -187,7 +196,7 @@ def _types_note(manifest: Mapping[str, Any]) -> str:
 def _types(manifest: Mapping[str, Any]) -> str:
     types = manifest.get("types") or {}
     if types:
-        rows = [_stage_row(name, "", t["made"], t["kept"], t.get("rejected", {})) for name, t in types.items()]
+        rows = [_stage_row(name, "", (t["made"], t["kept"]), t.get("rejected", {})) for name, t in types.items()]
         return _table(("type", "made", "kept", "rejected", "share kept, and reasons of rejection"), rows)
     groups = manifest.get("contents", {}).get("types", {})
     return "".join(

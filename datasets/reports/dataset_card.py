@@ -20,6 +20,8 @@ from typing import Any
 
 import yaml
 
+from pairwright.datasets.count_phrases import count_phrase
+from pairwright.datasets.readers.skip_counts import describe_rejected_parts
 from pairwright.datasets.redaction import redact
 from pairwright.datasets.rejects import list_reasons
 from pairwright.datasets.reports.model_costs import COST_COLUMNS, list_cost_rows
@@ -99,10 +101,12 @@ def _summary(manifest: Mapping[str, Any]) -> str:
     if not contents:
         return "Image-text training data made with pairwright."
     samples, with_image = contents["samples"], contents["with_image"]
-    first = _count_phrase(samples, "image-text pairs" if with_image == samples else "captions")
+    first = count_phrase(samples, "image-text pair" if with_image == samples else "caption")
     if 0 < with_image < samples:
         first += f" ({with_image:,} with an image)"
-    held = ", ".join(_count_phrase(count, name.replace("_", " ")) for name, count in texts.items() if count)
+    held = ", ".join(
+        count_phrase(count, name.replace("_", " ").removesuffix("s")) for name, count in texts.items() if count
+    )
     lines = [
         first
         + (f", with {held}" if held else "")
@@ -121,10 +125,6 @@ def _summary(manifest: Mapping[str, Any]) -> str:
         for name, count in types.items()
     ]
     return "\n\n".join([*lines, _table(("texts", "type", "count"), rows)] if rows else lines)
-
-
-def _count_phrase(count: int, plural: str) -> str:
-    return f"{count:,} {plural.removesuffix('s') if count == 1 else plural}"
 
 
 def _sources(manifest: Mapping[str, Any]) -> str:
@@ -148,12 +148,18 @@ def _stages(manifest: Mapping[str, Any]) -> str:
             stage["unit"],
             f"{stage['candidates']:,}",
             f"{stage['kept']:,}",
-            list_reasons(stage.get("rejected", {})) or "none",
+            _rejected(stage),
         )
         for name, stage in stages.items()
     ]
     table = _table(("stage", "unit", "candidates", "kept", "rejected, by reason"), rows)
     return f"## How it was made\n\nNothing is dropped without a reason: candidates = kept + rejected.\n\n{table}"
+
+
+def _rejected(stage: Mapping[str, Any]) -> str:
+    """Return the reasons of rejected candidates, and what was rejected of kept rows."""
+    reasons, parts = list_reasons(stage.get("rejected", {})), describe_rejected_parts(stage.get("facts", {}))
+    return "; ".join(filter(None, (reasons or "none", parts and f"of kept rows: {parts}")))
 
 
 def _makers(manifest: Mapping[str, Any]) -> str:
@@ -224,13 +230,13 @@ def _loading(manifest: Mapping[str, Any]) -> str:
     shards = manifest.get("shards", {})
     if tables := manifest.get("tables"):
         code = 'from datasets import load_dataset\n\nrows = load_dataset("parquet", data_files="data/train-*.parquet", split="train")'
-        return f"## Loading\n\n{tables['rows']:,} rows in Parquet files.\n\n```python\n{code}\n```"
+        return f"## Loading\n\n{count_phrase(tables['rows'], 'row')} in Parquet files.\n\n```python\n{code}\n```"
     if not shards.get("files"):
         return ""
     place = f"{_shard_folder(shards)}/{shards.get('pattern', '*.tar')}"
     if place.startswith("s3://"):  # which webdataset does not open by itself
         place = f"pipe:aws s3 cp '{place}' -"
-    size = f"{shards['samples']:,} samples in {shards['files']:,} shard{'s' * (shards['files'] > 1)}, {shards['bytes'] / 1e6:,.1f} MB"
+    size = f"{count_phrase(shards['samples'], 'sample')} in {count_phrase(shards['files'], 'shard')}, {shards['bytes'] / 1e6:,.1f} MB"
     code = f'import webdataset as wds\n\ndataset = wds.WebDataset("{place}", shardshuffle=False).decode()'
     members = ", ".join(f"`{ext}`" for ext in (shards.get("image_ext"), "txt", "json") if ext)
     return f"## Loading\n\n{size}; each sample holds {members}.\n\n```python\n{code}\n```"

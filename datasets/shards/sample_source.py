@@ -1,13 +1,15 @@
 """Sample sources of exports: records in memory, a build directory, or shards; each can be iterated repeatedly.
 
 A build directory is read from its ``pairs``, ``annotations`` and ``rationales``, which have the locators of the original
-images; shard-based exports copy its finished shards, if any. If the build retrieved pairs, only those are samples, in the
-order of the pairs' parts. Kept annotations are held in memory; pairs are read part by part.
+images. Exports that embed images take them from its finished shards, if any, and shard-based exports copy these. If the
+build retrieved pairs, only those are samples, in the order of the pairs' parts. Kept annotations are held in memory;
+pairs are read part by part.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,13 @@ import polars as pl
 
 from pairwright.datasets.build_manifest import is_build, read_manifest, require_manifest_files, shard_paths
 from pairwright.datasets.errors import InputError, StorageError, UsageError
-from pairwright.datasets.images.loading import check_image, open_image
+from pairwright.datasets.images.loading import check_image, open_image, select_image_extensions
 from pairwright.datasets.images.recoding import NO_RECODING, Recoding, recode_image
 from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES, PAIRS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.remote.reading import open_table
 from pairwright.datasets.shards.layout import SIZES_FILE, find_shards
-from pairwright.datasets.shards.reading import DUPLICATE_KEY_FIX, read_shard
+from pairwright.datasets.shards.reading import DUPLICATE_KEY_FIX, read_members, read_shard
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.version_switch import MANIFEST_FILE
 
@@ -32,7 +34,8 @@ class SampleSource:
 
     Attributes:
         samples: starts a new pass; samples from shards have image bytes, others are read on demand.
-        shards: finished tars with the same contents; empty if there are none.
+        shards: finished tars with the same contents in the same order; empty if there are none.
+        images_in_shards: whether the shards have images that ``samples`` only locate.
         manifest: of the build; empty if there is none.
         examples: rows of text tasks, from a table of examples; there are no samples then.
     """
@@ -41,6 +44,28 @@ class SampleSource:
     shards: tuple[Path, ...] = ()
     manifest: dict[str, Any] = field(default_factory=dict)
     examples: tuple[Example, ...] = ()
+    images_in_shards: bool = False
+
+    def samples_with_images(self) -> Iterator[Sample]:
+        """Start a new pass over the samples, with the images of the shards if there are any.
+
+        Samples that the shards lack, as their image was rejected, are omitted.
+
+        Raises:
+            StorageError: if the shards have other samples, or another order.
+        """
+        if not self.images_in_shards:
+            yield from self.samples()
+            return
+        packed = chain.from_iterable(map(read_members, self.shards))
+        key, members = next(packed, ("", {}))
+        for sample in self.samples():
+            if sample.pair.key == key:
+                ext = next(iter(select_image_extensions(members)), "")
+                yield replace(sample, image=members.get(ext), image_ext=ext)
+                key, members = next(packed, ("", {}))
+        if key:
+            raise StorageError(f"{self.shards[0].parent}: sample {key} is not in the order of pairs/. Build again.")
 
 
 def source_from_records(
@@ -171,7 +196,8 @@ def _from_build(folder: Path) -> SampleSource:
             examples = EXAMPLES.read(rationales) if rationales.is_file() else ()
             yield from source_from_records(pairs, ANNOTATIONS.records(wanted), examples).samples()
 
-    return SampleSource(samples, shards, manifest)
+    has_images = bool(shards and manifest.get("contents", {}).get("with_image"))
+    return SampleSource(samples, shards, manifest, images_in_shards=has_images)
 
 
 def _retrieved_keys(path: Path) -> frozenset[str] | None:

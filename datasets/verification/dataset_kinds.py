@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pairwright.datasets.build_manifest import describe_finished_stages, is_build, read_manifest
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, guess_format
 from pairwright.datasets.shards.layout import find_shards, shards_folder
@@ -54,7 +55,7 @@ def identify_dataset(path: Path) -> DatasetLocation:
     if not path.exists() and "{" not in path.name:
         raise InputError("no such file or folder", where=str(path), fix="Check the path.")
     tars = find_shards(folder, whole=False)
-    words = "1 shard" if len(tars) == 1 else f"{len(tars):,} shards"
+    words = count_phrase(len(tars), "shard")
     if path.is_dir() and is_build(path.parent):
         return DatasetLocation("shards", f"{words} of the build {path.parent}, whose files are all checked there")
     return DatasetLocation("shards", f"{words} {_published(path) or 'without the manifest of a build'}")
@@ -79,7 +80,7 @@ def _build(path: Path, manifest: dict[str, Any]) -> str:
     words = _version(path, manifest)
     files = manifest.get("files")
     if isinstance(files, dict):
-        words += f", {len(files):,} files"
+        words += f", {count_phrase(len(files), 'file')}"
     if (path / STAGING_FOLDER).is_dir():
         far = describe_finished_stages(path / STAGING_FOLDER)
         words += f"; a newer version is unfinished (made so far: {far or 'nothing'})"

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.reports.charts import draw_histogram
 from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 from pairwright.filters.attacks.registry import describe_attack
@@ -239,19 +240,14 @@ def format_summary(audit: Audit) -> list[str]:
     """Return the counts of `TextLeaks`, one line each."""
     leaks = audit.text_leaks
     counts = [
-        (leaks.identical, "rows whose two texts are equal except for format"),
-        (leaks.repeated, "rows that repeat an earlier one"),
-        (leaks.shared, "rows whose negative is the positive of another row"),
-        (leaks.format_rows, "rows whose texts differ in format"),
-        (leaks.longer, "rows whose negative has more words"),
-        (leaks.shorter, "rows whose negative has fewer words"),
+        (leaks.identical, "whose two texts are equal except for format"),
+        (leaks.repeated, f"that {verb_form(leaks.repeated, 'repeat')} an earlier one"),
+        (leaks.shared, "whose negative is the positive of another row"),
+        (leaks.format_rows, "whose texts differ in format"),
+        (leaks.longer, "whose negative has more words"),
+        (leaks.shorter, "whose negative has fewer words"),
     ]
-    return [_count_line(count, what, audit.rows) for count, what in counts if count]
-
-
-def _count_line(count: int, what: str, of: int) -> str:
-    text = what if count != 1 else what.replace("rows", "row", 1).replace("that repeat", "that repeats")
-    return f"{count:,} {text} ({count / of:.1%})"
+    return [f"{count_phrase(count, 'row')} {what} ({count / audit.rows:.1%})" for count, what in counts if count]
 
 
 def describe_exceeded_limits(audit: Audit) -> list[str]:

@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Final
 
 from pairwright.datasets.progress import open_step, track
-from pairwright.generators.edits.written.unwrapping import sameness
+from pairwright.generators.edits.written.sentence_extraction import comparison_key
 
 TextPairs = Sequence[tuple[str, str]]  # positive, negative
 
@@ -101,7 +101,10 @@ def find_text_leaks(pairs: TextPairs) -> TextLeaks:
         pairs: (positive, negative) of each row.
     """
     with open_step("describing rows", unit=""):  # groups steps that are too short for their own progress bars
-        formal = [(sameness(positive), sameness(negative)) for positive, negative in track(pairs, "comparing texts")]
+        formal = [
+            (comparison_key(positive), comparison_key(negative))
+            for positive, negative in track(pairs, "comparing texts")
+        ]
         seen = Counter(formal)
         positives = {positive for positive, _ in formal}
         lengths = [len(negative.split()) - len(positive.split()) for positive, negative in pairs]

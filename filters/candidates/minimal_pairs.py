@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.edits.written.unwrapping import sameness
+from pairwright.generators.edits.written.sentence_extraction import comparison_key
 
 _MIN_WORDS = 4  # shorter captions ("a dog") say too little of an image
 _MAX_PARTNERS = 16  # texts compared with a caption, sampled from each of its entries
@@ -32,7 +32,9 @@ def find_minimal_pairs(captions: Iterable[PoolCaption], seed: int) -> Iterator[t
         captions: of the pool. Of captions that several images share, only the first one is used.
         seed: samples the partners of a caption that has many.
     """
-    distinct = {words: each for each in captions if len(words := tuple(sameness(each.text).split())) >= _MIN_WORDS}
+    distinct = {
+        words: each for each in captions if len(words := tuple(comparison_key(each.text).split())) >= _MIN_WORDS
+    }
     listed = list(distinct.items())
     index: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, (words, _) in enumerate(listed):

@@ -18,7 +18,7 @@ import polars as pl
 
 from pairwright.datasets.records import Pair
 from pairwright.filters.scorers.image_groups import pair_group, text_group
-from pairwright.generators.edits.written.unwrapping import sameness
+from pairwright.generators.edits.written.sentence_extraction import comparison_key
 
 _ENTAILED_FORMS = ("add", "shuffle")
 
@@ -37,16 +37,16 @@ class CaptionsByImage:
             group = pair_group(pair)
             self._images.setdefault(group, image)
             for text in (pair.caption, *pair.captions):
-                self._groups[sameness(text)].add(group)
+                self._groups[comparison_key(text)].add(group)
 
     def other_image(self, text: str, but: str) -> tuple[str, str] | None:
         """Return (group, image) of the first other group with this caption; None without one."""
-        found = sorted(self._groups.get(sameness(text), set()) - {but})
+        found = sorted(self._groups.get(comparison_key(text), set()) - {but})
         return (found[0], self._images[found[0]]) if found else None
 
     def has_caption(self, group: str, text: str) -> bool:
         """Return whether a caption of the group equals this text."""
-        return group in self._groups.get(sameness(text), set())
+        return group in self._groups.get(comparison_key(text), set())
 
 
 def mirror_negatives(frame: pl.DataFrame, captions: CaptionsByImage) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -63,7 +63,7 @@ def mirror_negatives(frame: pl.DataFrame, captions: CaptionsByImage) -> Iterator
         found = captions.other_image(negative, text_group(image, key, caption))
         if form in _ENTAILED_FORMS or found is None or captions.has_caption(found[0], caption):
             continue
-        if (once := (found[0], sameness(negative), sameness(caption))) in seen:
+        if (once := (found[0], comparison_key(negative), comparison_key(caption))) in seen:
             continue
         seen.add(once)
         row = {"image": found[1], "caption": negative, "negative": caption, "form": form, "target": target}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.reports.html_page import render_page, render_section
 from pairwright.filters.evaluation.charts import COLOURS, dot_plot, interpolation_plot, position_plots
 from pairwright.filters.evaluation.paired_differences import PairedDifference, paired_differences
@@ -45,7 +46,7 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[ModelResult
     return render_page(
         _TITLES[task],
         "pairwright evaluate",
-        [f"{len(models)} {'model' if len(models) == 1 else 'models'}", *data],
+        [count_phrase(len(models), "model"), *data],
         [
             render_section(
                 "Metrics",

@@ -187,7 +187,7 @@ def find_metric(model: ModelResult, row: tuple[str, str]) -> Metric | None:
 
 
 def describe_counts(models: Sequence[ModelResult]) -> list[str]:
-    """Return the counts as sentences; once if equal for all models."""
+    """Return the counts as lines, ``Texts were cut: 2.``; once if equal for all models."""
     found: dict[str, dict[str, int]] = {}
     for model in models:
         for sentence, number in model.found.counts.items():
@@ -195,7 +195,7 @@ def describe_counts(models: Sequence[ModelResult]) -> list[str]:
     lines: list[str] = []
     for sentence, numbers in found.items():
         if len(numbers) == len(models) and len(set(numbers.values())) == 1:
-            lines.append(f"{next(iter(numbers.values())):,} {sentence}.")
+            lines.append(f"{sentence[0].upper()}{sentence[1:]}: {next(iter(numbers.values())):,}.")
         else:
-            lines += [f"{label}: {number:,} {sentence}." for label, number in numbers.items()]
+            lines += [f"{label}: {sentence}: {number:,}." for label, number in numbers.items()]
     return lines

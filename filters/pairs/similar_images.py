@@ -7,8 +7,8 @@ Memory: 4 bytes x dimension per kept or evaluation image (2 GB per million at 51
 with all of them by FAISS.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import UnusableImageError, decode_image, is_url, open_image
@@ -16,17 +16,9 @@ from pairwright.datasets.images.loading import UnusableImageError, decode_image,
 if TYPE_CHECKING:
     from PIL import Image
 
-    from pairwright.indexes.encoders.protocols import Vectors
+    from pairwright.indexes.encoders.protocols import ImageEncoder, Vectors
 
 _BATCH: Final = 64  # images in memory
-
-
-class ImageEncoder(Protocol):
-    """Encoder of images (`indexes/encoders/clip.py`)."""
-
-    def encode_images(self, images: "Sequence[Image.Image]") -> "Vectors":
-        """Return one unit row per image."""
-        ...
 
 
 class SimilarImages:
@@ -41,7 +33,7 @@ class SimilarImages:
         self._index: Any = None
         self._images: list[str] = []
 
-    def add_known(self, locators: Iterable[str], encoder: ImageEncoder) -> None:
+    def add_known(self, locators: Iterable[str], encoder: "ImageEncoder") -> None:
         """Add evaluation images; those that cannot be read are left out."""
         listed = list(locators)
         for start in range(0, len(listed), _BATCH):

@@ -20,7 +20,7 @@ from pairwright.filters.candidates.rows import candidate_frame, candidate_rows
 from pairwright.filters.review.fix_checks import CheckedFix, ReviewerText, match_caption_format
 from pairwright.filters.review.images import FolderImages
 from pairwright.filters.review.rows import ReviewRows, collect_image_captions
-from pairwright.generators.edits.written.unwrapping import sameness
+from pairwright.generators.edits.written.sentence_extraction import comparison_key
 
 _BEFORE_REVIEW: Final = "before_review"  # in ``extra``: former values of columns that the review uses
 
@@ -64,7 +64,7 @@ def check_positive_fixes(written: Sequence[ReviewerText]) -> list[CheckedFix]:
         CheckedFix(
             match_caption_format(each.text, each.caption),
             each.type,
-            reason="identical" if sameness(each.text) == sameness(each.caption) else "",
+            reason="identical" if comparison_key(each.text) == comparison_key(each.caption) else "",
         )
         for each in written
     ]

@@ -10,7 +10,7 @@ from pairwright.filters.review.decisions import DECISION_WORDS, UNDO, Decision, 
 from pairwright.filters.review.images import BrowserImage, load_browser_image
 from pairwright.filters.review.rows import ReviewRows, order_for_review
 from pairwright.filters.review.text_diff import mark_differences
-from pairwright.generators.edits.written.unwrapping import sameness
+from pairwright.generators.edits.written.sentence_extraction import comparison_key
 
 MAX_FIX_CHARACTERS = 10_000  # characters
 
@@ -156,14 +156,14 @@ class ReviewSession:
 
 def _refuse_impossible_fix(text: str, row: dict[str, Any], others: Sequence[str]) -> None:
     """Raise an error for a text that can never be a negative; all other checks run when decisions are applied."""
-    same = sameness(text)
+    same = comparison_key(text)
     if not same:
         raise UsageError("The text is empty.")
     if len(text) > MAX_FIX_CHARACTERS:
         raise UsageError(f"The text is longer than {MAX_FIX_CHARACTERS:,} characters.")
     if text == row["negative"]:
         raise UsageError("The text equals the candidate: keep it instead.")
-    if same in {sameness(row["caption"]), sameness(row["positive"])}:
+    if same in {comparison_key(row["caption"]), comparison_key(row["positive"])}:
         raise UsageError("The text equals the caption.")
-    if same in set(map(sameness, others)):
+    if same in set(map(comparison_key, others)):
         raise UsageError("The text is another caption of the image, so it is true.")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.filters.attacks.registry import build_fixed_scorers, give_corpus
@@ -103,5 +104,8 @@ def _caption_pool(corpus: str, frame: pl.DataFrame, note: Callable[[str], None])
     if pool.pool:
         note("Most captions of --corpus are under test: each row is scored without the captions of its image.")
     if captions < MIN_POOL:
-        note(f"Only {captions:,} captions train the language models, which may detect nothing. Give a larger --corpus.")
+        note(
+            f"Only {count_phrase(captions, 'caption')} {verb_form(captions, 'train')} the language models, which may detect "
+            "nothing. Give a larger --corpus."
+        )
     return pool

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.filters.evaluation.results import Metric, ModelResult, TaskResult, Units
@@ -120,7 +121,7 @@ def _read_answers(
         named = identify_models("answers", models)
         image_sizes([question.image for question in questions])
         for subject in open_models(named, None, request.device):
-            note(f"{subject.named.name} answers {len(questions):,} questions.")
+            note(f"{subject.named.name} answers {count_phrase(len(questions), 'question')}.")
             with explain_out_of_memory(lambda: f"with --batch-size {request.batch}. Use a smaller one."):
                 given[subject.named.name] = generate_answers(subject, questions, batch=request.batch)
             kinds[subject.named.name] = subject.named.kind

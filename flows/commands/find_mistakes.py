@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.filters.validation.llm_judge import pair_for_row
 from pairwright.filters.validation.model_mistakes import CHOSE_FIRST, NAME, SCORE, MistakeFinder
 from pairwright.filters.validation.verdicts import ValidationRow
@@ -48,7 +49,9 @@ class MistakeRequest:
             return self
         made = run_generator(self.candidates, note)
         kept = sum(each["kept"] for each in made["types"].values())
-        note(f"{kept:,} candidates by rules for {made['captions']:,} captions: {self.candidates.out}")
+        note(
+            f"{count_phrase(kept, 'candidate')} by rules for {count_phrase(made['captions'], 'caption')}: {self.candidates.out}"
+        )
         return replace(self, rows=replace(self.rows, input=self.candidates.out))
 
 

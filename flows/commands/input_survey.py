@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
@@ -29,8 +30,9 @@ from pairwright.datasets.readers.json_object import SPLIT
 from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import BAD_BOX, RejectError
+from pairwright.datasets.rejects import BAD_BOX, RejectError, list_reasons
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.stages.scan import image_format_of
 from pairwright.generators.conversations.caption_cleaning import has_content, strip_html
@@ -61,7 +63,7 @@ class InputSettings:
         instances: COCO instances of the same images; empty for none.
         texts_only: whether no image can be packed.
         image_format: format to recode to; empty to keep the bytes.
-        uncaptioned: whether images have no caption, which a model has to write.
+        uncaptioned: whether most images have no caption, so that a model has to write it.
         found: the detected settings, a phrase each.
         notes: messages, a sentence each.
     """
@@ -92,17 +94,17 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     instances = _instances(located) if located.format == "coco" else ""
     if instances:
         found.append(f"boxes from {_shown(instances)}")
-    pairs, formats, rejected = _sample(written, chosen)
+    pairs, formats, skipped = _sample(written, chosen)
     images = [pair.image for pair in pairs if pair.image]
-    bad_boxes = rejected.pop(BAD_BOX, 0)
-    notes = [*read.other_texts_note(), *read.split_note(), *_rejection_notes(rejected, len(pairs))]
+    bad_boxes = skipped.boxes.total()
+    notes = [*read.other_texts_note(), *read.split_note(), *_rejection_notes(skipped, len(pairs))]
     notes += _caption_notes([pair.caption for pair in pairs if pair.caption])
     box_note = _box_note(bad_boxes, len(pairs))
     if not images:
         notes += [*box_note, *_list_unread_images(located)]
         return InputSettings(chosen, "", instances, found=(*found, "no images"), notes=tuple(notes))
     local = [image for image in images if not is_url(image)]
-    urls = f"{len(images) - len(local):,} of {len(images):,} images are URLs"
+    urls = f"{len(images) - len(local):,} of {count_phrase(len(images), 'image')} given by URL"
     how = "To download them, run `pairwright fetch` or add a section `fetch` to the config."
     if 2 * len(local) < len(images):
         note = f"{urls}: the build packs texts only. {how}"
@@ -117,58 +119,77 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
             chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note)
         )
     notes += _box_note_by_images(written, chosen, root) if bad_boxes else []
-    notes += [f"{checked - existing:,} of {checked:,} checked images are missing: they are rejected."] * (
+    notes += [f"Missing images: {checked - existing:,} of {checked:,} that were checked. They are rejected."] * (
         existing < checked
     )
     without = len(pairs) - len(images)
-    notes += [f"{without:,} of {len(pairs):,} pairs have no image: they are rejected."] if without else []
-    notes += [f"{urls}: their rows are rejected. {how}"] if len(local) < len(images) else []
+    notes += [f"Pairs without an image: {without:,} of {len(pairs):,}. They are rejected."] if without else []
+    notes += [f"{urls}: rejected. {how}"] if len(local) < len(images) else []
     found += [f"images in {_shown(root)}"] if root else []
     counts = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
     recode = len(formats) > 1 or not formats.keys() <= set(IMAGE_EXTENSIONS)
     found += [f"image formats {counts}, recoded to jpg"] if recode else []
     uncaptioned = sum(not pair.caption for pair in pairs)
     if uncaptioned:
-        found.append(f"{uncaptioned:,} of {len(pairs):,} images without a caption")
-        other = " Or remove `captions` to reject them." if uncaptioned < len(pairs) else ""
-        notes.append(f"A model that sees the images writes their captions: check `llm.model` in the config.{other}")
+        found.append(f"{uncaptioned:,} of {count_phrase(len(pairs), 'image')} without a caption")
+        notes.append(_caption_advice(uncaptioned, len(pairs)))
     return InputSettings(
         chosen,
         root,
         instances,
         image_format="jpg" if recode else "",
-        uncaptioned=bool(uncaptioned),
+        uncaptioned=_is_most(uncaptioned, len(pairs)),
         found=tuple(found),
         notes=tuple(notes),
     )
 
 
-def _rejection_notes(rejected: Counter[str], pairs: int) -> list[str]:
-    """Return a note about the rows that the build will reject, if there are any."""
-    if not rejected:
-        return []
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.most_common())
-    return [f"{rejected.total():,} of the first {rejected.total() + pairs:,} rows are rejected: {reasons}."]
+def _rejection_notes(skipped: SkipCounts, pairs: int) -> list[str]:
+    """Return notes about the rows, and the single captions of others, that the build will reject."""
+    rows, captions, notes = skipped.rows.total(), list_reasons(skipped.captions), list[str]()
+    if rows:
+        of = count_phrase(rows + pairs, "row")
+        notes.append(f"{rows:,} of the first {of} {verb_form(rows, 'are')} rejected: {list_reasons(skipped.rows)}.")
+    if captions:
+        notes.append(f"Captions rejected of rows that have others: {captions}.")
+    return notes
 
 
 def _caption_notes(captions: Sequence[str]) -> list[str]:
     """Return a note about captions of the web that are no plain English, if there are any."""
     counts = {
-        "contain HTML": sum(strip_html(text) != text for text in captions if "&" in text or "<" in text),
-        "are file names, addresses or placeholders": sum(not has_content(text) for text in captions),
-        "are not in English": sum(map(bool, map(other_language, captions))),
+        "HTML": sum(strip_html(text) != text for text in captions if "&" in text or "<" in text),
+        "a file name, address or placeholder": sum(not has_content(text) for text in captions),
+        "another language than English": sum(map(bool, map(other_language, captions))),
     }
-    shown = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    shown = ", ".join(f"{what} {count:,}" for what, count in counts.items() if count)
     fix = (
         "They stay as they are, and rules edit English only: clean the input first if trainers should not read them "
         "(`pairwright filter --language en` removes other languages)."
     )
-    return [f"Of the first {len(captions):,} captions {shown}. {fix}"] if shown else []
+    return [f"Of the first {count_phrase(len(captions), 'caption')}: {shown}. {fix}"] if shown else []
+
+
+def _is_most(count: int, total: int) -> bool:
+    return 2 * count > total
+
+
+def _caption_advice(without: int, images: int) -> str:
+    """Return what the build does with images without a caption, and how to change it."""
+    if _is_most(without, images):
+        other = " Or remove `captions` to reject them." if without < images else ""
+        return f"A model that sees the images writes their captions: check `llm.model` in the config.{other}"
+    how = "For captions by a model that sees them, add `captions: {forms: [short]}` and `llm: {model: gpt-4o-mini}`"
+    return f"Images without a caption are rejected. {how} to the config."
 
 
 def _box_note(bad: int, pairs: int) -> list[str]:
     """Return a note about the rows that the build will read without boxes, if there are any."""
-    return [f"Bad boxes: {bad:,} of the first {pairs:,} pairs are read without their boxes."] if bad else []
+    if not bad:
+        return []
+    return [
+        f"Bad boxes: {bad:,} of the first {count_phrase(pairs, 'pair')} {verb_form(bad, 'are')} read without boxes."
+    ]
 
 
 def _box_note_by_images(written: str, columns: Mapping[str, str], root: str) -> list[str]:
@@ -206,20 +227,20 @@ def _shown(path: str) -> str:
     return path
 
 
-def _sample(written: str, columns: Mapping[str, str]) -> tuple[list[Pair], Counter[str], Counter[str]]:
-    """Return the first pairs, the number of images by format, and that of rejected rows by reason.
+def _sample(written: str, columns: Mapping[str, str]) -> tuple[list[Pair], Counter[str], SkipCounts]:
+    """Return the first pairs, the number of images by format, and what was rejected.
 
     Images inside tables are opened.
     """
-    pairs, rejected = list[Pair](), Counter[str]()
+    pairs, skipped = list[Pair](), SkipCounts()
     for batch in _batches(written, columns, "off", PAIRS):
         pairs += batch.pairs
-        rejected.update(reject.reason for reject in batch.rejects)
+        skipped.add(batch.rejects)
     formats = Counter(filter(None, (image_format_of(pair.image) for pair in pairs)))
     if any(is_table_cell(pair.image) for pair in pairs):
         for batch in _batches(written, columns, "header", ROWS):
             formats.update({"jpg" if name == "jpeg" else name: count for name, count in batch.formats.items()})
-    return pairs, formats, rejected
+    return pairs, formats, skipped
 
 
 def _batches(

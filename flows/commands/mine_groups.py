@@ -37,7 +37,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.edits.written.unwrapping import sameness
+from pairwright.generators.edits.written.sentence_extraction import comparison_key
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
@@ -172,10 +172,10 @@ def _candidates_from_rows(path: str, pool: CaptionPool) -> Iterator[Candidate]:
     """Yield the captions of kept rows whose negative is a caption of another image."""
     owners: dict[str, PoolCaption] = {}
     for caption in pool.captions():
-        owners.setdefault(sameness(caption.text), caption)
+        owners.setdefault(comparison_key(caption.text), caption)
     frame = read_candidates(Path(path), InvalidRowPolicy("skip")).filter(pl.col("status") == "kept")
     for caption, negative in frame.select("caption", "negative").iter_rows():
-        one, other = owners.get(sameness(caption)), owners.get(sameness(negative))
+        one, other = owners.get(comparison_key(caption)), owners.get(comparison_key(negative))
         if one is not None and other is not None and one.group != other.group:
             yield one, other
 
@@ -190,7 +190,7 @@ class _GroupSelection:
 
     def judge(self, one: PoolCaption, other: PoolCaption) -> tuple[str, str]:
         """Return the type of a group, and the reason if the candidate is rejected."""
-        texts = frozenset((sameness(one.text), sameness(other.text)))
+        texts = frozenset((comparison_key(one.text), comparison_key(other.text)))
         if texts in self._texts:
             return "", "duplicate"
         if self._per_image and max(self._of_image[one.group], self._of_image[other.group]) >= self._per_image:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import orjson
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import is_table_cell, is_url, split_locator
 from pairwright.datasets.mixtures.conversations import Conversation
@@ -171,7 +172,7 @@ def _no_usable_row(done: SourceSummary) -> InputError:
     if done.left_out["other_kind"]:
         kinds = ", ".join(repr(kind) for kind, _ in done.kinds.most_common(8))
         fix = f"Its rows are of kind {kinds}: correct `kinds`."
-    what = f"none of {done.found:,} rows is usable ({reasons})" if done.found else "no rows"
+    what = f"none of {count_phrase(done.found, 'row')} is usable ({reasons})" if done.found else "no rows"
     if first := done.first_refused:
         what += f"; the first, {first.place}: {first.reason}: {first.detail}"
     return InputError(f"{what}", where=f"source {done.name} ({Path(done.section.path).name})", fix=fix)

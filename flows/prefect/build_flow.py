@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import PairwrightError, StorageError
 from pairwright.flows.build import build_in_flow
 from pairwright.flows.config.build import BuildConfig, load_config
@@ -211,7 +212,9 @@ async def _run_build(config: BuildConfig, folder: Path, lines: LineProgress) -> 
         manifest = await build_in_flow(config, folder, lines)
     shards = manifest["shards"]
     place = shards.get("url") or f"{folder}/shards"
-    lines.note(f"Built {config.name}: {manifest['stages']['sizes']['kept']:,} samples in {place}/{shards['pattern']}")
+    lines.note(
+        f"Built {config.name}: {count_phrase(manifest['stages']['sizes']['kept'], 'sample')} in {place}/{shards['pattern']}"
+    )
     return {
         name: {"candidates": stage["candidates"], "kept": stage["kept"]} for name, stage in manifest["stages"].items()
     }

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import list_reasons
 from pairwright.datasets.worker_processes import WorkerProcesses, available_cores
@@ -274,7 +275,7 @@ async def open_engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
 def counts_line(counts: Counts) -> str:
     """Return the counts as a line of text."""
     rejected = sum(counts.rejected.values())
-    line = f"{counts.kept:,} of {counts.candidates:,} {counts.unit}s kept"
+    line = f"{counts.kept:,} of {count_phrase(counts.candidates, counts.unit)} kept"
     if rejected:
         line += f"; rejected: {list_reasons(counts.rejected, _LISTED)}"
         line += ", ..." if len(counts.rejected) > _LISTED else ""

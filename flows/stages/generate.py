@@ -18,7 +18,7 @@ from pairwright.flows.state.selection import selection_mask
 from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.general_english import pool_or_general_english
-from pairwright.generators.edits.written.unwrapping import sameness
+from pairwright.generators.edits.written.sentence_extraction import comparison_key
 from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.language.wordnet_table import table_path
@@ -138,7 +138,7 @@ def materials_of(root: Path, seed: int) -> Materials:
 def _load_materials(path: Path, seed: int, _state: str) -> Materials:
     wordnet = load_wordnet()
     pool = pool_or_general_english(load_pool(path), wordnet)
-    return Materials(wordnet, pool, seed, EditModel.beside(path))
+    return Materials(wordnet, pool, seed, EditModel.for_statistics(path))
 
 
 def _reject_positives_among_negatives(
@@ -146,7 +146,7 @@ def _reject_positives_among_negatives(
 ) -> list[Annotation]:
     """Return the rows, with hard positives rejected that equal a hard negative of the same caption."""
     negatives = {
-        (key, sameness(text))
+        (key, comparison_key(text))
         for other in stage.exclude_texts_of
         for key, text, kind in ANNOTATIONS.read_frame(
             drafts_path(root, other, part), ("key", "text", "kind")
@@ -155,7 +155,7 @@ def _reject_positives_among_negatives(
     }
     return [
         replace(row, status="rejected", reason="on_both_sides")
-        if row.status == "kept" and row.kind == "hard_positive" and (row.key, sameness(row.text)) in negatives
+        if row.status == "kept" and row.kind == "hard_positive" and (row.key, comparison_key(row.text)) in negatives
         else row
         for row in rows
     ]

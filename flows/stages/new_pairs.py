@@ -10,7 +10,6 @@ that an increment does not rewrite: they are counted, and a full build applies t
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,14 +20,13 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject
 from pairwright.flows.stages.pairs import (
     Intake,
     PartSpan,
-    count_captions,
-    count_reasons,
+    intake_result,
     read_span,
     reject_without_image,
+    rejected_rows,
     scan_jobs,
 )
 from pairwright.flows.stages.scan import default_part_size
@@ -107,9 +105,9 @@ def write_new_pairs(  # noqa: PLR0913, PLR0917 - a job's arguments
         if other and (intake.options.on_error == "stop" or not with_images):
             raise _mixed(other[0], intake.options)
         reading.pairs(pairs.filter(fits))
-        reading.rejects(pl.concat([rejects, _rejects_with_part([reject_without_image(pair) for pair in other])]))
+        reading.rejects(pl.concat([rejects, rejected_rows([reject_without_image(pair) for pair in other])]))
     fresh, facts = reading.end()
-    broken = pl.concat([_rejects_with_part([]), *reading.broken])
+    broken = pl.concat([rejected_rows([]), *reading.broken])
     stored = broken.select(REJECTS.schema.names()).rechunk()
     part_size = intake.part_size or default_part_size(fresh.height)
     outputs: list[Path] = []
@@ -118,13 +116,7 @@ def write_new_pairs(  # noqa: PLR0913, PLR0917 - a job's arguments
         PAIRS.write_frame(fresh[start : start + part_size].rechunk(), pairs_path(root, part))
         REJECTS.write_frame(stored if not start else stored.clear(), rejected_path(root, "pairs", part))
         outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
-    counts = Counts("row", fresh.height + broken.height, fresh.height, count_reasons(broken))
-    more = {"rejected_captions": count_captions(broken)}
-    return JobResult(outputs, counts, {"parts": len(outputs) // 2, **more, **facts})
-
-
-def _rejects_with_part(rejects: Sequence[Reject]) -> pl.DataFrame:
-    return REJECTS.frame(rejects).with_columns(part=pl.lit("row"))
+    return intake_result(outputs, fresh.height, broken, {"parts": len(outputs) // 2, **facts})
 
 
 def _has_images(home: Path, parts: list[str]) -> bool | None:

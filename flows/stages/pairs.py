@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.readers.pieces import Piece, PieceSummary, check_pieces, plan_pieces
+from pairwright.datasets.readers.skip_counts import REJECTED_PARTS
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
@@ -208,16 +210,30 @@ def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> Jo
         reject_images: whether pairs without an image are rejected.
     """
     pairs, rejects = read_span(root, span)
-    ordered = rejects.select(REJECTS.schema.names())
     if reject_images:
         none = PAIRS.records(pairs.filter(pl.col("image") == ""))
-        ordered = pl.concat([ordered, REJECTS.frame([reject_without_image(pair) for pair in none])])
+        rejects = pl.concat([rejects, rejected_rows([reject_without_image(pair) for pair in none])])
         pairs = pairs.filter(pl.col("image") != "")
     outputs = [pairs_path(root, part), rejected_path(root, "pairs", part)]
     PAIRS.write_frame(pairs.rechunk(), outputs[0])
-    REJECTS.write_frame(ordered.rechunk(), outputs[1])
-    counts = Counts("row", pairs.height + ordered.height, pairs.height, count_reasons(ordered))
-    return JobResult(outputs, counts, {"parts": 1, "rejected_captions": count_captions(rejects)})
+    REJECTS.write_frame(rejects.select(REJECTS.schema.names()).rechunk(), outputs[1])
+    return intake_result(outputs, pairs.height, rejects, {"parts": 1})
+
+
+def intake_result(outputs: Sequence[Path], kept: int, rejects: pl.DataFrame, facts: Mapping[str, int]) -> JobResult:
+    """Return the result of a job that read rows: candidates are kept and rejected rows.
+
+    Captions and boxes that were rejected from kept rows are no candidates: the facts count them by reason.
+
+    Args:
+        outputs: of the job.
+        kept: number of pairs.
+        rejects: with the ``part`` of the row that is rejected.
+        facts: more of them.
+    """
+    rows, *parts = (_count_reasons(rejects.filter(pl.col("part") == part)) for part in ("row", "caption", "boxes"))
+    counts = Counts("row", kept + sum(rows.values()), kept, rows)
+    return JobResult(outputs, counts, {**facts, **dict(zip(REJECTED_PARTS, parts, strict=True))})
 
 
 def read_span(root: Path, span: PartSpan) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -242,14 +258,13 @@ def read_span(root: Path, span: PartSpan) -> tuple[pl.DataFrame, pl.DataFrame]:
     )
 
 
-def count_reasons(rejects: pl.DataFrame) -> dict[str, int]:
-    """Return the number of rejects by reason."""
+def rejected_rows(rejects: Sequence[Reject]) -> pl.DataFrame:
+    """Return rejects of whole rows as a table, with their ``part``."""
+    return REJECTS.frame(rejects).with_columns(part=pl.lit("row"))
+
+
+def _count_reasons(rejects: pl.DataFrame) -> dict[str, int]:
     return dict(rejects.group_by("reason").len().sort("reason").iter_rows())
-
-
-def count_captions(rejects: pl.DataFrame) -> dict[str, int]:
-    """Return the number of rejected captions of rows that are not rejected, by reason."""
-    return count_reasons(rejects.filter(pl.col("part") == "caption"))
 
 
 def _with_offsets(span: PartSpan) -> Iterator[tuple[PieceSource, int]]:
@@ -279,7 +294,8 @@ def reject_without_image(pair: Pair) -> Reject:
 
 def _missing_images(count: int, pairs: int, where: str) -> InputError:
     return InputError(
-        f"{count:,} of {pairs:,} pairs have no image; either all samples of a dataset have one, or none has",
+        f"{count:,} of {count_phrase(pairs, 'pair')} {verb_form(count, 'have')} no image; either all samples of a "
+        "dataset have one, or none has",
         where=where,
         fix="Set `on_error: skip` under input to reject them, or `images: false` under shards to pack texts only",
     )
@@ -287,7 +303,7 @@ def _missing_images(count: int, pairs: int, where: str) -> InputError:
 
 def _only_urls(count: int, where: str) -> InputError:
     return InputError(
-        f"all {count:,} images are URLs, and the build does not download them",
+        f"all images ({count:,}) are URLs, and the build does not download them",
         where=where,
         fix="Add a section `fetch`, or set `images: false` under shards to pack texts only",
     )

@@ -93,7 +93,7 @@ class PieceSource:
                 without_image += sum(not pair.image for pair in batch.pairs)
                 urls += sum(is_url(pair.image) for pair in batch.pairs)
                 formats.update(filter(None, (image_format_of(pair.image) for pair in batch.pairs)))
-                done.advance(len(batch.pairs) + len(batch.rejects))
+                done.advance(len(batch.pairs) + sum(reject.part == "row" for reject in batch.rejects))
         with replace_atomically(self.path(root, "-rejects.parquet")) as temporary:
             pl.concat(rejects).write_parquet(temporary)
         formats.update({_SAME_FORMAT.get(name, name): found for name, found in summary.formats.items()})

@@ -42,7 +42,7 @@ from pairwright.datasets.shards.writing import MAX_SHARD_BYTES, finish_shards, w
 from pairwright.flows.stages.generator_stages import generating_stages, selection_of
 from pairwright.flows.stages.image_states import image_bytes, survey_images
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult, Output, Receipt
+from pairwright.flows.state.receipts import Counts, Job, JobResult, OutputFile, Receipt
 from pairwright.flows.state.selection import PairSelection, selected_frame, selected_images
 from pairwright.flows.state.shard_store import forget_lost_outputs, stored_output
 
@@ -156,7 +156,7 @@ def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: P
     return JobResult([rejected], counts, handoff=handoff, stored=stored)
 
 
-def _send(url: str, info: ShardInfo, path: Path) -> list[Output]:
+def _send(url: str, info: ShardInfo, path: Path) -> list[OutputFile]:
     """Send a shard and its index to a store, remove them here, and return them as outputs."""
     index = index_path(path)
     outputs = [

@@ -17,7 +17,7 @@ from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, part_name, tokens_path
 from pairwright.flows.state.receipts import Counts, JobResult
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.edit_model import EditModel, load_carried_model
+from pairwright.generators.edits.edit_model import EditModel, load_bundled_model
 from pairwright.generators.edits.editors import BALANCED_TYPES, EditorSet
 from pairwright.generators.edits.general_english import MIN_CAPTIONS
 from pairwright.generators.edits.learning import (
@@ -25,7 +25,7 @@ from pairwright.generators.edits.learning import (
     BALANCE_CAPTIONS,
     allowed_proposals,
     balanced_editors,
-    carried_model,
+    bundled_model_for,
     merge_balances,
     types_to_balance,
 )
@@ -116,7 +116,7 @@ def count_pool(root: Path, names: list[str]) -> JobResult:
 
 
 def sample_pool(root: Path, names: list[str]) -> JobResult:
-    """Write the slots on which the cloze model of a pool is trained, or the carried edit model if that is better.
+    """Write the slots on which the cloze model of a pool is trained, or the bundled edit model if that is better.
 
     The fact ``to_train`` tells which; a pool of too few captions has neither.
 
@@ -127,7 +127,7 @@ def sample_pool(root: Path, names: list[str]) -> JobResult:
     if count_all_captions([partial_statistics_path(root, name) for name in names]) < MIN_CAPTIONS:
         return JobResult([], Counts("caption"), {"to_train": False})
     sample, folder = _merged_slots(root, names), statistics_path(root).parent
-    if model := carried_model(sample):
+    if model := bundled_model_for(sample):
         model.save(folder)
         return JobResult(EditModel.files(folder), Counts("caption"), {"to_train": False})
     sample.save(_sample_path(root))
@@ -136,7 +136,7 @@ def sample_pool(root: Path, names: list[str]) -> JobResult:
 
 def train_slot_kind(root: Path, kind: str) -> JobResult:
     """Train the network of a slot kind."""
-    network = train_network(ClozeSample.load(_sample_path(root)), kind, load_carried_model().cloze)
+    network = train_network(ClozeSample.load(_sample_path(root)), kind, load_bundled_model().cloze)
     ClozeModel({kind: network}).save(_network_path(root, kind))
     return JobResult([_network_path(root, kind)], Counts("caption"))
 

@@ -34,7 +34,7 @@ from pairwright.datasets.version_switch import (
     switch_version,
 )
 from pairwright.flows.state.layout import CLEANED_FOLDERS, DOWNLOADS, part_name
-from pairwright.flows.state.receipts import Counts, Output, Receipt, json_hash, read_receipts, receipt_path
+from pairwright.flows.state.receipts import Counts, OutputFile, Receipt, json_hash, read_receipts, receipt_path
 
 MANIFESTS, INCREMENTS, AUDIT = "manifests", "increments", "audit.json"
 PAGES = ("README.md", "report.html", "build.yaml")
@@ -76,7 +76,7 @@ class IncrementBase:
     def file(self, name: str) -> Receipt:
         """Return a receipt for one of its files, as the input of a stage."""
         entry = self.manifest["files"][name]
-        output = Output(name, entry["bytes"], entry["sha256"])
+        output = OutputFile(name, entry["bytes"], entry["sha256"])
         return Receipt("base", name, "", (output,), Counts("file"), {}, 0.0)
 
 

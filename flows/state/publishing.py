@@ -18,6 +18,7 @@ from typing import Any
 
 from pairwright.datasets.build_manifest import BUILD_MARKER
 from pairwright.datasets.checksums import hash_file
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.progress import track
 from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, open_store
@@ -62,7 +63,9 @@ class PublishResult:
     @property
     def summary(self) -> str:
         """The result as a line of text."""
-        line = f"Published {self.files:,} files to {self.url}: {self.sent:,} uploaded ({self.bytes:,} bytes)"
+        line = (
+            f"Published {count_phrase(self.files, 'file')} to {self.url}: {self.sent:,} uploaded ({self.bytes:,} bytes)"
+        )
         return f"{line}, {self.copied:,} copied in the store, {self.removed:,} of older versions removed."
 
 

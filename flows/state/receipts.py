@@ -64,7 +64,7 @@ class JobResult:
     counts: Counts
     facts: Mapping[str, Any] = field(default_factory=dict)
     handoff: Mapping[str, Any] = field(default_factory=dict)
-    stored: Sequence["Output"] = ()
+    stored: Sequence["OutputFile"] = ()
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputFile:
     """A file of a build, by its path in the build directory; with a URL, it is in an object store instead."""
 
     path: str
@@ -111,7 +111,7 @@ class Receipt:
     stage: str
     part: str
     fingerprint: str
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputFile, ...]
     counts: Counts
     facts: Mapping[str, Any]
     seconds: float
@@ -193,7 +193,7 @@ def read_receipt(root: Path, stage: str, part: str) -> Receipt | None:
         return Receipt(
             **{
                 **data,
-                "outputs": tuple(Output(**output) for output in data["outputs"]),
+                "outputs": tuple(OutputFile(**output) for output in data["outputs"]),
                 "counts": Counts(**data["counts"]),
             }
         )
@@ -243,8 +243,8 @@ def run_job(root: Path, job: Job) -> Receipt:
     return receipt
 
 
-def _describe(root: Path, path: Path) -> Output:
-    return Output(path=path.relative_to(root).as_posix(), bytes=path.stat().st_size, sha256=hash_file(path))
+def _describe(root: Path, path: Path) -> OutputFile:
+    return OutputFile(path=path.relative_to(root).as_posix(), bytes=path.stat().st_size, sha256=hash_file(path))
 
 
 def _size(path: Path) -> int:

@@ -7,7 +7,7 @@ from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.build_manifest import BUILD_MARKER
 from pairwright.datasets.shards.stored_folder import StoredFolder
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.state.receipts import Output, read_receipt
+from pairwright.flows.state.receipts import OutputFile, read_receipt
 
 
 def claim_shard_store(config: BuildConfig, root: Path) -> None:
@@ -31,9 +31,9 @@ def _build_id(root: Path) -> str:
     return known
 
 
-def stored_output(path: str, size: int, sha256: str, url: str) -> Output:
+def stored_output(path: str, size: int, sha256: str, url: str) -> OutputFile:
     """Return an output in the folder ``url`` of a store; ``path`` is its name in a build."""
-    return Output(path, size, sha256, f"{url}/{Path(path).name}")
+    return OutputFile(path, size, sha256, f"{url}/{Path(path).name}")
 
 
 def forget_lost_outputs(root: Path, stage: str, url: str) -> None:

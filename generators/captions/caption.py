@@ -1,7 +1,7 @@
-"""A caption made ready for edits: its tokens, noun phrases and what else is said of the image.
+"""Parsed captions: tokens, noun phrases, and the other captions and boxes of the image.
 
-Built once a pair and shared by all makers of edits. An *outcome* is what a maker yields for each place that it tries:
-the changes to make there, or the reason why it makes none. Reasons, from "nothing there" to "nearly": see `REASONS`.
+Built once per pair and shared by all generators of edits. An *edit outcome* is what a generator yields for each
+attempt: the changes to make, or the reason code of a rejection (`REASONS`).
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Final
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
-from pairwright.generators.captions.questions import asks
+from pairwright.generators.captions.questions import is_question
 from pairwright.generators.captions.realisation import Change, Style, caption_style, joined_word_spans
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH
 from pairwright.generators.language.identification import other_language
@@ -19,23 +19,23 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
 
-# When every place fails, the reason that stands furthest to the right is the one given.
+# If all attempts fail, the last of their reasons in this order is reported.
 REASONS = (
     "no_edit", "question", "not_english", "no_candidate", "overused_word", "another_target", "not_grammatical", "same_meaning", "true_of_image",
     "may_be_false", "identical",
     "duplicate", "no_positive",
 )  # fmt: skip
 
-FRAMES = flagged("frame") | flagged("vague")
+NON_OBJECTS = flagged("non_object") | flagged("vague")
 
-Outcome = tuple[Change, ...] | str
+EditOutcome = tuple[Change, ...] | str
 
 _ENDS: Final = ("",) * REACH
-_QUOTED: Final = 4  # words behind "says" that may be written in the picture
+_QUOTED: Final = 4  # words after "says" that may be quoted text
 _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
-_CONTENTS, _COMPANY = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VERB"})
+_CONTENTS, _NOUNS_AND_VERBS = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VERB"})
 
-# Words that speak of a thing named before; what they stand beside cannot be moved or changed in number or sex.
+# Anaphors: their antecedents cannot be moved, nor changed in number or gender.
 ANAPHORS = words_with("anaphor")
 GENDERED = words_with("gendered")
 _INVARIANT = words_with("invariant")
@@ -45,7 +45,7 @@ _BEGIN_RELATIONS = frozenset({("next", "to"), ("close", "to"), ("full", "of")}) 
 
 
 class ParsedText:
-    """A text's tokens with what is read from them alone.
+    """A text's tokens with derived tags, lemmas and noun phrases.
 
     Attributes:
         tokens: of the text.
@@ -55,7 +55,7 @@ class ParsedText:
         phrases: noun phrases from left to right.
     """
 
-    # What every maker asks for is made at once: thousands of captions a second pass here.
+    # Computed eagerly: every generator needs these, for thousands of captions a second.
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.tags = [token.tag for token in tokens]
@@ -69,27 +69,27 @@ class ParsedText:
                 self.tags[phrase.head] = "NN"
 
     def _is_one(self, phrase: NounPhrase) -> bool:
-        """Whether its determiner says that a phrase speaks of one thing: "a white sheep", but not "a few sheep"."""
+        """Return whether the determiner of a phrase is singular: "a white sheep", but not "a few sheep"."""
         inside = self.lower[phrase.start : phrase.head]
         return self.word(phrase.determiner) in _ONE and _SEVERAL.isdisjoint(inside)
 
     @cached_property
     def context_words(self) -> tuple[str, ...]:
-        """The tokens in lower case, "an" as "a", as a cloze model reads them: the article follows from the slot.
+        """The context words of a cloze model: tokens in lower case, "an" as "a", since the article depends on the slot.
 
-        As many empty strings as it reads to a side stand before the first and behind the last.
+        Padded on each side with `REACH` empty strings.
         """
         return (*_ENDS, *["a" if word == "an" else word for word in self.lower], *_ENDS)
 
     @cached_property
     def content_lemmas(self) -> tuple[tuple[int, str], ...]:
-        """Position and lemma of the first content words, as many as a cloze model reads; by lemma, since it reads a bag."""
+        """Position and lemma of the first content words, as many as a cloze model reads, in order of lemma."""
         found = [(token.lemma, at) for at, token in enumerate(self.tokens) if token.pos in _CONTENT]
         return tuple([(at, lemma) for lemma, at in sorted(found[: MAX_BAG + 1])])
 
     @cached_property
     def things(self) -> tuple[NounPhrase, ...]:
-        """The phrases that name something to be seen and end where they seem to."""
+        """The complete phrases of visible objects."""
         return tuple([phrase for phrase in self.phrases if self.is_thing(phrase) and self.is_whole(phrase)])
 
     @cached_property
@@ -113,7 +113,7 @@ class ParsedText:
         return self.tags[index] if 0 <= index < len(self.tags) else ""
 
     def noun(self, phrase: NounPhrase) -> str:
-        """Return the noun of a phrase as a dictionary has it, a compound with spaces ("fire hydrant")."""
+        """Return the dictionary form of the noun of a phrase, compounds with spaces ("fire hydrant")."""
         before = [self.lower[at] for at in phrase.nouns[:-1]]
         return " ".join([*before, self.lemmas[phrase.head]])
 
@@ -122,19 +122,19 @@ class ParsedText:
         return self.lemmas[phrase.head]
 
     def plural(self, phrase: NounPhrase) -> bool:
-        """Whether the phrase speaks of several."""
+        """Return whether the phrase is plural."""
         return self.tags[phrase.head] in PLURAL
 
     def counts_a_part(self, phrase: NounPhrase) -> bool:
-        """Whether a number counts what the phrase's thing has, and not the thing: "a | two story | house"."""
+        """Return whether a number counts parts of the head noun, not the noun itself: "a | two story | house"."""
         return phrase.count >= 0 and self.lower[phrase.count] not in {"one", "1"} and not self.plural(phrase)
 
     def is_thing(self, phrase: NounPhrase) -> bool:
-        """Whether the phrase names something to be seen, and not a view, a part or an amount."""
-        return self.lemmas[phrase.head] not in FRAMES and self.tags[phrase.head] in NOUNS
+        """Return whether the phrase names a visible object, not a view, a part or an amount."""
+        return self.lemmas[phrase.head] not in NON_OBJECTS and self.tags[phrase.head] in NOUNS
 
     def is_whole(self, phrase: NounPhrase) -> bool:
-        """Whether the phrase ends where it seems to: not "a lush | green field", "the snow | covered ground"."""
+        """Return whether the phrase is complete, as far as tags tell: not "a lush | green field"."""
         after, beyond = self.tag(phrase.end), self.tag(phrase.end + 1)
         if self.lower[phrase.end : phrase.end + 2] in _BEGIN_RELATIONS:
             return True
@@ -150,14 +150,14 @@ class ParsedText:
 
 
 class Caption(ParsedText):
-    """A pair's caption with everything that the makers of edits look at.
+    """A parsed caption with the other captions and boxes of its image.
 
     Attributes:
         pair: whose caption it is.
-        words: what all captions and boxes of the image say.
-        contents: lemmas of nouns, verbs and adjectives, the context in which a new word must make sense.
-        company: lemmas of nouns and of what is done, beside which another thing must make sense.
-        joined: code points of the words that are joined by hyphens, apostrophes or slashes.
+        words: words of all captions and boxes of the image.
+        contents: lemmas of nouns, verbs and adjectives, the context of a new word.
+        nouns_and_verbs: lemmas of nouns and verbs, with which a new object must co-occur.
+        joined: spans of the words that are joined by hyphens, apostrophes or slashes.
     """
 
     def __init__(self, pair: Pair, tokens: Sequence[Token]) -> None:
@@ -165,12 +165,12 @@ class Caption(ParsedText):
         self.pair = pair
         self.words = ImageWords.of(pair)
         self.contents = self._lemmas_of(_CONTENTS)
-        self.company = self._lemmas_of(_COMPANY)
+        self.nouns_and_verbs = self._lemmas_of(_NOUNS_AND_VERBS)
         self.joined = joined_word_spans(pair.caption)
 
     @cached_property
     def parts(self) -> frozenset[int]:
-        """The tokens that are but a part of a word as written: "walk", "-" and "in" of "walk-in"."""
+        """The tokens that are parts of a hyphenated or joined word: "walk", "-" and "in" of "walk-in"."""
         if not self.joined:
             return frozenset()
         inside = (
@@ -180,7 +180,7 @@ class Caption(ParsedText):
 
     @cached_property
     def quoted(self) -> frozenset[int]:
-        """The tokens among words that are written in the picture: "a sign that says no | bikes", 'reads "tie"'."""
+        """The tokens of quoted text: "a sign that says no | bikes", 'reads "tie"'."""
         text, quoting = self.pair.caption, words_with("quotes")
         found: set[int] = set()
         if '"' in text or "“" in text:
@@ -196,18 +196,18 @@ class Caption(ParsedText):
         return frozenset(found)
 
     @cached_property
-    def unfit(self) -> str:
-        """Why no word of the caption can be edited, or an empty text: it asks, or rules for English do not apply."""
+    def skip_reason(self) -> str:
+        """Reason code if the caption cannot be edited at all (a question, not English), or an empty string."""
         text = self.pair.caption
-        if asks(text):
+        if is_question(text):
             return "question"
         return "not_english" if other_language(text) else ""
 
     def _lemmas_of(self, kinds: frozenset[str]) -> tuple[str, ...]:
-        return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in FRAMES])
+        return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in NON_OBJECTS])
 
     def in_name(self, at: int) -> bool:
-        """Whether a word begins or goes on with a name: "Red" of the Red Sox, "Big" of Big Ben."""
+        """Return whether a word begins or continues a proper name: "Red" of the Red Sox, "Big" of Big Ben."""
         both = self.tokens[at : at + 2]
         if len(both) < 2 or not all(token.text[:1].isupper() for token in both):
             return False

@@ -1,9 +1,8 @@
-"""From outcomes to an annotation: take the first that makes a text, and say why when none does.
+"""Selection of the first valid edit of a caption, and its annotation.
 
-Shared by the makers of negatives and positives. `taken` holds the texts that may not be made again; what is made is
-added to it. Every maker's changes pass here, so here those that would cut a word in two ("walk-in", "dog's") are
-rejected, and captions that ask or are not in English. An asked type such as "replace-object" is the annotation's form
-and target.
+Shared by the generators of negatives and positives. `taken` holds the texts that must not be written again; new texts
+are added to it. The changes of every generator pass here, so this is where changes that split a word ("walk-in",
+"dog's") and captions that are questions or not in English are rejected.
 """
 
 import re
@@ -11,58 +10,62 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
-from pairwright.generators.captions.caption import REASONS, Caption, Outcome
+from pairwright.generators.captions.caption import REASONS, Caption, EditOutcome
 from pairwright.generators.captions.realisation import Change, rewrite, splits_any_span
 
-BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
+EditPairOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
 _DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
 _DOUBLED = re.compile(r"\b([a-z]+),? \1\b", re.IGNORECASE)  # "a sofa, couch" would become "a sofa, sofa"
 _RANK = {reason: rank for rank, reason in enumerate(REASONS)}
 
 
-class Edited(NamedTuple):
-    """A new text with its edits, or the reason why there is none."""
+class EditedText(NamedTuple):
+    """A new text with its edits, or the reason code of a rejection."""
 
     text: str = ""
     edits: tuple[Edit, ...] = ()
     reason: str = ""
 
 
-def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -> Edited:
-    """Return the first outcome that makes a new text; `outcomes` goes on where it stopped at the next call."""
+def first_valid_edit(caption: Caption, outcomes: Iterator[EditOutcome], taken: set[str]) -> EditedText:
+    """Return the first outcome that gives a valid new text; the next call continues after it."""
     return _first(caption, (each if isinstance(each, str) else (each,) for each in outcomes), taken)[0]
 
 
-def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str]) -> tuple[Edited, Edited]:
-    """Return the first two texts that come together, the false one first; a reason stands in the false one."""
+def first_valid_pair(
+    caption: Caption, outcomes: Iterator[EditPairOutcome], taken: set[str]
+) -> tuple[EditedText, EditedText]:
+    """Return the first valid pair of a false and a true text; a rejection has its reason in the false one."""
     false, *true = _first(caption, outcomes, taken)
     return false, true[0] if true else false
 
 
-def _first(caption: Caption, outcomes: Iterable[Sequence[Sequence[Change]] | str], taken: set[str]) -> Sequence[Edited]:
-    """Return the first texts that come together and are all new, or a reason."""
+def _first(
+    caption: Caption, outcomes: Iterable[Sequence[Sequence[Change]] | str], taken: set[str]
+) -> Sequence[EditedText]:
+    """Return the texts of the first outcome that are all valid, or a reason."""
     source = caption.pair.caption
-    if caption.unfit:
-        return (Edited(reason=caption.unfit),)
+    if caption.skip_reason:
+        return (EditedText(reason=caption.skip_reason),)
     reason = REASONS[0]
     for outcome in outcomes:
         if isinstance(outcome, str):
-            fault = outcome
+            rejection = outcome
         elif any(splits_any_span(caption.joined, changes) for changes in outcome):
-            fault = "not_grammatical"
+            rejection = "not_grammatical"
         else:
-            made = [Edited(*rewrite(source, changes)) for changes in outcome]
+            made = [EditedText(*rewrite(source, changes)) for changes in outcome]
             texts = {each.text for each in made}
-            fault = _fault(source, texts, taken)
-            if len(texts) == len(made) and not fault:
+            rejection = _find_rejection(source, texts, taken)
+            if len(texts) == len(made) and not rejection:
                 taken |= texts
                 return made
-            fault = fault or "duplicate"
-        reason = max(reason, fault, key=_RANK.__getitem__)
-    return (Edited(reason=reason),)
+            rejection = rejection or "duplicate"
+        reason = max(reason, rejection, key=_RANK.__getitem__)
+    return (EditedText(reason=reason),)
 
 
-def _fault(source: str, texts: Collection[str], taken: Collection[str]) -> str:
+def _find_rejection(source: str, texts: Collection[str], taken: Collection[str]) -> str:
     if source in texts:
         return "identical"
     if any(repeats_words(text, source) for text in texts):
@@ -71,19 +74,19 @@ def _fault(source: str, texts: Collection[str], taken: Collection[str]) -> str:
 
 
 def repeats_words(text: str, source: str) -> bool:
-    """Whether a text has a slip that its source has not: a word or a genitive twice in a row."""
-    return any(slip.search(text) and not slip.search(source) for slip in (_DOUBLE_GENITIVE, _DOUBLED))
+    """Return whether a text repeats a word or a genitive where its source does not."""
+    return any(each.search(text) and not each.search(source) for each in (_DOUBLE_GENITIVE, _DOUBLED))
 
 
-def edited_annotation(found: Edited, pair: Pair, kind: str, attempt: str, origin: Origin) -> Annotation:
+def edited_annotation(found: EditedText, pair: Pair, kind: str, attempt: str, origin: Origin) -> Annotation:
     """Return the annotation of an attempt: kept, or rejected with its reason.
 
     Args:
-        found: what the attempt gave.
+        found: result of the attempt.
         pair: whose caption was edited.
         kind: of the annotation, "hard_negative" or "hard_positive".
-        attempt: the asked type and, where there are several of it, its number ("replace-object/1"); enters the id.
-        origin: the maker.
+        attempt: the requested type, with a number if there are several ("replace-object/1"); a part of the id.
+        origin: the generator.
     """
     form, _, target = attempt.partition("/")[0].partition("-")
     return Annotation(

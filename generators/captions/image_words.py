@@ -1,12 +1,11 @@
-"""What the captions and boxes of an image already say, as words.
+"""Words in the captions and box labels of an image.
 
-A text is only a safe negative when nothing said about the image makes it true, and "the dog" is only clear when
-no caption speaks of dogs. `ImageWords` holds the lower-case words of the caption, of the other captions and of the box
-labels, and answers such questions by words alone: the other captions are not tagged, which keeps this fast. It errs on
-the side of "mentioned".
+A negative must not be made true by any other caption or box. `ImageWords` holds the lower-case words of the caption,
+the other captions and the box labels, and answers such questions by words alone: the other captions are not tagged, for
+speed. It errs on the side of "mentioned".
 
-A *crowd* is a region of many things of one label, which a source such as COCO marks instead of boxes; it stands in a
-pair's `meta` under "crowd". It counts as if a caption had the label's plural.
+A *crowd* is a region of many things of one label, which a source such as COCO annotates instead of boxes; it is stored
+in a pair's `meta` under "crowd", and counts like the label's plural in a caption.
 """
 
 import json
@@ -25,7 +24,7 @@ from pairwright.generators.lexicon.nouns import loosely_same
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _BE = frozenset({"is", "are", "was", "were", "looks", "look"})
-_REACH = 4  # words before a noun in which its adjectives stand
+_WINDOW = 4  # words before a noun that are searched for its adjectives
 _OF_SEVERAL = words_with("of_several")
 _MORE_THAN_TWO = words_with("over_two")
 
@@ -39,7 +38,7 @@ def plural_of(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImageWords:
-    """The words said about an image.
+    """Words of the captions and labels of an image.
 
     Attributes:
         own: words of the caption.
@@ -49,10 +48,10 @@ class ImageWords:
         labels: box labels, lower-case, with how often each occurs.
         boxes: of the pair, in order.
         crowds: labels of which there is a crowd, lower-case; their plurals are among the words.
-        all: every word of all of them.
-        text: all of them as one string of words, for phrases.
-        elsewhere: every word but those that only the caption has.
-        text_elsewhere: the others as one string of words.
+        all: all words of captions and labels.
+        text: the same as one string, for phrases.
+        elsewhere: words of the other captions, labels and crowds.
+        text_elsewhere: the same as one string, for phrases.
         hyphenated: parts of the other captions' hyphenated words ("red", "hatted").
     """
 
@@ -100,49 +99,49 @@ class ImageWords:
         )
 
     def has(self, phrase: str) -> bool:
-        """Whether a word or phrase occurs as written."""
+        """Return whether a word or phrase occurs as written."""
         return phrase in self.all or (" " in phrase and f" {phrase} " in self.text)
 
     def has_any(self, words: Iterable[str]) -> bool:
-        """Whether one of the words or phrases occurs."""
+        """Return whether one of the words or phrases occurs."""
         words = [*words]
         return not self.all.isdisjoint(words) or any(" " in word and f" {word} " in self.text for word in words)
 
-    def speaks_of(self, noun: str) -> bool:
-        """Whether the noun, its plural, or a word that captions use for the same occurs; of a compound, its head."""
+    def mentions_noun(self, noun: str) -> bool:
+        """Return whether a noun, its plural or a loose synonym occurs; of a compound, also its head."""
         said_as = loosely_same(noun) | loosely_same(noun.rsplit(maxsplit=1)[-1])
         return any(self.has(word) or self.has(plural_of(word)) for word in said_as)
 
     def several(self, noun: str) -> bool:
-        """Whether there may be more than one: two boxes of that label, or a caption that has the plural."""
+        """Return whether there may be several instances of a noun, by two boxes or its plural in a caption."""
         return self.labels.get(noun, 0) > 1 or self.has(plural_of(noun))
 
-    def said_with(self, noun: str, adjective: str, *, elsewhere: bool = False) -> bool:
-        """Whether some caption has a word of the adjective's concept shortly before the noun, or says that it is so.
+    def states_attribute(self, noun: str, adjective: str, *, elsewhere: bool = False) -> bool:
+        """Return whether a caption states an attribute of a noun: a word of its concept before it, or as a predicate.
 
         Args:
             noun: lemma; its plural counts too.
             adjective: lower-case.
-            elsewhere: leave the caption itself out.
+            elsewhere: exclude the caption itself.
         """
         adjectives, nouns = same_concept(adjective), {noun, plural_of(noun)}
-        return self.say(adjectives, nouns, own=not elsewhere)
+        return self.has_description(adjectives, nouns, own=not elsewhere)
 
     def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
-        """Whether a caption has one of the adjectives shortly before one of the nouns, or says that it is so.
+        """Return whether a caption has one of the adjectives shortly before one of the nouns, or as its predicate.
 
         Args:
             adjectives: lower-case.
             nouns: in both numbers.
             own: include the caption itself.
         """
-        return self.say(adjectives, nouns, own=own) or any(
+        return self.has_description(adjectives, nouns, own=own) or any(
             not adjectives.isdisjoint(parts) and any(part[:-2].startswith(noun) for part in parts for noun in nouns)
             for parts in self.hyphenated
         )
 
-    def say(self, adjectives: AbstractSet[str], nouns: AbstractSet[str], *, own: bool) -> bool:
-        """Return what `describes` does, without the words within hyphenated ones."""
+    def has_description(self, adjectives: AbstractSet[str], nouns: AbstractSet[str], *, own: bool) -> bool:
+        """Return `describes` without parts of hyphenated words."""
         if adjectives.isdisjoint(self.all if own else self.elsewhere):
             return False
         lines = (self.own, *self.others) if own else self.others
@@ -150,11 +149,11 @@ class ImageWords:
             _stands_before(words, adjectives, nouns) or _is_predicated(words, adjectives, nouns) for words in lines
         )
 
-    def is_number(self, noun: str, number: int) -> bool:
-        """Whether ``number`` things of that noun may be all there are: no crowd, no caption that hints at another.
+    def may_be_exact_count(self, noun: str, number: int) -> bool:
+        """Return whether ``number`` may be the exact count of a noun: no crowd, no evidence of another count.
 
-        One is doubted by the plural of any word for the same thing and by words such as "several" and "herd" anywhere;
-        more, by another number shortly before the plural ("three dogs"), and two by "several" there as well.
+        Evidence against one: the plural of any word for the same thing, and words such as "several" and "herd" anywhere.
+        Against more: another number shortly before the plural ("three dogs"); against two, also "several" there.
         """
         if noun in self.crowds:
             return False
@@ -164,8 +163,8 @@ class ImageWords:
             return all((plurals | _OF_SEVERAL).isdisjoint(words) for words in lines)
         return not any(_stands_before(words, _doubts(number), plurals) for words in lines)
 
-    def other_colour(self, noun: str, colour: str) -> bool:
-        """Whether some caption gives the noun another colour than ``colour``."""
+    def has_other_colour(self, noun: str, colour: str) -> bool:
+        """Return whether a caption states a colour of the noun other than ``colour``."""
         rest = words_of_class("colour") - {colour}
         return any(_stands_before(words, rest, {noun, plural_of(noun)}) for words in (self.own, *self.others))
 
@@ -176,7 +175,7 @@ def crowds_of(pair: Pair) -> frozenset[str]:
         return frozenset()
     try:
         meta = json.loads(pair.meta)
-    except (ValueError, RecursionError):  # anybody's rows: what cannot be read names no crowd
+    except (ValueError, RecursionError):  # untrusted input: invalid metadata has no crowds
         return frozenset()
     regions = meta.get("crowd") if isinstance(meta, dict) else None
     labels = (
@@ -185,7 +184,7 @@ def crowds_of(pair: Pair) -> frozenset[str]:
     return frozenset(label.strip().lower() for label in labels if isinstance(label, str) and label.strip())
 
 
-@lru_cache(maxsize=1_000)  # the captions of an image are each other's
+@lru_cache(maxsize=1_000)  # captions of an image are read once for each of its pairs
 def words_of(text: str) -> tuple[str, ...]:
     """Return the lower-case words of a text."""
     return tuple(_WORD.findall(text.lower()))
@@ -193,26 +192,26 @@ def words_of(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _doubts(number: int) -> frozenset[str]:
-    """Return what before a plural says that there are not ``number``, two or more, of it; "one" is "one of the"."""
+    """Return the words before a plural that contradict a count of two or more; "one" is "one of the"."""
     others = enumerate(NUMBER_WORDS[1:], 2)
-    said = {form for other, word in others if other != number for form in (word, str(other))}
-    return frozenset(said | _MORE_THAN_TWO if number == 2 else said | {"dozen", "dozens", "hundreds"})
+    conflicting = {form for other, word in others if other != number for form in (word, str(other))}
+    return frozenset(conflicting | _MORE_THAN_TWO if number == 2 else conflicting | {"dozen", "dozens", "hundreds"})
 
 
 @lru_cache(maxsize=20_000)
 def _plurals(noun: str) -> frozenset[str]:
-    """Return the plurals, by their last word, of all words for the same; of a compound, of its head too."""
+    """Return the plurals (last words) of all words for the same thing; of a compound, also those for its head."""
     head = noun.rpartition(" ")[2]
     return frozenset(plural_of(word.rpartition(" ")[2]) for word in loosely_same(noun) | loosely_same(head))
 
 
 def _is_predicated(words: tuple[str, ...], adjectives: AbstractSet[str], nouns: AbstractSet[str]) -> bool:
-    """Whether one of the nouns is said to be one of the adjectives: "the dog is | black", "its door | open"."""
+    """Return whether one of the adjectives is a predicate of one of the nouns: "the dog is | black"."""
     if adjectives.isdisjoint(words):
         return False
     predicates = (at for at in range(1, len(words)) if words[at - 1] in nouns)
     return any(
-        words[at] in adjectives or (words[at] in _BE and not adjectives.isdisjoint(words[at + 1 : at + _REACH]))
+        words[at] in adjectives or (words[at] in _BE and not adjectives.isdisjoint(words[at + 1 : at + _WINDOW]))
         for at in predicates
     )
 
@@ -221,5 +220,5 @@ def _stands_before(words: tuple[str, ...], adjectives: AbstractSet[str], nouns: 
     if adjectives.isdisjoint(words):
         return False
     return any(
-        word in nouns and not adjectives.isdisjoint(words[max(0, at - _REACH) : at]) for at, word in enumerate(words)
+        word in nouns and not adjectives.isdisjoint(words[max(0, at - _WINDOW) : at]) for at, word in enumerate(words)
     )

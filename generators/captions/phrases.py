@@ -1,13 +1,12 @@
-"""Noun phrases of a caption, read off its tags.
+"""Noun phrases of a caption, derived from part-of-speech tags.
 
-A *noun phrase* here is the flat kind that captions are made of: determiner, count, adjectives, nouns; the last noun
-is its head ("two small red fire hydrants": count *two*, adjectives *small red*, nouns *fire hydrants*, head
-*hydrants*). Prepositional and relative tails are not part of it. Participles count as adjectives only between a
-determiner and a noun ("a parked car", not "a man parked"). What something is covered or filled with is part of its
-phrase and none of its nouns ("a snow covered slope").
+A *noun phrase* is flat: determiner, count, adjectives, nouns; the last noun is its head ("two small red fire hydrants":
+count *two*, adjectives *small red*, nouns *fire hydrants*, head *hydrants*). Prepositional phrases and relative clauses
+are not part of it. Participles count as adjectives only between a determiner and a noun ("a parked car", not "a man
+parked"). The noun of a participial compound ("a snow covered slope") is part of the phrase, but none of its nouns.
 
-Limits: tags come from a small tagger and are wrong now and then, so callers ask for the shape they need and leave
-the rest alone. All positions are token indices.
+Limits: the small tagger makes errors, so callers check for the pattern they need and skip other phrases. All positions
+are token indices.
 """
 
 from collections.abc import Sequence
@@ -27,7 +26,11 @@ ARTICLES = frozenset({"a", "an"})
 _ANY_NOUN = NOUNS | PROPER
 _MODIFIED = NOUNS | ADJECTIVES
 _OPENING = DETERMINERS | {"CD"} | ADJECTIVES | _ANY_NOUN  # a phrase starts with one of these
-_NO_NOUNS, _COLOURS, _COVERED = words_with("no_noun"), words_with("colour_noun"), words_with("covered")
+_ADJECTIVES_TAGGED_AS_NOUNS, _COLOURS, _COMPOUND_PARTICIPLES = (
+    words_with("no_noun"),
+    words_with("colour_noun"),
+    words_with("covered"),
+)
 
 NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -35,7 +38,7 @@ NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", 
 # Not frozen, as `language.tokens.Token`.
 @dataclass(slots=True, unsafe_hash=True)
 class NounPhrase:
-    """A flat noun phrase; immutable; see the module for what its parts are.
+    """A flat noun phrase; immutable; parts as in the module docstring.
 
     Attributes:
         start: index of its first token.
@@ -44,7 +47,7 @@ class NounPhrase:
         count: index of the number, or -1.
         adjectives: indices of single adjectives.
         nouns: indices of all its nouns; more than one make a compound.
-        joined: adjectives are joined by "and" or a comma ("black and white"), so none of them stands alone.
+        joined: whether adjectives are coordinated ("black and white"), so that none can be edited alone.
         head: index of the head noun, the last.
     """
 
@@ -89,11 +92,11 @@ def _phrase_at(tokens: Sequence[Token], start: int) -> NounPhrase | None:
     if index < len(tokens) and tokens[index].tag == "CD":
         count, index = index, index + 1
     adjectives, index, joined = _adjectives(tokens, index, opened=index > start)
-    if _is_covered(tokens, index):
+    if _is_participial_compound(tokens, index):
         more, index, both = _adjectives(tokens, index + 2, opened=True)
         adjectives, joined = adjectives + more, joined or both
     nouns: list[int] = []
-    while index < len(tokens) and tokens[index].tag in _ANY_NOUN and not _is_side(tokens, index, nouns):
+    while index < len(tokens) and tokens[index].tag in _ANY_NOUN and not _is_side_preposition(tokens, index, nouns):
         nouns.append(index)
         index += 1
     if not nouns:
@@ -108,7 +111,7 @@ def _adjectives(tokens: Sequence[Token], index: int, *, opened: bool) -> tuple[l
         token = tokens[index]
         if (
             token.tag in ADJECTIVES
-            or _is_taken_for_noun(tokens, index)
+            or _is_adjective_tagged_as_noun(tokens, index)
             or (token.tag in PARTICIPLES and (opened or found) and _modifies(tokens, index))
         ):
             found.append(index)
@@ -122,29 +125,29 @@ def _adjectives(tokens: Sequence[Token], index: int, *, opened: bool) -> tuple[l
     return found, index, joined
 
 
-def _is_taken_for_noun(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the tagger took an adjective for a noun: "a | lush | green field", "an | orange | and white kite"."""
+def _is_adjective_tagged_as_noun(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether an adjective is tagged as a noun: "a | lush | green field", "an | orange | and white kite"."""
     if tokens[index].tag not in NOUNS:
         return False
     word = tokens[index].text.lower()
     if word in _COLOURS:
         beyond = [token.tag for token in tokens[index + 1 : index + 4]]
         return beyond[:2] == ["CC", "JJ"] and not NOUNS.isdisjoint(beyond[2:])
-    return word in _NO_NOUNS and _modifies(tokens, index)
+    return word in _ADJECTIVES_TAGGED_AS_NOUNS and _modifies(tokens, index)
 
 
-def _is_covered(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a noun and a participle say together what something is like: "a | snow covered | slope"."""
+def _is_participial_compound(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether a noun and a participle form a compound modifier: "a | snow covered | slope"."""
     return (
         index + 2 < len(tokens)
         and tokens[index].tag in NOUNS
-        and tokens[index + 1].text.lower() in _COVERED
+        and tokens[index + 1].text.lower() in _COMPOUND_PARTICIPLES
         and tokens[index + 2].tag in _MODIFIED | PROPER
     )
 
 
-def _is_side(tokens: Sequence[Token], index: int, nouns: list[int]) -> bool:
-    """Whether a noun after others is the "left" of "a star left of a circle", which taggers take for a noun."""
+def _is_side_preposition(tokens: Sequence[Token], index: int, nouns: list[int]) -> bool:
+    """Return whether a word tagged as a noun is the preposition of "a star left of a circle"."""
     side = tokens[index].text.lower() in {"left", "right"}
     return side and bool(nouns) and index + 1 < len(tokens) and tokens[index + 1].text.lower() == "of"
 

@@ -1,7 +1,8 @@
-"""Captions that ask ("What is the man holding?"): they state nothing, so no edit of them is true or false of the image.
+"""Detection of captions that are questions ("What is the man holding?").
 
-Known by their first word and the mark at their end: "a bus by the curb??" states in doubt, and 'a sign says "Why?"'
-states what is written there. One of a few thousand captions asks.
+A question states nothing, so its edits are neither true nor false. Detected by the first word and a final question
+mark: "a bus by the curb??" is an uncertain statement, and 'a sign says "Why?"' quotes. One of a few thousand captions
+is one.
 """
 
 import re
@@ -17,6 +18,6 @@ _BEFORE = " \t\r\n\"'“‘(¿"
 _BEHIND = " \t\r\n!.)"
 
 
-def asks(caption: str) -> bool:
-    """Whether a caption is a question."""
+def is_question(caption: str) -> bool:
+    """Return whether a caption is a question."""
     return "?" in caption and caption.rstrip(_BEHIND).endswith("?") and bool(_ASKS.match(caption.lstrip(_BEFORE)))

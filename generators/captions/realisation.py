@@ -11,8 +11,8 @@ A *joined word* has hyphens, apostrophes or slashes ("walk-in", "dog's", "and/or
 "<b>") or an HTML entity ("&quot;"). `splits_any_span` detects changes that begin or end inside one; rules do not
 make these.
 
-Spacing, punctuation and the case of all other words stay those of the source. Number is up to the caller
-(`inflection.inflect`), since it needs the tag.
+Spacing, punctuation and the case of all other words stay those of the source. Callers inflect
+words (`inflection.inflect`), which requires the tag.
 """
 
 import re
@@ -26,13 +26,13 @@ from pairwright.generators.language.inflection import article
 from pairwright.generators.lexicon.function_words import words_with
 
 _ARTICLE_BEFORE = re.compile(r"(?:^|(?<=[\s\"'(“‘\[>*]))(an?)(\s+)$", re.IGNORECASE)
-# Hyphens may have a space on one side, as hurried captioners write them ("a walk- in closet").
+# Hyphens may have a space on one side ("a walk- in closet").
 _JOINED = re.compile(r"</?\w[^<>\n]{0,40}>|&#?\w{1,31};|\b\w+(?:(?:-\s?|\s-|['’/&])\w+)+")
 _ENDS_OF_ARTICLES = frozenset("aAnN")
 _JOINTS = frozenset("-'’/&<")
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _MAJORITY = 0.8  # share of the words in capitals
-_MIN_WORDS = 2  # words that show a style
+_MIN_WORDS = 2  # minimum words from which a style is inferred
 _MINOR = words_with("minor")
 
 
@@ -102,7 +102,7 @@ def joined_word_spans(source: str) -> tuple[tuple[int, int], ...]:
 
 
 def splits_any_span(spans: Sequence[tuple[int, int]], changes: Sequence[Change]) -> bool:
-    """Whether a change begins or ends within one of the words of a text, given by their code points."""
+    """Return whether a change begins or ends within one of the words of a text, given by their code points."""
     return bool(spans) and any(
         start < edge < end for start, end in spans for change in changes for edge in (change.start, change.end)
     )
@@ -112,7 +112,7 @@ def splits_any_span(spans: Sequence[tuple[int, int]], changes: Sequence[Change])
 def caption_style(source: str) -> Style:
     """Return how a caption uses capitals."""
     if source[1:].islower():
-        return Style.SENTENCE  # as most are
+        return Style.SENTENCE  # most captions
     words = _LETTERS.findall(source)
     long = [word for word in words if len(word) > 1]
     if source.isupper() or (len(long) > _MIN_WORDS and sum(word.isupper() for word in long) >= _MAJORITY * len(long)):
@@ -133,7 +133,7 @@ def normalize_capitals(text: str, source: str) -> str:
     if caption_style(text) is Style.SENTENCE or caption_style(source) is not Style.SENTENCE:
         return text
     inner = [word for word in _LETTERS.finditer(source) if not _starts_sentence(source, word.start())]
-    own = {word[0].lower(): word[0] for word in reversed(inner)}  # the first word owes its capital to its position
+    own = {word[0].lower(): word[0] for word in reversed(inner)}  # the first word is capitalized by position
     opens = source[:1].isupper()
 
     def styled(word: re.Match[str]) -> str:
@@ -183,7 +183,7 @@ def _capitalize(word: str) -> str:
 
 
 def _apply_style(after: str, style: Style, *, opens: bool) -> str:
-    """Return new words in the capitals of the caption; ``opens``: they begin a sentence that begins with one."""
+    """Return new words in the style of the caption, capitalized if ``opens`` (they begin a capitalized sentence)."""
     if style is Style.CAPITALS:
         return after.upper()
     if style is not Style.SENTENCE:

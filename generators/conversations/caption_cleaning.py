@@ -1,8 +1,8 @@
-"""Removal of HTML from captions, and detection of captions without content.
+"""Removal of HTML and hashtags from captions, and detection of captions without content.
 
-Web captions often contain HTML entities and tags ("a &quot;throne&quot; &amp; a dog"). A pair's caption stays as
-written; questions and answers use the cleaned text. Captions without content are placeholders for an empty field, the
-URL of the image, or its file name.
+Web captions often contain HTML entities and tags ("a &quot;throne&quot; &amp; a dog") and end with hashtags ("a dog #cute
+#dog"), whose words are no part of the sentence. A pair's caption stays as written; questions and answers use the cleaned
+text. Captions without content are placeholders for an empty field, the URL of the image, or its file name.
 """
 
 import re
@@ -19,6 +19,12 @@ _URL_OR_FILE = re.compile(
 _PLACEHOLDERS = frozenset(
     {"null", "none", "nil", "nan", "n/a", "na", "undefined", "untitled", "no caption", "no description"}
 )
+_HASHTAGS = re.compile(r"(?<=\S)(?:\s+#[^\W\d]\w*)+\s*$")  # at the end; "bus #42" is no hashtag
+
+
+def clean_caption(caption: str) -> str:
+    """Return a caption for questions and answers: `strip_html`, without the hashtags at its end."""
+    return _HASHTAGS.sub("", strip_html(caption))
 
 
 def strip_html(caption: str) -> str:

@@ -22,7 +22,7 @@ from functools import cached_property
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.caption_cleaning import strip_html
+from pairwright.generators.conversations.caption_cleaning import clean_caption
 from pairwright.generators.conversations.caption_lexicon import (
     AGENT_NOUNS,
     ARTICLES,
@@ -71,7 +71,7 @@ class CaptionFacts:
     @cached_property
     def _clauses(self) -> tuple[tuple[str, ...], ...]:
         """Clauses of all captions without uncertain words; words as written."""
-        cleaned = (strip_html(caption) for caption in (self.pair.caption, *self.pair.captions))
+        cleaned = (clean_caption(caption) for caption in (self.pair.caption, *self.pair.captions))
         captions = dict.fromkeys(_AND.sub("and", caption) for caption in cleaned)
         found = []
         for caption in captions:
@@ -202,7 +202,7 @@ class CaptionFacts:
                 continue
             if start > 2 and lower[start - 3] in COLOURS:  # "a red an orange meter"
                 continue
-            if self.is_one(noun) and not self.words.other_colour(noun, colour):
+            if self.is_one(noun) and not self.words.has_other_colour(noun, colour):
                 _add_once(facts, colour_fact(noun, colour))
         return list(facts.values())
 
@@ -215,7 +215,7 @@ class CaptionFacts:
             if not material or lower[start - 2] not in ARTICLES or " ".join(lower[start:end]) != noun:
                 continue
             others = (word for word, other in MATERIALS.items() if other != material)
-            if self.is_one(noun) and not any(self.words.said_with(noun, word) for word in others):
+            if self.is_one(noun) and not any(self.words.states_attribute(noun, word) for word in others):
                 fields = {"noun": noun, "material": material}
                 _add_once(
                     facts,
@@ -243,7 +243,7 @@ class CaptionFacts:
                 continue
             if noun in flagged("individual") and 0 < self._boxes(noun) < number:
                 continue
-            if self.words.is_number(noun, number) and not self._speaks_of_one(noun):
+            if self.words.may_be_exact_count(noun, number) and not self._speaks_of_one(noun):
                 facts.setdefault(noun, count_fact(noun, number))
         return list(facts.values())
 

@@ -172,7 +172,7 @@ class Grounding:
         """
         if not self.boxes and not self.words.crowds:
             return []
-        absent = [label for label in self.vocabulary if label not in self.boxes and not self.words.speaks_of(label)]
+        absent = [label for label in self.vocabulary if label not in self.boxes and not self.words.mentions_noun(label)]
         rng.shuffle(absent)
         groups = {GROUP_OF.get(label, "") for label in self.boxes} - {""}
         near = [label for label in absent if GROUP_OF.get(label) in groups]
@@ -198,7 +198,7 @@ class Grounding:
 
     def _is_counted(self, label: str, number: int) -> bool:
         """Return whether the number of boxes is confirmed: no crowd, and no caption contradicts it."""
-        return 1 <= number <= MAX_COUNT and self.words.is_number(label, number)
+        return 1 <= number <= MAX_COUNT and self.words.may_be_exact_count(label, number)
 
     def _colours(self, captions: CaptionFacts) -> list[Fact]:
         facts = {fact.about: fact for fact in self._parsed_colours()}
@@ -213,7 +213,7 @@ class Grounding:
             noun = " ".join(self.tokens[at].text.lower() for at in phrase.nouns)
             if not colour or heads[self.tokens[phrase.head].lemma] > 1 or not self._is_one(noun):
                 continue
-            if not self.words.other_colour(noun, colour):
+            if not self.words.has_other_colour(noun, colour):
                 yield colour_fact(noun, colour)
 
     def _colour(self, phrase: NounPhrase) -> str:

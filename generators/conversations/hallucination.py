@@ -36,7 +36,7 @@ _ALWAYS_SUPPORTED = word_set(
     "ground floor surface sky view use way case fact example kind type form shape color colour size first second "
     "someone somebody anyone everyone nobody individual being adult figure viewpoint perspective presence arrangement"
 )
-_UNCOUNTED = flagged("frame") | flagged("vague") | _ALWAYS_SUPPORTED
+_UNCOUNTED = flagged("non_object") | flagged("vague") | _ALWAYS_SUPPORTED
 
 
 class HypernymLookup(Protocol):

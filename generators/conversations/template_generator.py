@@ -29,7 +29,7 @@ from pairwright.datasets.records import IMAGE_TOKEN, Annotation, Origin, Pair, T
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.caption_cleaning import has_content, strip_html
+from pairwright.generators.conversations.caption_cleaning import clean_caption, has_content
 from pairwright.generators.conversations.facts import Fact
 from pairwright.generators.conversations.grounding import Grounding
 from pairwright.generators.conversations.question_templates import PromptPlace, PromptTurns
@@ -128,7 +128,7 @@ class TemplateConversations:
 
     def _brief(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Turns:
         del tokens
-        caption = strip_html(pair.caption).strip()
+        caption = clean_caption(pair.caption).strip()
         if not has_content(caption):
             return ()
         return Turn("human", rng.choice(question_templates.BRIEF)), Turn("assistant", caption)

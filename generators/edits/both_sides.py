@@ -1,8 +1,8 @@
 """Both-sides pairs: each negative with a hard positive, so that being edited does not distinguish them.
 
-A benchmark that compares a caption as written with an edited one can be solved by detecting which text was edited. Here
-the true text is an edit as well: of the same target if possible ("a large dog" against "a small cat" comes with "a big
-dog"), else of another. ADD and NEGATION bring their own, since what they write makes a text longer.
+A benchmark that compares an original caption with an edited one can be solved by detecting the edit. Here the true text
+is edited as well: with the same target if possible ("a large dog" and "a small cat" come with "a big dog"), else with
+another. ADD and NEGATION make their own positives, since they lengthen the text.
 """
 
 import random
@@ -11,31 +11,31 @@ from dataclasses import replace
 
 from pairwright.datasets.records import Annotation, Origin
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.edited import Edited, edited_annotation, first_good
+from pairwright.generators.captions.edited import EditedText, edited_annotation, first_valid_edit
 from pairwright.generators.positives import BY_PREFERENCE, RewriteRule
 
 
-class Positives:
-    """The hard positives of one caption, made on demand; each is one row, however many negatives it belongs to.
+class CaptionPositives:
+    """The hard positives of one caption, made on demand; a positive is one row that several negatives may share.
 
     Args:
-        makers: rewrite rules by type (`positives.rewrite_rules`).
-        caption: to be reworded.
-        taken: texts that may not be made; it grows.
-        seed: of the random numbers of the caption.
-        origin: of the rows.
+        rules: rewrite rules by type (`positives.rewrite_rules`).
+        caption: the caption.
+        taken: texts that must not be written again; updated.
+        seed: seed of the caption.
+        origin: origin of the rows.
     """
 
     def __init__(
-        self, makers: Mapping[str, RewriteRule], caption: Caption, taken: set[str], seed: int, origin: Origin
+        self, rules: Mapping[str, RewriteRule], caption: Caption, taken: set[str], seed: int, origin: Origin
     ) -> None:
-        self._makers, self._caption, self._taken = makers, caption, taken
+        self._rules, self._caption, self._taken = rules, caption, taken
         self._seed, self._origin = seed, origin
         self._made: dict[str, Annotation] = {}
         self.rows: list[Annotation] = []
 
-    def beside(self, kind: str) -> str:
-        """Return the id of the positive that a negative of this type is compared with; empty when there is none."""
+    def find_id(self, kind: str) -> str:
+        """Return the id of the positive for a negative of this type; empty if there is none."""
         for wanted in _order(kind):
             row = self._made.get(wanted) or self._make(wanted)
             if row.status == "kept":
@@ -44,7 +44,7 @@ class Positives:
                 return row.id
         return ""
 
-    def add(self, found: Edited, attempt: str) -> str:
+    def add(self, found: EditedText, attempt: str) -> str:
         """Add the positive that was made with a negative, and return its id."""
         row = self._row(found, attempt)
         self.rows.append(row)
@@ -52,16 +52,16 @@ class Positives:
 
     def _make(self, kind: str) -> Annotation:
         rng = random.Random(self._seed + BY_PREFERENCE.index(kind))
-        found = first_good(self._caption, self._makers[kind](self._caption, rng), self._taken)
+        found = first_valid_edit(self._caption, self._rules[kind](self._caption, rng), self._taken)
         self._made[kind] = self._row(found, kind)
         return self._made[kind]
 
-    def _row(self, found: Edited, attempt: str) -> Annotation:
+    def _row(self, found: EditedText, attempt: str) -> Annotation:
         return edited_annotation(found, self._caption.pair, "hard_positive", attempt, self._origin)
 
 
 def _order(kind: str) -> Sequence[str]:
-    """Return the types of positives for a negative, the same form and target first."""
+    """Return the types of positives for a negative, those of the same target and form first."""
     form, _, target = kind.partition("-")
     return sorted(BY_PREFERENCE, key=lambda other: (not other.endswith(target), not other.startswith(form)))
 

@@ -1,12 +1,12 @@
-"""Swaps around "and", only where the two orders mean the same.
+"""Swaps of coordinated noun phrases that keep the meaning of a caption: hard positives.
 
-"A and B" may be exchanged when both are whole noun phrases with their own determiners, or both are bare nouns of one word
-("cups and plates": of "red apples and oranges" the colour may belong to both). Nothing before them may belong to the
+"A and B" may be exchanged if both are complete noun phrases with their own determiners, or both are bare nouns of one
+word ("cups and plates"; in "red apples and oranges" the colour may modify both). Nothing before them may attach to the
 first only ("on a horse and a dog" may be a man on a horse, and a dog; "a man with a hat and a woman" is a man and a
-woman), nothing after them to the second only ("a man and a dog on a leash"), neither speaks of the other ("a man and his
-dog") or is a name, they are no fixed phrase ("odds and ends"), and the verb stays right in number. What hangs on what
-something else has ("a room with a bed with | a red cover and a desk") may be joined to either, and nothing comes behind a
-denial but what it denies. ``coordination.tsv`` has the words.
+woman), nothing after them to the second only ("a man and a dog on a leash"); neither refers to the other ("a man and
+his dog") or is a name, they are no fixed phrase ("odds and ends"), and the verb must agree in the new order. Nested
+possession ("a room with a bed with | a red cover and a desk") is ambiguous, and after a negation word only its own
+conjuncts may be exchanged. ``coordination.tsv`` has the words.
 """
 
 import random
@@ -14,21 +14,21 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.caption import ANAPHORS, Caption, Outcome
+from pairwright.generators.captions.caption import ANAPHORS, Caption, EditOutcome
 from pairwright.generators.captions.phrases import PROPER, NounPhrase
 from pairwright.generators.edits.swaps.proposal import exchanged_words
 from pairwright.generators.lexicon.nouns import nouns_of_class
 from pairwright.generators.lexicon.tables import read_rows
 
 _START: Final = "|"  # marks the start of a caption
-_MOST_NOUNS: Final = 3  # of a phrase; more are a clause that the tagger misread
+_MOST_NOUNS: Final = 3  # of a phrase; more are a clause with tagging errors
 _VERBS_AND_NAMES: Final = (
     frozenset({"VBG", "VBZ"}) | PROPER
 )  # "containing white flowers and a bench", "Mario and Luigi"
-_CLOSES: Final = frozenset({"", ".", "!", ";"})
+_SENTENCE_ENDS: Final = frozenset({"", ".", "!", ";"})
 
 
-def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[Outcome]:
+def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[EditOutcome]:
     """Exchange two coordinated noun phrases."""
     places = [at for at, word in enumerate(caption.lower) if word == "and"]
     for at in rng.sample(places, len(places)):
@@ -39,7 +39,7 @@ def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[Outcome]:
             yield "identical"
         elif not _are_exchangeable(caption, one, other):
             yield "not_grammatical"
-        elif not _stands_free(caption, one, other) or _is_apart(caption, one, other):
+        elif not _has_clear_attachment(caption, one, other) or _depends_on_first(caption, one, other):
             yield "may_be_false"
         else:
             yield exchanged_words(caption, (one.start, one.end), (other.start, other.end))
@@ -51,7 +51,7 @@ def _words(feature: str) -> frozenset[str]:
 
 
 def _before(caption: Caption, phrase: NounPhrase, steps: int = 1) -> str:
-    """Return the word before a phrase, or one further away; `_START` at the start of the caption."""
+    """Return the word ``steps`` before a phrase; `_START` at the start of the caption."""
     return caption.word(phrase.start - steps) or _START
 
 
@@ -64,7 +64,7 @@ def _is_person(caption: Caption, phrase: NounPhrase) -> bool:
 
 
 def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
-    """Whether each phrase can stand where the other stands."""
+    """Return whether each phrase is grammatical in the position of the other."""
     inside = {*_words_of(caption, one), *_words_of(caption, other)}
     tags = {caption.tag(at) for phrase in (one, other) for at in range(phrase.start, phrase.end)}
     if not (ANAPHORS | _words("other")).isdisjoint(inside) or not tags.isdisjoint(_VERBS_AND_NAMES):
@@ -77,21 +77,21 @@ def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> b
 
 
 def _is_clause(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether a verb is among what was read as nouns: "a woman | cross country ski", "displays | houses schedules"."""
+    """Return whether a verb is tagged as a noun of the phrase: "a woman | cross country ski"."""
     nouns = phrase.nouns
     does = any(caption.lemmas[at] in nouns_of_class("person") | _words("beast") for at in nouns[:-2])
     return does or (len(nouns) > _MOST_NOUNS and all(caption.tag(at) == "NNS" for at in nouns[:2]))
 
 
 def _needs_no_determiner(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether a noun can do without a determiner, and nothing describes it that may describe both."""
+    """Return whether a noun needs no determiner and has no modifier that may attach to both."""
     alone = len(phrase.nouns) == phrase.end - phrase.start == 1
     substance = caption.head(phrase) in _words("substance") and _before(caption, phrase) != _START
     return alone and (caption.plural(phrase) or substance)
 
 
-def _is_apart(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
-    """Whether the second may be no part of what the first is part of, or not be what it is without the first.
+def _depends_on_first(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+    """Return whether the second phrase may depend on the first one, or have another owner.
 
     "A horse with | a blond mane and a red horse", "two cows and | a baby", "a toilet and | no paper".
     """
@@ -105,15 +105,15 @@ def _is_apart(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
     return alike or _is_person(caption, one) is not _is_person(caption, other)
 
 
-def _stands_free(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
-    """Whether nothing before or behind two phrases may belong to one of them only."""
-    return _is_free_before(caption, one, other) and _is_free_behind(caption, other)
+def _has_clear_attachment(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+    """Return whether nothing before or after two phrases may attach to one of them only."""
+    return _is_clear_before(caption, one, other) and _is_clear_after(caption, other)
 
 
-def _is_free_before(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+def _is_clear_before(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
     before, holder = _before(caption, one), _before(caption, one, 2)
     has, bare = before in _words("has"), one.is_bare
-    if has and _is_had(caption, caption.ending_at(one.start - 1)):
+    if has and _is_owned(caption, caption.ending_at(one.start - 1)):
         return False  # "a room with a bed with | a red cover and a desk"
     if before in _words("be"):
         return holder == "there" and caption.plural(one) == caption.plural(other)
@@ -126,9 +126,9 @@ def _is_free_before(caption: Caption, one: NounPhrase, other: NounPhrase) -> boo
     return before in _words("opens") or (before == "," and holder not in _words("opens"))
 
 
-def _is_free_behind(caption: Caption, other: NounPhrase) -> bool:
+def _is_clear_after(caption: Caption, other: NounPhrase) -> bool:
     after, tag = caption.word(other.end), caption.tag(other.end)
-    if after in _CLOSES:
+    if after in _SENTENCE_ENDS:
         return not tag.startswith(("NN", "JJ", "CD"))
     to_the_others = any(
         caption.word(at) == "them" and caption.tag(at - 1).startswith("VB")
@@ -137,8 +137,8 @@ def _is_free_behind(caption: Caption, other: NounPhrase) -> bool:
     return after in {"are", "were"} and not to_the_others
 
 
-def _is_had(caption: Caption, owner: NounPhrase | None) -> bool:
-    """Whether what has something is itself what something else has, alone or in a list."""
+def _is_owned(caption: Caption, owner: NounPhrase | None) -> bool:
+    """Return whether an owner is itself owned, alone or in a coordination."""
     if owner is None or _words("has").isdisjoint(caption.lower[: owner.start]):
         return False
     return _before(caption, owner) in _words("has") | {",", "and"}

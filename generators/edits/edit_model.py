@@ -1,7 +1,7 @@
-"""The edit model of a caption pool: its cloze model, and the word balance of each type of edit.
+"""Edit model of a caption pool: its cloze model and the word balance of each type of edit.
 
-It is learned with the word statistics (stage ``words``, or before a generation from the command line) and stored beside
-them. A pool that is too small uses the carried model, which was trained on captions of photographs.
+It is learned with the word statistics (stage ``words``, or at the start of a command) and stored in the same folder. A
+pool that is too small uses the bundled model, which was trained on captions of photographs.
 """
 
 import json
@@ -15,13 +15,13 @@ from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.generators.language.cloze.model import ClozeModel
 
-CARRIED: Final = Path(__file__).parent.parent / "language" / "models" / "cloze_small"
+BUNDLED_MODEL: Final = Path(__file__).parent.parent / "language" / "models" / "cloze_small"
 _CLOZE, _BALANCE = "cloze.npz", "balance.json"
 
 
 @dataclass(frozen=True, eq=False)
 class EditModel:
-    """What is learned of a pool to rank and sample edits.
+    """Models that rank and sample edits, learned on a caption pool.
 
     Attributes:
         cloze: predicts words and phrases in slots.
@@ -61,13 +61,13 @@ class EditModel:
         return [folder / _CLOZE, folder / _BALANCE]
 
     @classmethod
-    def beside(cls, statistics: Path) -> "EditModel":
-        """Return the model in the folder of a file of pool statistics; the carried one if there is none."""
+    def for_statistics(cls, statistics: Path) -> "EditModel":
+        """Return the model in the folder of a pool statistics file; the bundled model if there is none."""
         folder = statistics.parent
-        return cls.load(folder) if (folder / _CLOZE).exists() else load_carried_model()
+        return cls.load(folder) if (folder / _CLOZE).exists() else load_bundled_model()
 
 
 @lru_cache(maxsize=1)
-def load_carried_model() -> EditModel:
+def load_bundled_model() -> EditModel:
     """Return the model for pools that are too small; see ``generators/language/models/README.md``."""
-    return EditModel.load(CARRIED)
+    return EditModel.load(BUNDLED_MODEL)

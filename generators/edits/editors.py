@@ -1,7 +1,7 @@
-"""Editors: one for each type of negative, which proposes, samples, checks and realises its edits.
+"""Editors: for each type of negative, the class that proposes, samples, checks and realises its edits.
 
-Captions are prepared in batches, since one call of the cloze model for many slots takes less time than many calls; the
-edits of a caption do not depend on the others.
+Captions are processed in batches, since one call of the cloze model for many slots is faster than many calls; the edits
+of a caption do not depend on the other captions.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -11,10 +11,10 @@ from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
-from pairwright.generators.captions.caption import Caption, Outcome
-from pairwright.generators.captions.edited import BothOutcome
-from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
-from pairwright.generators.edits.additions.proposals import KINDS, Additions
+from pairwright.generators.captions.caption import Caption, EditOutcome
+from pairwright.generators.captions.edited import EditPairOutcome
+from pairwright.generators.edits.additions.insertion_points import ATTRIBUTE, OBJECT
+from pairwright.generators.edits.additions.proposals import SLOT_OF_TARGET, Additions
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
@@ -26,33 +26,35 @@ from pairwright.generators.edits.sampling import balance_of_targets, order_by_we
 from pairwright.generators.edits.shuffling import shuffle
 from pairwright.generators.edits.slots import find_slots
 from pairwright.generators.edits.swaps.proposal import SwapProposal
-from pairwright.generators.edits.swaps.swaps import SWAPPED, Swaps
+from pairwright.generators.edits.swaps.swaps import SWAP_TYPES, Swaps
 
 MAX_TRIES: Final = 128  # proposals of a caption that are checked at most
-_MOST_REMEMBERED: Final = 200_000
+_MAX_CACHED: Final = 200_000
 ADDED: Final = {"add-object": OBJECT, "add-attribute": ATTRIBUTE}
-BALANCED_TYPES: Final = {  # with the slots whose vocabulary they insert
+BALANCED_TYPES: Final = {  # with the slot kind whose vocabulary they insert
     **{name: each.kind for name, each in REPLACEMENT_TYPES.items()},
-    **{name: KINDS[target] for name, target in ADDED.items()},
+    **{name: SLOT_OF_TARGET[target] for name, target in ADDED.items()},
 }
-PAIRED_TYPES: Final = frozenset((*ADDED, "negation"))  # whose negative and positive can be made together
+PAIRED_TYPES: Final = frozenset((*ADDED, "negation"))  # whose negative and positive can share a slot
 
 
 ProposeInsertions = Callable[[Sequence[Caption]], Sequence[WordProposals]]
 Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted one, and the log-ratio
-Outcomes = Iterator[Outcome | BothOutcome]
+EditOutcomes = Iterator[EditOutcome | EditPairOutcome]
 
 
 class Editor(Protocol):
     """Makes the edits of one type."""
 
-    def outcomes(self, captions: Sequence[Caption], proposals: Sequence[Any], seeds: Sequence[int]) -> list[Outcomes]:
-        """Return the edits of each caption in random order, and reasons where it has no edits.
+    def outcomes(
+        self, captions: Sequence[Caption], proposals: Sequence[Any], seeds: Sequence[int]
+    ) -> list[EditOutcomes]:
+        """Return the edits of each caption in random order, with the reason codes of rejections.
 
         Args:
             captions: the captions.
-            proposals: of `EditorSet.propose`, of this type.
-            seeds: 64 random bits for each caption.
+            proposals: result of `EditorSet.propose` for this type.
+            seeds: a 64-bit seed for each caption.
         """
         ...
 
@@ -61,28 +63,28 @@ class Editor(Protocol):
 class WordEditor:
     """Makes edits with words that the cloze model proposes: REPLACE, ADD and NEGATION.
 
-    Proposals are drawn by weight (`sampling`), and pass the constraints one by one until one makes a text.
+    Proposals are drawn by weight (`sampling`) and checked by the constraints one by one.
 
     Attributes:
         balance: of each word of the vocabulary; see `word_balance`.
-        known: what the constraints read.
-        by_words: constraints that the words of an edit decide.
-        others: constraints on an edit as a whole.
+        known: WordNet and pool statistics, for constraints.
+        by_words: constraints that depend on the words of an edit only.
+        others: the other constraints.
     """
 
     balance: FloatArray
     known: Knowledge
     by_words: Sequence[Constraint]
     others: Sequence[Constraint]
-    _decided: dict[Hashable, Constraint | None] = field(default_factory=dict)
+    _cached_violations: dict[Hashable, Constraint | None] = field(default_factory=dict)
 
     def outcomes(
         self,
         captions: Sequence[Caption],  # noqa: ARG002 - the protocol's
         proposals: Sequence[WordProposals],
         seeds: Sequence[int],
-    ) -> list[Outcomes]:
-        """Return reasons, and edits, or pairs of a false and a true one, in random order."""
+    ) -> list[EditOutcomes]:
+        """Return reasons, then edits (or pairs of a false and a true one) in random order."""
         ratios, new, old = (
             np.concatenate([getattr(each, name) for each in proposals]) for name in ("log_ratio", "new", "old")
         )
@@ -90,25 +92,25 @@ class WordEditor:
         orders = order_by_weight(weights, [*map(len, proposals)], seeds)
         return [self._outcomes(each, order[:MAX_TRIES]) for each, order in zip(proposals, orders, strict=True)]
 
-    def _outcomes(self, proposals: WordProposals, order: Sequence[int]) -> Outcomes:
+    def _outcomes(self, proposals: WordProposals, order: Sequence[int]) -> EditOutcomes:
         yield from proposals.reasons
         for at in order:
             violated = self._violation(proposals.proposed_edit(at))
             yield proposals.outcome(at) if violated is None else violated.reason
 
     def allowed(self, proposals: WordProposals) -> Iterator[Proposal]:
-        """Yield the likeliest proposals that no constraint rejects."""
+        """Yield the most likely proposals that no constraint rejects."""
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
             if self._violation(proposals.proposed_edit(at)) is None:
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
     def _violation(self, edit: ProposedEdit) -> Constraint | None:
         key = edit.old, edit.new, edit.before, edit.after
-        if key not in self._decided:
-            if len(self._decided) >= _MOST_REMEMBERED:
-                self._decided.clear()
-            self._decided[key] = first_violated(self.by_words, edit, self.known)
-        return self._decided[key] or first_violated(self.others, edit, self.known)
+        if key not in self._cached_violations:
+            if len(self._cached_violations) >= _MAX_CACHED:
+                self._cached_violations.clear()
+            self._cached_violations[key] = first_violated(self.by_words, edit, self.known)
+        return self._cached_violations[key] or first_violated(self.others, edit, self.known)
 
 
 class SwapEditor:
@@ -119,8 +121,8 @@ class SwapEditor:
         captions: Sequence[Caption],  # noqa: ARG002 - the protocol's
         proposals: Sequence[Sequence[SwapProposal | str]],
         seeds: Sequence[int],
-    ) -> list[Outcomes]:
-        """Return reasons, and edits in random order."""
+    ) -> list[EditOutcomes]:
+        """Return reasons, then edits in random order."""
         swaps = [[each for each in found if not isinstance(each, str)] for found in proposals]
         weights = np.log(np.array([each.weight for found in swaps for each in found], np.float32))
         orders = order_by_weight(weights, [*map(len, swaps)], seeds)
@@ -134,7 +136,12 @@ class SwapEditor:
 class ShuffleEditor:
     """Makes SHUFFLE edits, which need no proposals."""
 
-    def outcomes(self, captions: Sequence[Caption], proposals: Sequence[Any], seeds: Sequence[int]) -> list[Outcomes]:  # noqa: ARG002
+    def outcomes(
+        self,
+        captions: Sequence[Caption],
+        proposals: Sequence[Any],  # noqa: ARG002 - the protocol's
+        seeds: Sequence[int],
+    ) -> list[EditOutcomes]:
         """Return edits in random order."""
         return [*map(shuffle, captions, seeds)]
 
@@ -146,9 +153,9 @@ class EditorSet:
     Attributes:
         materials: of the pool.
         by_type: the editors.
-        replacing: of types that replace words: the proposers.
-        insertions: of types that insert words: return the proposals for captions.
-        swaps: proposes the swaps of types that exchange words.
+        replacing: proposers of the types that replace words.
+        insertions: proposers of the types that insert words.
+        swaps: proposer of the types that exchange words.
     """
 
     materials: EditMaterials
@@ -157,12 +164,14 @@ class EditorSet:
     insertions: Mapping[str, ProposeInsertions]
     swaps: Swaps
 
-    def outcomes(self, captions: Sequence[Caption], seeds: Sequence[Mapping[str, int]]) -> list[dict[str, Outcomes]]:
+    def outcomes(
+        self, captions: Sequence[Caption], seeds: Sequence[Mapping[str, int]]
+    ) -> list[dict[str, EditOutcomes]]:
         """Return the edits of each caption by type; see `Editor.outcomes`.
 
         Args:
             captions: the captions.
-            seeds: for each caption, 64 random bits for each type.
+            seeds: for each caption, a 64-bit seed for each type.
         """
         if not captions:
             return []
@@ -178,7 +187,7 @@ class EditorSet:
         return cast("WordEditor", self.by_type[name]).allowed(proposals)
 
     def propose(self, captions: Sequence[Caption]) -> dict[str, Sequence[Any]]:
-        """Return by type what editors read of each caption, scored together."""
+        """Return the proposals for each caption by type, scored in one batch."""
         slots = [find_slots(each, self.materials.knowledge.thesaurus) if self.replacing else [] for each in captions]
         replacing = {name: proposer.propose(captions, slots) for name, proposer in self.replacing.items()}
         insertions = {name: propose(captions) for name, propose in self.insertions.items()}
@@ -200,19 +209,19 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
         materials: of the pool.
         types: of `edit_types.NEGATIVE_TYPES`.
         floor: least probability of a replacement in its context.
-        both_sides: make each false addition with a true one.
-        vocabulary: labels that the boxes of every image are complete for, for NEGATION.
+        both_sides: pair each false addition with a true one.
+        vocabulary: labels that are annotated exhaustively, for NEGATION.
         skip: ids of constraints that are not applied.
     """
     wanted = tuple(types)
     editors: dict[str, Editor] = {}
     replacing: dict[str, Proposer] = {}
     insertions: dict[str, ProposeInsertions] = {}
-    swaps = Swaps(materials, [name for name in wanted if name in SWAPPED], skip)
+    swaps = Swaps(materials, [name for name in wanted if name in SWAP_TYPES], skip)
     additions = Additions(materials) if not ADDED.keys().isdisjoint(wanted) else None
     for name in wanted:
-        if name in SWAPPED or name == "shuffle":
-            editors[name] = SwapEditor() if name in SWAPPED else ShuffleEditor()
+        if name in SWAP_TYPES or name == "shuffle":
+            editors[name] = SwapEditor() if name in SWAP_TYPES else ShuffleEditor()
             continue
         form, _, target = name.partition("-")
         constraints = applicable_constraints("hard_negative", form, target or OBJECT, by_rules=True, skip=skip)

@@ -1,4 +1,4 @@
-"""The words that an edit inserts, as counted by `balance.py` to cap how often each is used in a set.
+"""Inserted words of an edit, as counted by `balance.py` to limit their share in a set.
 
 An object or attribute counts as one word, whatever its length ("fire hydrant"). A relation may count as two, a verb and
 a preposition: "laying next to" for "standing in" inserts "laying" and "next to"; for "sitting next to" only "laying".
@@ -12,14 +12,14 @@ from pairwright.datasets.records import Annotation
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.tables import read_rows
 
-_JOINTS = frozenset({"a", "an", "with", "and", "near"})
+_CONNECTIVES = frozenset({"a", "an", "with", "and", "near"})
 _DETERMINERS = frozenset({"a", "an", "the", "any", "of"})
 _FIRST = re.compile(r"(.+?) and \S+$")
-_FAR = ("far", "from")  # written by negation, so not in the table of relations
+_FAR_FROM = ("far", "from")  # not in the table of relations
 
 
 def inserted_words(row: Annotation) -> tuple[str, ...]:
-    """Return the inserted words, lower-case, without articles or the words of a claim; empty for a swap or shuffle."""
+    """Return the inserted words, lower-case, without articles and addition templates; empty for a swap or shuffle."""
     return inserted_words_of_edits(row.form, row.target, [(edit.before, edit.after) for edit in row.edits])
 
 
@@ -33,7 +33,7 @@ def inserted_words_of_edits(form: str, target: str, edits: Sequence[tuple[str, s
     """
     if form in {"swap", "shuffle"} or not edits:
         return ()
-    before, after = max(edits, key=lambda edit: len(edit[1]))  # the others are articles and verbs that agree with it
+    before, after = max(edits, key=lambda edit: len(edit[1]))  # other edits are agreement
     if form == "replace" and target == "relation":
         return _relation_words(before.lower(), after.lower())
     return _object_words(after.lower())
@@ -41,16 +41,16 @@ def inserted_words_of_edits(form: str, target: str, edits: Sequence[tuple[str, s
 
 @lru_cache(maxsize=1)
 def _tails() -> tuple[str, ...]:
-    """Return what additions write behind the noun: "in the background"."""
-    tails = (row["frame"].partition("{}")[2] for row in read_rows("addition_frames"))
+    """Return the parts of addition templates after the noun: "in the background"."""
+    tails = (row["template"].partition("{}")[2] for row in read_rows("addition_templates"))
     return tuple(filter(None, tails))
 
 
-def _claimed(words: str) -> str:
-    """Return what is claimed, of words that end as a claim does; other words as they are.
+def _without_template(words: str) -> str:
+    """Return the added noun phrase without its addition template; other words unchanged.
 
     Args:
-        words: lower case; those of a claim at the front have the first word of the caption behind them.
+        words: lower case; in additions at the front of a caption, followed by its first word.
     """
     tail = next((tail for tail in _tails() if words.endswith(tail)), "")
     first = None if tail else _FIRST.match(words)
@@ -59,15 +59,15 @@ def _claimed(words: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def _object_words(after: str) -> tuple[str, ...]:
-    words = _claimed(after.strip(" ,")).split()
-    while len(words) > 1 and words[0] in _JOINTS:
+    words = _without_template(after.strip(" ,")).split()
+    while len(words) > 1 and words[0] in _CONNECTIVES:
         words = words[1:]
     return (" ".join(words),) if words else ()
 
 
 @lru_cache(maxsize=65_536)
 def _relation_words(before: str, after: str) -> tuple[str, ...]:
-    """Return the parts of the new relation that the old one does not have."""
+    """Return the parts of the new relation that are not in the old one."""
     old = _split_phrase(before)
     return tuple(dict.fromkeys(part for part in _split_phrase(after) if part not in old)) or tuple(after.split()[:1])
 
@@ -77,7 +77,7 @@ def _split_phrase(wording: str) -> tuple[str, ...]:
     ends = load_relations().find_prepositions(words)
     parts, at = [], 0
     while at < len(words):
-        end = at + 2 if words[at : at + 2] == _FAR else ends.get(at, at + 1)
+        end = at + 2 if words[at : at + 2] == _FAR_FROM else ends.get(at, at + 1)
         parts.append(" ".join(words[at:end]))
         at = end
     return tuple(part for part in parts if part not in _DETERMINERS)

@@ -1,6 +1,6 @@
 """Edits of captions that contain invisible characters (zero-width marks).
 
-Rules get the pair without invisible characters, which would hide words from them. The edits are then applied to the
+Rules read the pair without invisible characters, with which words are unknown. The edits are then applied to the
 caption as written: invisible characters are kept, except inside replaced words.
 """
 
@@ -17,10 +17,10 @@ def strip_invisible(pair: Pair, tokens: Sequence[Token]) -> tuple[Pair, Sequence
     """Return the pair and its tokens without invisible characters; unchanged if there are none."""
     if not (has_invisible(pair.caption) or any(map(has_invisible, pair.captions))):
         return pair, tokens
-    caption, places = remove_invisible(pair.caption), OffsetMap(pair.caption)
+    caption, offsets = remove_invisible(pair.caption), OffsetMap(pair.caption)
     moved = []
     for token in tokens:
-        start, end = places.to_visible(token.start, token.end)
+        start, end = offsets.to_visible(token.start, token.end)
         moved.append(replace(token, text=caption[start:end], start=start, end=end))
     return replace(pair, caption=caption, captions=tuple(map(remove_invisible, pair.captions))), moved
 
@@ -29,12 +29,14 @@ def restore_invisible(rows: list[Annotation], pair: Pair) -> list[Annotation]:
     """Return annotations of a stripped pair, with their edits applied to the original ``pair``."""
     if not has_invisible(pair.caption):
         return rows
-    places = OffsetMap(pair.caption)
-    return [_restore_row(row, pair.caption, places) for row in rows]
+    offsets = OffsetMap(pair.caption)
+    return [_restore_row(row, pair.caption, offsets) for row in rows]
 
 
-def _restore_row(row: Annotation, caption: str, places: OffsetMap) -> Annotation:
+def _restore_row(row: Annotation, caption: str, offsets: OffsetMap) -> Annotation:
     if not row.edits:
         return replace(row, source_text=caption)
-    text, edits = apply_changes(caption, (Change(*places.written(*edit.before_span), edit.after) for edit in row.edits))
+    text, edits = apply_changes(
+        caption, (Change(*offsets.written(*edit.before_span), edit.after) for edit in row.edits)
+    )
     return replace(row, text=text, source_text=caption, edits=edits)

@@ -1,4 +1,4 @@
-"""Learning of the edit model: examples of slots from the captions of a pool, and the word balance from its pairs."""
+"""Training of the edit model: its cloze model on slots of the captions of a pool, its word balance on pairs."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ import numpy as np
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption, ParsedText
-from pairwright.generators.edits.edit_model import EditModel, load_carried_model
+from pairwright.generators.edits.edit_model import EditModel, load_bundled_model
 from pairwright.generators.edits.editors import ADDED, BALANCED_TYPES, EditorSet, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
@@ -21,10 +21,10 @@ from pairwright.generators.language.cloze.training import known_share, train_clo
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.protocols import Thesaurus
 
-BALANCE_CAPTIONS: Final = 3_000  # pairs on which the word balance is learned, at most
+BALANCE_CAPTIONS: Final = 3_000  # maximum number of pairs for the word balance
 BALANCE_BATCH: Final = 500
-_SMALL: Final = 110_000  # slots of a pool: about 20,000 captions
-_KNOWN_SHARE: Final = 0.8  # of captions of photographs of other sets, the carried model knows about 90%
+_SMALL: Final = 110_000  # slots of a small pool: about 20,000 captions
+_KNOWN_SHARE: Final = 0.8  # share of slots; the bundled model knows about 90% in other captions of photographs
 
 
 def sample_slots(captions: Iterable[str], tokens: Iterable[Sequence[Token]], thesaurus: Thesaurus) -> ClozeSample:
@@ -42,11 +42,11 @@ def _examples(tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[ClozeEx
 
 
 def types_to_balance(types: Iterable[str], *, both_sides: bool) -> tuple[str, ...]:
-    """Return the types of negatives whose words are balanced: REPLACE, and ADD beside hard positives.
+    """Return the types of negatives whose words are balanced: REPLACE, and ADD with both sides.
 
     Args:
-        types: that are made.
-        both_sides: whether each comes with a hard positive.
+        types: requested types.
+        both_sides: whether each negative has a hard positive.
     """
     wanted = frozenset(types)
     return tuple(name for name in BALANCED_TYPES if name in wanted and (both_sides or name not in ADDED))
@@ -61,26 +61,26 @@ def learn_edit_model(  # noqa: PLR0913 - keywords
     *,
     threads: int = 1,
 ) -> EditModel:
-    """Return the edit model of a pool; the carried one for a small pool whose slots it knows, which is better and faster.
+    """Return the edit model of a pool, or the bundled model if it is better (`bundled_model_for`).
 
     Args:
-        sample: slots of its captions.
-        pairs: some of its pairs, with the tokens of their captions; at most `BALANCE_CAPTIONS` are read.
+        sample: slots of the captions of the pool.
+        pairs: pairs of the pool with the tokens of their captions; at most `BALANCE_CAPTIONS` are read.
         thesaurus: WordNet.
         pool: statistics of the captions.
         types: of `types_to_balance`.
-        threads: that train the networks of the cloze model.
+        threads: threads for training the networks of the cloze model.
     """
-    if model := carried_model(sample):
+    if model := bundled_model_for(sample):
         return model
-    start = load_carried_model().cloze
+    start = load_bundled_model().cloze
     return train_edit_model(sample, pairs, thesaurus, pool, types, start=start, threads=threads)
 
 
-def carried_model(sample: ClozeSample) -> EditModel | None:
-    """Return the carried model if it is the better one for the pool of a sample: a small pool whose slots it knows."""
-    carried = load_carried_model()
-    return carried if _is_small(sample) and known_share(sample, carried.cloze) >= _KNOWN_SHARE else None
+def bundled_model_for(sample: ClozeSample) -> EditModel | None:
+    """Return the bundled model for a small pool of which it knows most slots, else None."""
+    bundled = load_bundled_model()
+    return bundled if _is_small(sample) and known_share(sample, bundled.cloze) >= _KNOWN_SHARE else None
 
 
 def train_edit_model(  # noqa: PLR0913 - keywords
@@ -106,7 +106,7 @@ def _is_small(sample: ClozeSample) -> bool:
 def learn_balances(
     materials: EditMaterials, captions: Sequence[Caption], types: Collection[str]
 ) -> dict[str, dict[str, float]]:
-    """Return the word balance of types of `types_to_balance`, learned on captions and what is said of their images."""
+    """Return the word balance of types of `types_to_balance`, learned on captions."""
     if not types:
         return {}
     starts, editors = range(0, len(captions), BALANCE_BATCH), balanced_editors(materials, types)
@@ -115,17 +115,17 @@ def learn_balances(
 
 
 def balanced_editors(materials: EditMaterials, types: Collection[str]) -> EditorSet:
-    """Return the editors whose proposals teach the word balance of some types."""
+    """Return the editors whose proposals the word balance of some types is learned from."""
     return build_editors(materials, types, DEFAULT_FLOOR, both_sides=True)
 
 
 def allowed_proposals(editors: EditorSet, captions: Sequence[Caption], first: int) -> dict[str, AllowedProposals]:
-    """Return the proposals of some captions, at most `BALANCE_BATCH`, for each type of edits that has a balance.
+    """Return the proposals that pass the constraints for a batch of captions, by type.
 
     Args:
         editors: of `balanced_editors`, with the cloze model of the pool.
-        captions: of the pool.
-        first: number of the first of them.
+        captions: captions of the pool.
+        first: index of the first caption.
     """
     found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in editors.by_type}
     for name, proposals in editors.propose(captions).items():
@@ -137,7 +137,7 @@ def allowed_proposals(editors: EditorSet, captions: Sequence[Caption], first: in
 def merge_balances(
     cloze: ClozeModel, types: Collection[str], found: Sequence[Mapping[str, AllowedProposals]]
 ) -> dict[str, dict[str, float]]:
-    """Return the word balances of some types, learned on the proposals of all batches of captions, in order."""
+    """Return the word balances of some types, learned on the proposals of all batches, in order."""
     return {
         name: learn_balance(
             cloze.targets(BALANCED_TYPES[name]), AllowedProposals.joined([each[name] for each in found])

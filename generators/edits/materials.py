@@ -1,4 +1,4 @@
-"""What edits are made with: what is known of words, and the edit model of the caption pool."""
+"""Resources shared by all editors: WordNet, pool statistics, lexicons and the edit model."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,11 +10,11 @@ from pairwright.generators.edits.edit_model import EditModel
 
 @dataclass(frozen=True, eq=False)
 class EditMaterials:
-    """Shared resources of all types of edits.
+    """Resources of all types of edits.
 
     Attributes:
-        knowledge: WordNet, the statistics of the captions that the edits shall look like, and the lexicons.
-        model: edit model of these captions.
+        knowledge: WordNet, statistics of the pool, and the lexicons.
+        model: edit model of the pool.
     """
 
     knowledge: Knowledge
@@ -28,5 +28,5 @@ class EditMaterials:
 
 @lru_cache(maxsize=1)
 def _knowledge_of(thesaurus: Any, pool: Any) -> Knowledge:
-    """Return what is known of words, which remembers answers for the next editors of the same pool."""
+    """Return the lookups for a pool; one object, so that editors share its caches."""
     return Knowledge(thesaurus, pool)

@@ -1,17 +1,17 @@
-"""NEGATION edits: a text that denies what is in the image, and one that denies in the same words what is not.
+"""NEGATION edits: a false text that negates what the image shows, and a true one that negates what is absent.
 
     a street with cars  ->  a street without any cars (false), a street without any boats (true)
     a dog on a bed      ->  a dog on a bed with no pillow in sight (false), a dog on a bed with no car in sight (true)
 
-Models of images and texts hardly read "no" and "without" (Alhamoud et al. 2025, NegBench). False texts alone would teach
-them that such words are false, so a negative is only made with its positive: both have the same frame (
-``negation_frames.tsv``), and the same vocabulary on both sides. Without a positive nothing is made (`no_positive`).
+Vision-language models hardly react to "no" and "without" (Alhamoud et al. 2025, NegBench). False texts alone would
+teach them that such words are false, so a negative is only written with its positive: both use the same template
+(``negation_templates.tsv``) and the same vocabulary. Without a positive nothing is written (`no_positive`).
 
-That something is absent is proven by boxes only: the user names the labels that the source annotates in every image
-(`vocabulary`: labels or names of `label_sets`, "coco" for COCO's 80 categories; in a config ``negatives.vocabulary``).
-A label is absent if no box and no region of a crowd has it and no caption names it or what may be it. What is denied
-falsely has a box that the caption does not speak of, or is what the caption says that there is. Without a vocabulary
-the type makes nothing.
+Only boxes prove absence: the user names the labels that the source annotates exhaustively (`vocabulary`: labels or
+names of `label_sets`, "coco" for COCO's 80 categories; in a config ``negatives.vocabulary``). A label is absent if no
+box and no crowd region has it and no caption names it or something that may be it. The false text negates a label with
+a box that the caption does not mention, or an object that the caption states. Without a vocabulary the type writes
+nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,11 +25,11 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.realisation import Change
-from pairwright.generators.edits.additions.absence import names_of
-from pairwright.generators.edits.additions.places import context_of_insertion, end_of_caption
+from pairwright.generators.edits.additions.absence import mention_forms
+from pairwright.generators.edits.additions.insertion_points import context_of_insertion, end_of_caption
 from pairwright.generators.edits.additions.proposals import WordPair, columns_of, typical_log_probs
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.scope import ANY_DENIAL
+from pairwright.generators.edits.constraints.scope import NEGATION_WORDS
 from pairwright.generators.edits.floors import NEGATION_FLOOR
 from pairwright.generators.edits.proposals import FloatArray, WordProposals
 from pairwright.generators.language.cloze.context import ClozeContext
@@ -45,8 +45,8 @@ _CLOSING: Final = frozenset({"", ".", "!"})
 
 
 @dataclass(frozen=True, slots=True)
-class NegationPlace:
-    """Where a thing is denied.
+class NegationSlot:
+    """A position at which an object is negated.
 
     Attributes:
         at: code point of the first character that is replaced.
@@ -54,9 +54,9 @@ class NegationPlace:
         frame: the text, with "{}" for the noun.
         several: whether the noun is a plural.
         token: the token before which words are added, or the first that is replaced.
-        head: lemma of the noun that is denied to have it; empty at the end of a caption.
-        context: around the noun, as if the text affirmed it.
-        denied: the label that the caption affirms here; empty at the end of a caption.
+        head: lemma of the noun that is said not to have it; empty at the end of a caption.
+        context: cloze context of the noun in the affirmative.
+        affirmed: the label that the caption states here; empty at the end of a caption.
     """
 
     at: int
@@ -66,14 +66,14 @@ class NegationPlace:
     token: int
     head: str
     context: ClozeContext
-    denied: str = ""
+    affirmed: str = ""
 
     def proposed(self, caption: Caption, new: str) -> ProposedEdit:
-        """Return the denial as constraints see it."""
+        """Return the proposed edit, for constraints."""
         return ProposedEdit(caption, "negation", "object", "", new, self.head, start=self.token, end=self.token)
 
     def change(self, caption: Caption, word: str) -> Change:  # noqa: ARG002 - of a slot it depends on the caption
-        """Return the change that denies a thing here."""
+        """Return the change that negates an object here."""
         noun = plural_of(word) if self.several else word
         frame = self.frame.replace(" a {}", f" {article(noun)} {{}}")
         return Change(self.at, self.end, frame.format(noun))
@@ -85,7 +85,7 @@ class Negations:
     Args:
         model: cloze model of the user's captions.
         thesaurus: WordNet.
-        vocabulary: labels, or names of label sets, that have a box wherever there is such a thing; see the module.
+        vocabulary: labels, or names of label sets, that are annotated exhaustively; see the module.
     """
 
     def __init__(self, model: ClozeModel, thesaurus: Thesaurus, vocabulary: Iterable[str]) -> None:
@@ -93,41 +93,43 @@ class Negations:
         known = (label for label in labels_of(tuple(vocabulary)) if label in self._index)
         self.labels = tuple(label for label in known if label not in flagged("plural_only"))
         self._columns = np.array([self._index[label] for label in self.labels], np.int64)
-        self._names = {label: names_of(label, thesaurus) for label in self.labels}
+        self._names = {label: mention_forms(label, thesaurus) for label in self.labels}
 
     def propose(self, captions: Sequence[Caption]) -> list[WordProposals]:
-        """Return pairs of denials of each caption, scored together: ``new`` is denied falsely and ``old`` truly."""
-        places = [list(self._places(caption)) if self.labels else [] for caption in captions]
-        scores = self._model.log_probs("noun", [place.context for found in places for place in found])
-        parts = np.split(scores, np.cumsum([len(found) for found in places])[:-1]) if places else []
+        """Return pairs of negations of each caption, scored in one batch: ``new`` is negated falsely and ``old`` truly."""
+        slots = [list(self._slots(caption)) if self.labels else [] for caption in captions]
+        scores = self._model.log_probs("noun", [slot.context for found in slots for slot in found])
+        parts = np.split(scores, np.cumsum([len(found) for found in slots])[:-1]) if slots else []
         targets = self._model.targets("noun")
         pairs = [
             columns_of(self._pairs(caption, found, part))
-            for caption, found, part in zip(captions, places, parts, strict=True)
+            for caption, found, part in zip(captions, slots, parts, strict=True)
         ]
         return [
             WordProposals(
                 caption, found, targets, *own, () if len(own[0]) or not found else ("no_positive",), paired=True
             )
-            for caption, found, own in zip(captions, places, pairs, strict=True)
+            for caption, found, own in zip(captions, slots, pairs, strict=True)
         ]
 
-    def _pairs(self, caption: Caption, places: Sequence[NegationPlace], log_probs: FloatArray) -> Iterator[WordPair]:
+    def _pairs(self, caption: Caption, slots: Sequence[NegationSlot], log_probs: FloatArray) -> Iterator[WordPair]:
         absent = [at for at, label in enumerate(self.labels) if self.is_absent(caption, label)]
-        if not absent or not places:
+        if not absent or not slots:
             return
-        present = [at for at, label in enumerate(self.labels) if self._is_unspoken(caption, label)]
+        present = [at for at, label in enumerate(self.labels) if self._is_unmentioned(caption, label)]
         fits = log_probs[:, self._columns] - typical_log_probs(log_probs)[:, None]
         least = np.log(NEGATION_FLOOR)
-        for at, place in enumerate(places):
-            false = [self.labels.index(place.denied)] if place.denied else self._of_number(caption, present, place)
+        for at, slot in enumerate(slots):
+            false = [self.labels.index(slot.affirmed)] if slot.affirmed else self._of_number(caption, present, slot)
             for new in false:
                 for old in absent:
-                    if min(fits[at, old], fits[at, new]) >= least and _alike(self.labels[old], self.labels[new]):
+                    if min(fits[at, old], fits[at, new]) >= least and _have_equal_length(
+                        self.labels[old], self.labels[new]
+                    ):
                         yield at, int(self._columns[old]), int(self._columns[new]), float(fits[at, new] - fits[at, old])
 
     def is_absent(self, caption: Caption, label: str) -> bool:
-        """Return whether boxes prove that there is no such thing, and no caption names it or what may be it."""
+        """Return whether boxes prove that a label is absent, and no caption names it or something that may be it."""
         words = caption.words
         return (
             bool(words.boxes)
@@ -135,16 +137,16 @@ class Negations:
             and not words.has_any(self._names[label])
         )
 
-    def _is_unspoken(self, caption: Caption, label: str) -> bool:
-        """Whether boxes show a thing that the caption does not name, nor what may be it."""
-        return label in caption.words.labels and not _speaks(caption, self._names[label])
+    def _is_unmentioned(self, caption: Caption, label: str) -> bool:
+        """Return whether boxes have a label that the caption does not mention."""
+        return label in caption.words.labels and not _mentions(caption, self._names[label])
 
-    def _of_number(self, caption: Caption, labels: Iterable[int], place: NegationPlace) -> list[int]:
-        return [at for at in labels if (caption.words.labels[self.labels[at]] > 1) == place.several]
+    def _of_number(self, caption: Caption, labels: Iterable[int], slot: NegationSlot) -> list[int]:
+        return [at for at in labels if (caption.words.labels[self.labels[at]] > 1) == slot.several]
 
-    def _places(self, caption: Caption) -> Iterator[NegationPlace]:
-        if not ANY_DENIAL.isdisjoint(caption.lower):
-            return  # two negations confuse
+    def _slots(self, caption: Caption) -> Iterator[NegationSlot]:
+        if not NEGATION_WORDS.isdisjoint(caption.lower):
+            return  # no second negation
         for where, one, more in _frames():
             if where == _END:
                 yield from _at_end(caption, one, more)
@@ -153,23 +155,23 @@ class Negations:
                 if caption.word(phrase.start - 1) == where:
                     yield from self._behind(caption, phrase, more if caption.plural(phrase) else one)
 
-    def _behind(self, caption: Caption, phrase: NounPhrase, frame: str) -> Iterator[NegationPlace]:
-        """Yield how what a noun is said to have is denied."""
+    def _behind(self, caption: Caption, phrase: NounPhrase, frame: str) -> Iterator[NegationSlot]:
+        """Yield the slots that negate an object that a noun is said to have."""
         owner, noun = caption.ending_at(phrase.start - 1), caption.noun(phrase)
         closes = caption.word(phrase.end) in _CLOSING or caption.tag(phrase.end) == "IN"
         if owner is None or not caption.is_thing(owner) or not closes or noun not in self.labels:
             return
         if caption.words.several(caption.head(owner)) and not caption.plural(owner):
-            return  # another one may have none
+            return  # another instance may have none
         start = phrase.start - 1
         span = caption.tokens[start].start, caption.tokens[phrase.end - 1].end
         left = context_of_insertion(caption, phrase.start, ("a",))
         right = context_of_insertion(caption, phrase.end)
         context = left._replace(right=right.right, bag=tuple(word for word in left.bag if word != caption.head(phrase)))
-        yield NegationPlace(*span, frame, caption.plural(phrase), start, caption.head(owner), context, noun)
+        yield NegationSlot(*span, frame, caption.plural(phrase), start, caption.head(owner), context, noun)
 
 
-def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationPlace]:
+def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationSlot]:
     found = end_of_caption(caption)
     if found is None:
         return
@@ -177,19 +179,19 @@ def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationPlace]:
     joint = "" if one.startswith(",") else " "
     for frame, several in ((joint + one, False), (joint + more, True)):
         context = context_of_insertion(caption, token, ("with", "a"), ())
-        yield NegationPlace(at, at, frame, several, token, "", context)
+        yield NegationSlot(at, at, frame, several, token, "", context)
 
 
-def _speaks(caption: Caption, names: frozenset[str]) -> bool:
+def _mentions(caption: Caption, names: frozenset[str]) -> bool:
     words = caption.words
     return any(f" {name} " in words.own_text if " " in name else name in words.own_set for name in names)
 
 
-def _alike(one: str, other: str) -> bool:
+def _have_equal_length(one: str, other: str) -> bool:
     return one.count(" ") == other.count(" ")
 
 
 @lru_cache(maxsize=1)
 def _frames() -> tuple[tuple[str, str, str], ...]:
-    """Return where each frame stands, and the frame for one and for several."""
-    return tuple((row["where"], row["one"], row["several"]) for row in read_rows("negation_frames"))
+    """Return the position of each template, and its singular and plural form."""
+    return tuple((row["where"], row["one"], row["several"]) for row in read_rows("negation_templates"))

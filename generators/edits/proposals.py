@@ -1,12 +1,11 @@
-"""Proposals: which words may stand in a slot instead, and how well they fit, for a whole caption at once.
+"""Proposals of replacements: candidate words for the slots of captions, scored by the cloze model in batches.
 
-The vocabulary is what the cloze model predicts, the words that captions of the pool use. A lexicon says which of them
-exclude the word in the slot; the model gives p(new | context). Proposals below a floor are dropped: captions would not say
-so. That the word in the slot is as unlikely does not make them natural; the *ratio* p(new | context) / p(old | context)
-is for sampling.
+Candidates are the words that the cloze model predicts, so the vocabulary of the pool. A lexicon selects those that
+exclude the word in the slot; the model gives p(new | context). Proposals below a floor are dropped as unnatural, even
+if the original word is as unlikely; the *ratio* p(new | context) / p(old | context) is used for sampling.
 
 Exclusion is symmetric, and a word that the model does not know is not replaced, since it could not be inserted either.
-Neither is what is said of a thing that the model does not know, as what goes with it is not known.
+Neither are attributes and relations of nouns that the model does not know.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -17,8 +16,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.captions.caption import Caption, Outcome
-from pairwright.generators.captions.edited import BothOutcome
+from pairwright.generators.captions.caption import Caption, EditOutcome
+from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
@@ -29,15 +28,15 @@ from pairwright.generators.language.cloze.model import ClozeModel
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
-_MAX_ROWS: Final = 20_000  # of candidates that are remembered
-MAX_LOG_RATIO: Final = 3.0  # above it a proposal is not preferred any more: an odd original must not decide alone
+_MAX_ROWS: Final = 20_000  # cached candidate lists
+MAX_LOG_RATIO: Final = 3.0  # clipped, so that an odd original does not dominate
 
 
-class WordPlace(Protocol):
-    """Where a word of a caption is replaced or added."""
+class EditSlot(Protocol):
+    """A slot of a caption where a word is replaced or inserted."""
 
     def proposed(self, caption: Caption, new: str) -> ProposedEdit:
-        """Return the edit that writes a word here, as constraints see it."""
+        """Return the proposed edit that writes a word here, for constraints."""
         ...
 
     def change(self, caption: Caption, word: str) -> Change:
@@ -47,25 +46,25 @@ class WordPlace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WordProposals:
-    """Words that may be written in one caption; the arrays have one entry a proposal.
+    """Proposed words for the slots of one caption; the arrays have one entry per proposal.
 
     Attributes:
         caption: the caption.
-        places: where words may be written.
+        slots: the slots.
         targets: the vocabulary.
-        place: index into ``places``, int64.
-        old: index into ``targets`` of the replaced word, or of the one that is true in the same place, int64; -1 for none.
+        slot: index into ``slots``, int64.
+        old: index into ``targets`` of the replaced word, or of the true word for the same slot, int64; -1 for none.
         new: index into ``targets`` of the proposed word, int64.
-        log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32; without an old word, of
-            p(new | context) over that of a typical word.
-        reasons: why there are not more.
-        paired: whether each comes with a true word in the same place.
+        log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32; without an old word,
+            relative to a typical word.
+        reasons: reason codes of rejections.
+        paired: whether each has a true word for the same slot.
     """
 
     caption: Caption
-    places: Sequence[WordPlace]
+    slots: Sequence[EditSlot]
     targets: Sequence[str]
-    place: IntArray
+    slot: IntArray
     old: IntArray
     new: IntArray
     log_ratio: FloatArray
@@ -76,26 +75,26 @@ class WordProposals:
         return len(self.new)
 
     def proposed_edit(self, at: int) -> ProposedEdit:
-        """Return proposal ``at`` as constraints see it."""
-        return self.places[int(self.place[at])].proposed(self.caption, self.targets[int(self.new[at])])
+        """Return proposal ``at``, for constraints."""
+        return self.slots[int(self.slot[at])].proposed(self.caption, self.targets[int(self.new[at])])
 
-    def outcome(self, at: int) -> Outcome | BothOutcome:
-        """Return the change of proposal ``at``, or the false and the true one."""
+    def outcome(self, at: int) -> EditOutcome | EditPairOutcome:
+        """Return the change of proposal ``at``; if paired, the false and the true one."""
         false = (self.false_change(at),)
         return (false, (self.true_change(at),)) if self.paired else false
 
     def false_change(self, at: int) -> Change:
         """Return the change of proposal ``at`` that is false."""
-        return self.places[int(self.place[at])].change(self.caption, self.targets[int(self.new[at])])
+        return self.slots[int(self.slot[at])].change(self.caption, self.targets[int(self.new[at])])
 
     def true_change(self, at: int) -> Change:
-        """Return the change that writes the true word of proposal ``at`` in the same place."""
-        return self.places[int(self.place[at])].change(self.caption, self.targets[int(self.old[at])])
+        """Return the change that writes the true word of proposal ``at`` in the same slot."""
+        return self.slots[int(self.slot[at])].change(self.caption, self.targets[int(self.old[at])])
 
 
-def split_by_caption(places: Sequence[int], of: IntArray) -> Iterator[slice]:
-    """Yield which proposals are those of each caption, given the number of places of each and the places of proposals."""
-    ends = np.searchsorted(of, np.cumsum(places)).tolist()
+def split_by_caption(slots: Sequence[int], of: IntArray) -> Iterator[slice]:
+    """Yield the slice of the proposals of each caption, given the numbers of slots and the slot of each proposal."""
+    ends = np.searchsorted(of, np.cumsum(slots)).tolist()
     yield from map(slice, [0, *ends], ends)
 
 
@@ -106,11 +105,11 @@ class Proposer:
     Attributes:
         kind: of the slots.
         model: the cloze model.
-        substitutes: returns the columns of the vocabulary, ascending, that may stand in a slot instead.
-        group: what of a slot `substitutes` depends on.
-        floor: the least probability of a proposal in its context, above 0.
-        by_place: constraints that the replaced words decide.
-        known: what they read.
+        substitutes: returns the columns of the vocabulary, ascending, that may replace the word of a slot.
+        group: returns the cache key of a slot for `substitutes`.
+        floor: minimum probability of a proposal in its context, above 0.
+        by_place: constraints that depend on the replaced words only.
+        known: WordNet and pool statistics, for constraints.
     """
 
     kind: str
@@ -123,14 +122,14 @@ class Proposer:
     _rows: dict[Hashable, npt.NDArray[np.int32]] = field(default_factory=dict)
 
     def propose(self, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]) -> list[WordProposals]:
-        """Return the proposals for each caption, scored together; they do not depend on the others.
+        """Return the proposals for each caption, scored in one batch; independent of the other captions.
 
         Args:
             captions: the captions.
-            slots: of each caption; those of other kinds are left out.
+            slots: slots of each caption; those of other kinds are skipped.
         """
         index, targets = self.model.index(self.kind), self.model.targets(self.kind)
-        by_caption, refused = self._open_slots(captions, slots)
+        by_caption, rejected = self._open_slots(captions, slots)
         open_slots = [*chain.from_iterable(by_caption)]
         log_probs = self.model.log_probs(
             self.kind,
@@ -150,21 +149,21 @@ class Proposer:
         ratios = np.minimum(own - log_probs[np.arange(len(rows)), old][at], MAX_LOG_RATIO)
         sizes, made, first = [len(found) for found in by_caption], [], 0
         for caption, found, reasons, part in zip(
-            captions, by_caption, refused, split_by_caption(sizes, at), strict=True
+            captions, by_caption, rejected, split_by_caption(sizes, at), strict=True
         ):
-            place = at[part] - first
-            given = [*reasons, "no_candidate"] if found and not len(place) else reasons
-            made.append(WordProposals(caption, found, targets, place, old[at[part]], new[part], ratios[part], given))
+            slot = at[part] - first
+            given = [*reasons, "no_candidate"] if found and not len(slot) else reasons
+            made.append(WordProposals(caption, found, targets, slot, old[at[part]], new[part], ratios[part], given))
             first += len(found)
         return made
 
     def _open_slots(
         self, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]
     ) -> tuple[list[list[Slot]], list[list[str]]]:
-        """Return the slots of each caption whose words the model knows and may be replaced, and why others may not."""
+        """Return the replaceable slots of each caption whose words the model knows, and the reasons of rejections."""
         index, nouns = self.model.index(self.kind), self.model.index(NOUN)
         opened: list[list[Slot]] = [[] for _ in captions]
-        refused: list[list[str]] = [[] for _ in captions]
+        rejected: list[list[str]] = [[] for _ in captions]
         for at, (caption, found) in enumerate(zip(captions, slots, strict=True)):
             for slot in found:
                 if slot.kind == self.kind and slot.key in index and (not slot.after or slot.after in nouns):
@@ -172,8 +171,8 @@ class Proposer:
                     if violated is None:
                         opened[at].append(slot)
                     else:
-                        refused[at].append(violated.reason)
-        return opened, refused
+                        rejected[at].append(violated.reason)
+        return opened, rejected
 
     def _candidates(self, slot: Slot) -> npt.NDArray[np.int32]:
         key = self.group(slot)

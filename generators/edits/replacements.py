@@ -1,6 +1,6 @@
-"""REPLACE edits: a noun, attribute or relation of the caption becomes one that excludes it.
+"""REPLACE edits: a noun, attribute or relation of the caption is replaced by one that excludes it.
 
-A type says which slots it fills and which words of the lexicon exclude the one there.
+A type defines the kind of its slots and which words of the lexicon exclude the one there.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.edits.constraints.table import Constraint
-from pairwright.generators.edits.floors import DEFAULT_FLOOR, RELATION_PART
+from pairwright.generators.edits.floors import DEFAULT_FLOOR, RELATION_FLOOR_FACTOR
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.proposals import Proposer
 from pairwright.generators.edits.slots import (
@@ -34,15 +34,15 @@ class ReplacementType:
 
     Attributes:
         kind: of its slots.
-        substitutes: the columns of the cloze model that may stand in a slot instead.
-        group: what of a slot the substitutes depend on.
-        part: of the floor, that suffices.
+        substitutes: returns the columns of the cloze model that may replace the word of a slot.
+        group: returns the cache key of a slot for `substitutes`.
+        floor_factor: factor of the floor.
     """
 
     kind: str
     substitutes: Callable[[EditMaterials, Slot], Any]
     group: Callable[[Slot], Hashable]
-    part: float = 1.0
+    floor_factor: float = 1.0
 
 
 def _nouns(materials: EditMaterials, slot: Slot) -> Sequence[int]:
@@ -69,9 +69,9 @@ def _lexicon_keys(targets: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _having_form(targets: tuple[str, ...], shape: RelationShape, tag: str) -> npt.NDArray[np.bool_]:
-    """Return which relations have a shape, and a form for where a verb with this tag stood, or none did.
+    """Return which relations have a shape and can be inflected for a tag (empty: no verb).
 
-    Of other shapes most read oddly or may be true ("standing over", "next to"); benchmarks/RESULTS.md has the figures.
+    Most relations of other shapes read oddly or may be true ("standing over", "next to"); benchmarks/RESULTS.md has the figures.
     """
     return np.array([relation_shape(key) == shape and bool(relation_form(key, tag)) for key in targets], bool)
 
@@ -83,7 +83,7 @@ REPLACEMENT_TYPES: Final = {
         RELATION,
         _relations,
         lambda slot: (slot.key, slot.tag, load_relations().classes_of(slot.before or UNKNOWN, slot.after)),
-        RELATION_PART,
+        RELATION_FLOOR_FACTOR,
     ),
 }
 
@@ -96,8 +96,8 @@ def build_proposer(
     Args:
         name: of `REPLACEMENT_TYPES`.
         materials: of the pool.
-        floor: least probability of the new word in its context, above 0.
-        constraints: on the places.
+        floor: minimum probability of the new word in its context, above 0.
+        constraints: constraints on the replaced words.
     """
     chosen = REPLACEMENT_TYPES[name]
     substitutes = partial(chosen.substitutes, materials)
@@ -106,7 +106,7 @@ def build_proposer(
         materials.model.cloze,
         substitutes,
         chosen.group,
-        floor * chosen.part,
+        floor * chosen.floor_factor,
         constraints,
         materials.knowledge,
     )

@@ -1,12 +1,12 @@
-"""Rewordings: a noun, adjective, number or relation phrase gives way to one that says the same.
+"""Rewordings: a noun, adjective, number or relation phrase is replaced by a synonym or a word that it entails.
 
-Candidates come from the lexicon (``rewordings.tsv``), of words without a row there from WordNet. The cloze model, or
-without one the pool's word counts, gives the *ratio* of the new word's probability to that of the old one in the same
-context. It tells stiff words ("gentleman") and wrong senses ("a smart telephone") from what captions say: below the floor
-nothing is written, and of several candidates one is drawn by its ratio.
+Candidates come from the lexicon (``rewordings.tsv``), for words without a row from WordNet. The cloze model, or without
+one the word counts of the pool, gives the *ratio* of the new word's probability to that of the old one in the context.
+It rejects stilted words ("gentleman") and wrong senses ("a smart telephone"): below the floor nothing is written, and
+of several candidates one is drawn by its ratio.
 
-A word that captions say seldom is also written seldom: with a probability of at most `ACCEPTANCE_FACTOR` times the ratio. Otherwise
-half of all positives would have a "guy", since half of all captions have a "man".
+Rare words are written rarely: with a probability of at most `ACCEPTANCE_FACTOR` times the ratio. Otherwise half of all
+positives would have a "guy", since half of all captions have a "man".
 """
 
 import math
@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
-from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.phrases import NOUNS, NounPhrase
 from pairwright.generators.edits.floors import REWORDING_FLOOR
 from pairwright.generators.edits.proposals import FloatArray
@@ -40,18 +40,18 @@ _CLOSES: Final = frozenset({"", ".", "!"})
 _BE: Final = frozenset({"is", "are"})
 
 
-class Place(NamedTuple):
-    """Tokens ``start`` up to ``end`` of a caption, and other words for them.
+class RewordingSlot(NamedTuple):
+    """Tokens ``start`` up to ``end`` of a caption, and rewordings of them.
 
     Attributes:
-        kind: of slot.
+        kind: kind of slot.
         start: first token.
         end: one past the last token.
-        key: of what stands there, as the cloze model knows it.
-        news: keys of other words for it.
-        forms: those words as they are written there.
-        span: tokens of the slot that the key fills.
-        nouns: lemmas of the nouns that a relation joins, or the one that an adjective describes, as in `Slot`.
+        key: target of the cloze model for the words of the slot.
+        news: keys of the rewordings.
+        forms: inflected rewordings.
+        span: tokens of the cloze slot.
+        nouns: lemmas of subject and object of a relation, or of the noun that an adjective modifies, as in `Slot`.
     """
 
     kind: str
@@ -64,10 +64,10 @@ class Place(NamedTuple):
     nouns: tuple[str, str] = ("", "")
 
 
-class ScoredPlace(NamedTuple):
-    """A place, and the probability of each of its new words relative to the old one."""
+class ScoredRewordings(NamedTuple):
+    """A slot, with the probability of each rewording relative to the original."""
 
-    place: Place
+    slot: RewordingSlot
     ratios: list[float]
 
 
@@ -77,7 +77,7 @@ class Rewordings:
     Args:
         thesaurus: WordNet.
         pool: statistics of the user's captions.
-        minimum: captions of the pool in which a WordNet synonym must occur.
+        minimum: minimum number of captions of the pool with a WordNet synonym.
         model: the cloze model of the pool; optional.
     """
 
@@ -85,10 +85,10 @@ class Rewordings:
         self._thesaurus, self._pool, self._minimum, self._model = thesaurus, pool, minimum, model
         self._synonyms = lru_cache(maxsize=20_000)(self._find_synonyms)
 
-    def score(self, captions: Sequence[Caption], target: str) -> list[list[ScoredPlace | str]]:
-        """Return where captions have other words for an "object", "attribute" or "relation", and reasons for no others.
+    def score(self, captions: Sequence[Caption], target: str) -> list[list[ScoredRewordings | str]]:
+        """Return the rewordable slots of captions for a target ("object", "attribute", "relation"), with reasons of rejections.
 
-        Captions are scored together; the ratios of one do not depend on the others.
+        Captions are scored in one batch; ratios do not depend on the other captions.
         """
         find, kind = {
             "object": (self._nouns, NOUN),
@@ -98,56 +98,56 @@ class Rewordings:
         found = [[*find(caption)] for caption in captions]
         rows = self._log_probs(kind, captions, found) if self._model is not None else {}
         return [
-            [each if isinstance(each, str) else self._scored(each, rows.get((at, each.span))) for each in places]
-            for at, places in enumerate(found)
+            [each if isinstance(each, str) else self._scored(each, rows.get((at, each.span))) for each in slots]
+            for at, slots in enumerate(found)
         ]
 
-    def reword(self, target: str, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
-        """Yield what `draw_rewordings` does for one caption and target."""
+    def reword(self, target: str, caption: Caption, rng: random.Random) -> Iterator[EditOutcome]:
+        """Yield the outcomes of `draw_rewordings` for one caption and target."""
         return draw_rewordings(caption, self.score([caption], target)[0], rng)
 
-    def _scored(self, place: Place, row: FloatArray | None) -> ScoredPlace:
-        """Return the probability of each new word of a place relative to the old one, by the model or by the pool."""
-        index = self._model.index(place.kind) if self._model is not None else {}
+    def _scored(self, slot: RewordingSlot, row: FloatArray | None) -> ScoredRewordings:
+        """Return the probability of each new word of a slot relative to the old one, by the model or by the pool."""
+        index = self._model.index(slot.kind) if self._model is not None else {}
         ratios = [
-            math.exp(row[index[new]] - row[index[place.key]])
+            math.exp(row[index[new]] - row[index[slot.key]])
             if row is not None and new in index
-            else self._counted(place, new)
-            for new in place.news
+            else self._frequency_ratio(slot, new)
+            for new in slot.news
         ]
-        return ScoredPlace(place, ratios)
+        return ScoredRewordings(slot, ratios)
 
     def _log_probs(
-        self, kind: str, captions: Sequence[Caption], found: Sequence[Sequence[Place | str]]
+        self, kind: str, captions: Sequence[Caption], found: Sequence[Sequence[RewordingSlot | str]]
     ) -> dict[tuple[int, tuple[int, int]], FloatArray]:
         """Return the log-probabilities of the vocabulary in the slots whose word the model knows, by caption and span."""
         assert self._model is not None
         index = self._model.index(kind)
-        asked = {
-            (at, place.span): context_of(caption, *place.span, *place.nouns)
-            for at, (caption, places) in enumerate(zip(captions, found, strict=True))
-            for place in places
-            if not isinstance(place, str) and place.key in index
+        contexts = {
+            (at, slot.span): context_of(caption, *slot.span, *slot.nouns)
+            for at, (caption, slots) in enumerate(zip(captions, found, strict=True))
+            for slot in slots
+            if not isinstance(slot, str) and slot.key in index
         }
-        return dict(zip(asked, self._model.log_probs(kind, [*asked.values()]), strict=True))
+        return dict(zip(contexts, self._model.log_probs(kind, [*contexts.values()]), strict=True))
 
-    def _counted(self, place: Place, new: str) -> float:
-        """Return how often the pool has a word relative to the one in a place."""
-        counts = [self._count(place.kind, key) for key in (new, place.key)]
+    def _frequency_ratio(self, slot: RewordingSlot, new: str) -> float:
+        """Return the frequency of a word in the pool relative to the one in a slot."""
+        counts = [self._count(slot.kind, key) for key in (new, slot.key)]
         return (counts[0] + 1) / (counts[1] + 1) if counts[0] or not counts[1] else 0.0
 
     def _count(self, kind: str, key: str) -> int:
         words = key.lower().split()
         if len(words) > 1:
-            return min(self._pool.run(*pair) for pair in pairwise(words))
+            return min(self._pool.bigram(*pair) for pair in pairwise(words))
         return self._pool.frequency(key.lower(), "NOUN") if kind == NOUN else self._pool.form_frequency(key)
 
-    def _nouns(self, caption: Caption) -> Iterator[Place | str]:
+    def _nouns(self, caption: Caption) -> Iterator[RewordingSlot | str]:
         for phrase in caption.phrases:
             if caption.tag(phrase.head) in NOUNS and caption.is_whole(phrase) and phrase.start not in caption.quoted:
                 yield from self._noun(caption, phrase)
 
-    def _noun(self, caption: Caption, phrase: NounPhrase) -> Iterator[Place | str]:
+    def _noun(self, caption: Caption, phrase: NounPhrase) -> Iterator[RewordingSlot | str]:
         for start in (phrase.head - 1, phrase.head) if len(phrase.nouns) > 1 else (phrase.head,):
             noun = " ".join([*caption.lower[start : phrase.head], caption.head(phrase)])
             if caption.words.has_any(other_senses().get(noun, ())):
@@ -158,30 +158,30 @@ class Rewordings:
             if news and (start < phrase.head or len(phrase.nouns) == 1):
                 forms = tuple(inflect(new, caption.tag(phrase.head)) for new in news)
                 keys = tuple(new.lower() for new in news)
-                yield Place(NOUN, start, phrase.end, noun, keys, forms, (start, phrase.end))
+                yield RewordingSlot(NOUN, start, phrase.end, noun, keys, forms, (start, phrase.end))
                 return
         yield "no_candidate"
 
-    def _adjectives(self, caption: Caption) -> Iterator[Place | str]:
+    def _adjectives(self, caption: Caption) -> Iterator[RewordingSlot | str]:
         for at, tag in enumerate(caption.tags):
             if tag not in _DESCRIBING or caption.in_name(at) or at in caption.quoted:
                 continue
             noun, word = self._described(caption, at), caption.word(at)
             news = _candidates(word, ADJECTIVE, noun) if noun else ()
             if caption.tag(at + 1).startswith("NN") and caption.lemmas[at + 1] != noun:  # "little | league players"
-                news = tuple(new for new in news if self._pool.run(new.rpartition(" ")[2], caption.word(at + 1)))
+                news = tuple(new for new in news if self._pool.bigram(new.rpartition(" ")[2], caption.word(at + 1)))
             if noun and not news and tag == "JJ":
                 news = tuple(new for new in self._synonyms(word, ADJECTIVE) if self._pool.adjacency(new, noun) > 1)
             if news:
-                yield Place(ADJECTIVE, at, at + 1, word, news, news, (at, at + 1), ("", noun))
+                yield RewordingSlot(ADJECTIVE, at, at + 1, word, news, news, (at, at + 1), ("", noun))
             else:
                 yield "no_candidate"
 
     @staticmethod
     def _described(caption: Caption, at: int) -> str:
-        """Return the lemma of the noun that a token describes on its own, or an empty string."""
+        """Return the lemma of the noun that a token modifies on its own, or an empty string."""
         word, beside = caption.word(at), {caption.word(at - 1), caption.word(at + 1)}
-        if _joins_others(caption, at) or any(share_class(word, other) for other in beside):
+        if _forms_unit(caption, at) or any(share_class(word, other) for other in beside):
             return ""  # "a 20 year | old man", "golden | brown fries"
         for phrase in caption.phrases:
             inside = phrase.start <= at < phrase.end and not phrase.joined
@@ -191,7 +191,7 @@ class Rewordings:
                 return caption.head(phrase)
         return ""
 
-    def _relations(self, caption: Caption) -> Iterator[Place | str]:
+    def _relations(self, caption: Caption) -> Iterator[RewordingSlot | str]:
         slots = [*find_relations(caption)]
         for start, end in _wordings(caption):
             after, wording = caption.starting_at(end), " ".join(caption.lower[start:end])
@@ -210,7 +210,7 @@ class Rewordings:
             verb = caption.lower[span[0] : start]
             keys = [_key((*verb, *words.split()), caption.tag(span[0])) for words in (wording, *news)]
             nouns = (slot.before, slot.after) if slot is not None else ("", caption.head(after))
-            yield Place(RELATION, start, end, keys[0], tuple(keys[1:]), news, span, nouns)
+            yield RewordingSlot(RELATION, start, end, keys[0], tuple(keys[1:]), news, span, nouns)
 
     def _find_synonyms(self, word: str, kind: str) -> tuple[str, ...]:
         pos = "NOUN" if kind == NOUN else "ADJ"
@@ -218,43 +218,45 @@ class Rewordings:
         return tuple(new for new in found if self._pool.frequency(new, pos) >= self._minimum)
 
 
-def draw_rewordings(caption: Caption, found: Iterable[ScoredPlace | str], rng: random.Random) -> Iterator[Outcome]:
-    """Yield what is drawn of all new words of a caption, by ratio, behind the reasons of the others."""
-    drawn: list[tuple[float, Outcome]] = []
+def draw_rewordings(
+    caption: Caption, found: Iterable[ScoredRewordings | str], rng: random.Random
+) -> Iterator[EditOutcome]:
+    """Yield the reasons of rejections, then the drawn rewordings of a caption in random order by ratio."""
+    drawn: list[tuple[float, EditOutcome]] = []
     for each in found:
         if isinstance(each, str):
             yield each
             continue
-        for form, ratio in zip(each.place.forms, each.ratios, strict=True):
+        for form, ratio in zip(each.slot.forms, each.ratios, strict=True):
             if ratio < REWORDING_FLOOR or rng.random() >= ACCEPTANCE_FACTOR * ratio:
                 yield "overused_word"
             else:
-                change = caption.change(each.place.start, each.place.end, form)
+                change = caption.change(each.slot.start, each.slot.end, form)
                 drawn.append((rng.random() ** (1 / min(ratio, 1.0)), (change,)))
     yield from (outcome for _, outcome in sorted(drawn, key=lambda each: each[0], reverse=True))
 
 
-def _joins_others(caption: Caption, at: int) -> bool:
-    """Whether a word belongs to the one before or behind it: by a hyphen, an adverb or a noun before it."""
+def _forms_unit(caption: Caption, at: int) -> bool:
+    """Return whether a word forms a unit with a neighbour: by a hyphen, or after an adverb or noun."""
     before, after = caption.tag(at - 1), caption.tag(at + 1)
     return before in {"HYPH", "RB"} or before.startswith("NN") or after == "HYPH"
 
 
 @lru_cache(maxsize=20_000)
 def _candidates(word: str, kind: str, noun: str = "") -> tuple[str, ...]:
-    """Return what the tables have for a word, what says the same before what says less."""
+    """Return the rewordings of a word in the tables, synonyms before entailed words."""
     tables = (rewordings(word, kind, noun, table) for table in _TABLES)
     return tuple(dict.fromkeys(chain.from_iterable(tables)))
 
 
 def _key(words: Sequence[str], tag: str) -> str:
-    """Return a relation as the cloze model knows it: with its verb as a lemma, participles as they are."""
+    """Return the key of a relation in the cloze model: its verb as a lemma, participles unchanged."""
     first = words[0] if tag in PARTICIPLES or not tag.startswith("VB") else lemmatize(words[0], tag)
     return " ".join((first, *words[1:]))
 
 
 def _wordings(caption: Caption) -> Iterator[tuple[int, int]]:
-    """Yield the spans of tokens that are relations of the lexicon, the longest at each place."""
+    """Yield the spans of tokens that are relations of the lexicon, the longest at each position."""
     at, relations = 0, _relations_by_first_word()
     while at < len(caption.lower):
         ends = (

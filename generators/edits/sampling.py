@@ -1,13 +1,13 @@
-"""Sampling of edits, such that the words of the edited captions do not tell that they were edited.
+"""Sampling of edits by weight, so that a word classifier cannot detect edited captions.
 
 A proposal that replaces a by b is drawn with a weight of
 
     p(b | context) / p(a | context) * exp(balance(b) - balance(a))
 
-among all proposals of the caption. The first factor prefers places in which captions could as well say b (detailed
-balance, as Metropolis et al. 1953 choose their steps). It does not suffice: what is true of an image is what captions
-are likely to say, so truth constraints remove likely words. The second factor makes up for it: `word_balance` learns on
-the pool how to insert each word as often as it is replaced.
+among all proposals of the caption. The first factor prefers contexts in which captions could as well have b (detailed
+balance, as Metropolis et al. 1953 choose their steps). It does not suffice: likely words are often true and so removed
+by truth constraints. The second factor compensates: `word_balance` learns on the pool how to insert each word as often
+as it is replaced.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,12 +23,12 @@ _TO_UNIT = 2.0**-53
 
 
 def order_by_weight(log_weights: FloatArray, sizes: Sequence[int], seeds: Sequence[int]) -> list[list[int]]:
-    """Return the indices of each group of weights in random order, each next one drawn by weight.
+    """Return the indices of each group in random order, drawn without replacement by weight.
 
     Args:
-        log_weights: natural logarithms, those of one group after the other.
-        sizes: of the groups.
-        seeds: 64 random bits for each group, which its order alone depends on.
+        log_weights: natural logarithms of the weights, group by group.
+        sizes: sizes of the groups.
+        seeds: a 64-bit seed for each group.
     """
     if not len(log_weights):
         return [[] for _ in sizes]
@@ -42,7 +42,7 @@ def order_by_weight(log_weights: FloatArray, sizes: Sequence[int], seeds: Sequen
 
 
 def uniform(seeds: npt.NDArray[np.uint64], at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return the numbers ``at`` in (0, 1) of the streams of some seeds (SplitMix64: Steele et al. 2014)."""
+    """Return the uniform random numbers in (0, 1) at positions ``at`` of seeded streams (SplitMix64: Steele et al. 2014)."""
     state = seeds + _GOLDEN * (at + 1).astype(np.uint64)  # arrays wrap around silently
     state = (state ^ (state >> np.uint64(30))) * _MIX1
     state = (state ^ (state >> np.uint64(27))) * _MIX2
@@ -51,5 +51,5 @@ def uniform(seeds: npt.NDArray[np.uint64], at: npt.NDArray[np.int64]) -> npt.NDA
 
 
 def balance_of_targets(targets: Sequence[str], by_word: Mapping[str, float]) -> FloatArray:
-    """Return the balance of each target: that of the whole, or of its words together."""
+    """Return the balance of each target: the sum over its words."""
     return np.array([sum(by_word.get(word, 0.0) for word in target.split()) for target in targets], np.float32)

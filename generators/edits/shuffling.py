@@ -1,6 +1,6 @@
-"""SHUFFLE: the words of a caption in blocks of two, the blocks in random order.
+"""SHUFFLE edits: the words of a caption in blocks of two, in random order.
 
-For training only (FSC-CLIP, bi-gram shuffle): such a text is no English, and may even be true, so it is useless in a
+For training only (FSC-CLIP, bi-gram shuffle): such a text is ungrammatical and may even be true, so it is useless in a
 benchmark. Rows have the form ``shuffle`` and no target; the exports of benchmarks skip and count them.
 """
 
@@ -9,23 +9,23 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.realisation import Change, lowercase_span
 
 BLOCK = 2
 _LEAST_BLOCKS = 3
-_ORDERS = 12  # tried at most; three blocks have five others
+_ORDERS = 12  # maximum attempts
 _LETTERS = re.compile(r"\w+")
 _WORD = re.compile(r"\S+")
 _END = re.compile(r"\s*[.!?]*\s*$")
 
 
-def shuffle(caption: Caption, seed: int) -> Iterator[Outcome]:
-    """Yield the blocks in random orders; spacing and the final mark are kept.
+def shuffle(caption: Caption, seed: int) -> Iterator[EditOutcome]:
+    """Yield the caption with its blocks in random order; spacing and the final mark are kept.
 
     Args:
         caption: the parsed caption.
-        seed: 64 random bits.
+        seed: 64-bit seed.
     """
     rng = random.Random(seed)
     source = caption.pair.caption
@@ -40,14 +40,14 @@ def shuffle(caption: Caption, seed: int) -> Iterator[Outcome]:
         if order == blocks:
             order = [*blocks[1:], blocks[0]]
         if _read(source, order) == _read(source, blocks):
-            continue  # "a dog, a dog, a dog", or only its marks in other places
+            continue  # "a dog, a dog, a dog", or only punctuation moved
         words = [_word(caption, start, end) for block in order for start, end in block]
         text = "".join(word + gap for word, gap in zip(words, [*gaps, ""], strict=True))
         yield (Change(spans[0][0], spans[-1][1], text),)
 
 
 def _read(source: str, blocks: Sequence[Sequence[tuple[int, int]]]) -> list[str]:
-    """Return the words in the order of the blocks, without marks and capitals."""
+    """Return the lower-case words in the order of the blocks, without punctuation."""
     return _LETTERS.findall(" ".join(source[start:end] for block in blocks for start, end in block).lower())
 
 

@@ -1,13 +1,13 @@
 """Slots of a caption: the nouns, adjectives, numbers and relation phrases that an edit may replace.
 
-A slot has a *key*, the word or phrase as the lexicon and the cloze model know it:
+A slot has a *key*, the form of its word or phrase in the lexicon and the cloze model:
 
-- noun: the lemma of the head, or of the last two words if the dictionary has them as one ("fire hydrant");
-- adjective: the word before a noun in lower case, number words and nouns of a class ("brick") included;
-- relation: a verb with the preposition behind it, a preposition alone, or a verb with an object ("sit on top of",
+- noun: the lemma of the head, or of the last two words if WordNet has them as a compound ("fire hydrant");
+- adjective: the lower-case word before a noun, including number words and nouns of a class ("brick");
+- relation: a verb with the following preposition, a preposition alone, or a verb with an object ("sit on top of",
   "next to", "hold"). Verbs are lemmas; past participles keep their form ("parked on"), since they describe a state.
 
-Slots are found in every caption of the pool, to train the cloze model, and in the edited caption.
+Slots are extracted from every caption of the pool, to train the cloze model, and from the edited caption.
 """
 
 from collections.abc import Iterator
@@ -29,23 +29,23 @@ from pairwright.generators.lexicon.relations import load_relations
 NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
 TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
 FINITE: Final = frozenset({"VBZ", "VBP"})
-PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger mixes them up behind a noun
+PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger confuses them after a noun
 _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
 _CLAUSES: Final = words_with("opens_clause")
-_FURTHEST: Final = 3  # tokens between a thing and its relation: "a man who is standing on"
+_FURTHEST: Final = 3  # tokens between a subject and its relation: "a man who is standing on"
 
 
 class Slot(NamedTuple):
-    """A place of a caption at which another word or phrase may stand.
+    """A span of a caption that another word or phrase may fill.
 
     Attributes:
         kind: `NOUN`, `ADJECTIVE` or `RELATION`.
         start: first token.
         end: one past the last token.
-        key: what stands there; see the module.
-        tag: Penn Treebank tag of the word that is inflected: the noun, or the verb of a relation; else empty.
-        before: lemma of the head noun before a relation, its subject; empty if there is none.
-        after: lemma of the noun that an adjective describes, or of a relation's object; empty for nouns.
+        key: key of the span; see the module.
+        tag: Penn Treebank tag of the inflected word: the noun, or the verb of a relation; else empty.
+        before: lemma of the subject of a relation; empty if there is none.
+        after: lemma of the noun that an adjective modifies, or of the object of a relation; empty for nouns.
         phrase: the noun phrase of a noun or adjective.
     """
 
@@ -59,18 +59,18 @@ class Slot(NamedTuple):
     phrase: NounPhrase | None = None
 
     def proposed(self, caption: Caption, new: str) -> ProposedEdit:
-        """Return the edit that writes another key here, as constraints see it."""
+        """Return the proposed edit that writes another key here, for constraints."""
         old, target = self.key, TARGETS[self.kind]
         if self.kind == RELATION:
             old, new = lexicon_key(old), lexicon_key(new)
         return ProposedEdit(caption, "replace", target, old, new, self.before, self.after, self.start, self.end)
 
     def change(self, caption: ParsedText, key: str) -> Change:
-        """Return the change that writes another key here, inflected as the word there is."""
+        """Return the change that writes another key here, inflected like the original."""
         return caption.change(self.start, self.end, self.form(key))
 
     def form(self, key: str) -> str:
-        """Return a key as it is written here; an empty string if its verb form does not fit."""
+        """Return a key inflected for this slot; an empty string if it has no fitting form."""
         if self.kind == NOUN:
             return inflect(key, self.tag)
         return relation_form(key, self.tag) if self.kind == RELATION else key
@@ -81,7 +81,7 @@ def find_slots(caption: ParsedText, thesaurus: Thesaurus) -> list[Slot]:
 
     Args:
         caption: the parsed caption.
-        thesaurus: WordNet, which knows the compounds.
+        thesaurus: WordNet, for compounds.
     """
     relations = list(find_relations(caption))
     inside = {at for slot in relations for at in range(slot.start, slot.end)}  # "front" of "in front of"
@@ -118,7 +118,7 @@ def find_relations(caption: ParsedText) -> Iterator[Slot]:
 
 
 def context_of(caption: ParsedText, start: int, end: int, before: str = "", after: str = "") -> ClozeContext:
-    """Return what a cloze model reads around the tokens ``start`` up to ``end``; for the nouns see `Slot`."""
+    """Return the cloze context of the tokens ``start`` up to ``end``; ``before`` and ``after`` as in `Slot`."""
     words = caption.context_words
     left, right = words[start : start + REACH][::-1], words[end + REACH : end + 2 * REACH]
     bag = [lemma for at, lemma in caption.content_lemmas if not start <= at < end]
@@ -134,7 +134,7 @@ def lexicon_key(key: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def relation_form(key: str, tag: str) -> str:
-    """Return a relation inflected like a verb with this tag; an empty string if its verb form does not fit there."""
+    """Return a relation inflected for a tag; an empty string if it has no such form."""
     if is_participle(key):
         return key if tag in PARTICIPLES or tag in {"VBG", ""} else ""
     if not begins_with_verb(key):
@@ -150,7 +150,7 @@ def begins_with_verb(key: str) -> bool:
 
 
 class RelationShape(NamedTuple):
-    """Of what a relation consists: "hold" of a verb, "next to" of a preposition, "sit on" of both."""
+    """The parts of a relation: "hold" of a verb, "next to" of a preposition, "sit on" of both."""
 
     verb: bool
     preposition: bool
@@ -189,12 +189,12 @@ def _slots_of_phrase(caption: ParsedText, phrase: NounPhrase, thesaurus: Thesaur
     described += [at for at in phrase.nouns if at < start and caption.lower[at] in concepts()]  # "a brick wall"
     for at in (phrase.count, *described) if phrase.count >= 0 else described:
         if caption.plural(phrase) and caption.word(at - 1) in ARTICLES:
-            continue  # the article belongs to the word: "a few tables", "a dozen eggs"
+            continue  # the article is part of the quantifier: "a few tables", "a dozen eggs"
         yield Slot(ADJECTIVE, at, at + 1, caption.lower[at], after=noun, phrase=phrase)
 
 
 def _subject(caption: ParsedText, start: int) -> NounPhrase | None:
-    """Return the thing that a relation is said of: the noun phrase before it, verbs and adverbs between."""
+    """Return the subject of a relation: the noun phrase before it, with verbs and adverbs between."""
     at = start
     while (
         at > 0
@@ -203,7 +203,7 @@ def _subject(caption: ParsedText, start: int) -> NounPhrase | None:
     ):
         at -= 1
     if caption.word(at - 1) in _CLAUSES and caption.phrases[0].end < at:
-        return caption.phrases[0]  # "a cat on a table | while sitting on": the caption speaks of the cat
+        return caption.phrases[0]  # "a cat on a table | while sitting on": the subject is the cat
     return caption.ending_at(at)
 
 

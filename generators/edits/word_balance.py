@@ -3,7 +3,8 @@
 A classifier that sees many edited texts learns which words were inserted more often than replaced. The *balance* of a
 word is added to the log-weight of proposals that insert it and subtracted from those that replace it. It is fitted on
 pairs of the pool: the expected number of insertions and replacements of each word over all captions is computed, the
-balance moved towards their ratio, and so on. It depends on the captions and the constraints, not on a random draw.
+balance is moved towards their ratio, and this is repeated. It depends on the captions and the constraints, not on a
+random draw.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from pairwright.generators.edits.proposals import FloatArray, IntArray
 ROUNDS = 25
 _STEP = 0.5
 _PRIOR = 5.0  # insertions and replacements added to the expected numbers of each word
-_LIMIT = 5.0  # of a balance, either way
+_LIMIT = 5.0  # maximum absolute balance
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class AllowedProposals:
 
 
 def learn_balance(targets: Sequence[str], allowed: AllowedProposals) -> dict[str, float]:
-    """Return the balance of each word of the targets that has one; a target of several words is their sum.
+    """Return the balance of each word of the targets; the balance of a target is the sum over its words.
 
     Args:
         targets: the vocabulary.

@@ -5,8 +5,8 @@ same window. Captions share many windows, and a caption shares nearly all with i
 are saved for captions with their edits, a quarter for captions alone. Of the padding between texts, a layer computes
 only what later layers need for tokens. The tags are those of the pipeline.
 
-The layers are computed here and not by thinc, whose layers keep what training needs: with the pieces of a maxout unit in
-blocks, and sums in place, a thousand windows at once, they take a third less time.
+The layers are computed here and not by thinc, whose layers keep what training needs: with the pieces of a maxout unit
+in blocks, and sums in place, a thousand windows at once, they take a third less time.
 """
 
 from collections.abc import Sequence

@@ -65,23 +65,23 @@ def answers_in_other_language(answer: str, question: str, captions: Iterable[str
     Quoted words, such as the text of a sign, are ignored; so are, in a text that seems not to be English, words of the
     question and the captions, such as names and misspelt words.
     """
-    asked = [_without_quoted(text) for text in (question, *captions)]
-    known, words = map(sum, zip(*map(_counted, asked), strict=True))
-    wanted = "en" if _is_english(known, words) else _identifier().rank(" ".join(asked))[0][0]
+    texts = [_without_quoted(text) for text in (question, *captions)]
+    known, words = map(sum, zip(*map(_counted, texts), strict=True))
+    wanted = "en" if _is_english(known, words) else _identifier().rank(" ".join(texts))[0][0]
     text = _without_quoted(answer)
     if wanted == "en":
         if _is_english(*_count_words(text)):
             return False
-        repeated = {word for each in asked for word in _WORD.findall(each.lower())}
+        repeated = {word for each in texts for word in _WORD.findall(each.lower())}
         text = _WORD.sub(lambda word: "" if word[0].lower() in repeated else word[0], text)
     return bool(other_language(text, wanted))
 
 
 # Answers about an image are all compared with the same captions, and often have the same questions.
-_remembered = lru_cache(maxsize=1_024)
+_cached = lru_cache(maxsize=1_024)
 
 
-@_remembered
+@_cached
 def _without_quoted(text: str) -> str:
     return _QUOTED.sub(" ", text)
 
@@ -97,7 +97,7 @@ def _count_words(text: str) -> tuple[int, int]:
     return sum(map(_is_known, words)), len(words)
 
 
-_counted = _remembered(_count_words)
+_counted = _cached(_count_words)
 
 
 @lru_cache(maxsize=50_000)

@@ -1,7 +1,8 @@
 """Inflection of lemmas, choice of "a" or "an", and letter case of replaced words.
 
-Forms come from lemminflect, by Penn Treebank tag, with exceptions in the lexicon (``word_forms.tsv``). "a" or "an" depends on the sound: spelling rules, with exceptions for silent h, "yoo" and "w"
-sounds, and initialisms ("an SUV", "a UFO").
+Forms come from lemminflect, by Penn Treebank tag, with exceptions in the lexicon (``word_forms.tsv``). "a" or "an"
+depends on the sound: spelling rules, with exceptions for silent h, "yoo" and "w" sounds, and initialisms ("an SUV", "a
+UFO").
 """
 
 import re

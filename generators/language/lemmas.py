@@ -1,8 +1,8 @@
 """Lemmas and universal tags from words and their Penn Treebank tags.
 
 Both are functions of words and tags alone, so they are the same for every tagging pipeline. Lemmas come from
-lemminflect's dictionary (and its rules for unknown words), with exceptions in the lexicon (``word_forms.tsv``). Universal tags
-come from a table; auxiliaries are distinguished from full verbs by the tags that follow.
+lemminflect's dictionary (and its rules for unknown words), with exceptions in the lexicon (``word_forms.tsv``).
+Universal tags come from a table; auxiliaries are distinguished from full verbs by the tags that follow.
 """
 
 from collections.abc import Mapping, Sequence

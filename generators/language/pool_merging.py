@@ -1,8 +1,8 @@
 """Merging of the word counts of the parts of a pool, from their files.
 
-The counts are summed kind by kind in polars, so the memory is that of the distinct entries of one kind, and pruned once,
-after all parts: the result does not depend on how the pool is divided. Of many parts, some can be merged into one file
-first (`merge_counts`).
+The counts are summed kind by kind in polars, so the memory is that of the distinct entries of one kind, and pruned
+once, after all parts: the result does not depend on how the pool is divided. Of many parts, some can be merged into one
+file first (`merge_counts`).
 """
 
 from collections.abc import Sequence

@@ -238,7 +238,7 @@ class PoolStatistics:
         """Return the number of captions in which ``first`` is adjacent to ``second`` (see the module)."""
         return self._following.get(first, _NONE).get(second, 0)
 
-    def run(self, first: str, second: str) -> int:
+    def bigram(self, first: str, second: str) -> int:
         """Return the number of captions with the form ``first`` right before ``second``; "" is an end of a caption."""
         return self._running.get(first, _NONE).get(second, 0)
 

@@ -4,9 +4,9 @@ The pipeline is the named one (argument, or ``PAIRWRIGHT_SPACY_MODEL``); otherwi
 ``_lg`` if installed; otherwise the small bundled one, trained on UD English EWT (accuracy in
 ``models/en_ewt_small/card.json``). Components other than the tagger are not loaded.
 
-spaCy is imported when the first tagger is loaded, with the bundled pipeline when it first tags: a process that leaves this
-to its workers never imports it. A tagger pickles by name, so each worker process loads its own; threads may share one,
-since each call creates its own documents.
+spaCy is imported when the first tagger is loaded, with the bundled pipeline when it first tags: a process that leaves
+this to its workers never imports it. A tagger pickles by name, so each worker process loads its own; threads may share
+one, since each call creates its own documents.
 """
 
 import errno

@@ -5,9 +5,9 @@ probability of a word is estimated from the two words before it, interpolated wi
 number of different words that it follows, and with a uniform distribution over the vocabulary, so that unknown words
 have a probability, too.
 
-A *key* is two or three word ids packed into one integer; a *context* is the preceding words. Counts are sorted arrays of
-keys, so fitting is sorting and scoring is binary search, without a Python loop over words. A fitted model is immutable;
-its fingerprint is a hash of its contents.
+A *key* is two or three word ids packed into one integer; a *context* is the preceding words. Counts are sorted arrays
+of keys, so fitting is sorting and scoring is binary search, without a Python loop over words. A fitted model is
+immutable; its fingerprint is a hash of its contents.
 
 Memory: about 30 bytes for each distinct trigram; word ids as in `vocabulary`.
 """

@@ -1,10 +1,10 @@
 """Choice of word senses by frequency.
 
 The *main* sense of a noun is its most frequent one in a visible domain (animal, artifact, food, person, ...), unless
-its first sense has four times the count, or ``noun_senses.tsv`` gives the rank of another; for other words it is the most frequent.
-A sense is *relevant* if it is the main one or has a tenth of the lemma's count; a lemma without counts has its first
-two. A word *means* a sense that is its main one or has a quarter of its count: so "lap" is no synonym of "circle", and
-"sit" none of "ride".
+its first sense has four times the count, or ``noun_senses.tsv`` gives the rank of another; for other words it is the
+most frequent. A sense is *relevant* if it is the main one or has a tenth of the lemma's count; a lemma without counts
+has its first two. A word *means* a sense that is its main one or has a quarter of its count: so "lap" is no synonym of
+"circle", and "sit" none of "ride".
 """
 
 from functools import lru_cache

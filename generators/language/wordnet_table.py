@@ -2,8 +2,9 @@
 
 Lemmas and synsets are numbers. A lemma is in lower case with spaces; lemmas are sorted by their bytes, so that a lemma
 is found by bisection, without a dict of 147,000 strings. Rows of unequal length (the senses of a lemma, the members of
-a synset, its hypernyms ``up``, hyponyms ``down``, the antonyms of a lemma) are a flat array and an array of row starts. The file is an uncompressed .npz of unsigned integers, about 10 MB, that loads
-in some 50 ms. It is written by `wordnet_compiler`.
+a synset, its hypernyms ``up``, hyponyms ``down``, the antonyms of a lemma) are a flat array and an array of row starts.
+The file is an uncompressed .npz of unsigned integers, about 10 MB, that loads in some 50 ms. It is written by
+`wordnet_compiler`.
 """
 
 import os

@@ -1,10 +1,10 @@
-"""Adjectives and number words of captions: their classes, which exclude each other, and which may replace which.
+"""Attribute lexicon: classes of adjectives and number words, their exclusions, and their substitutes.
 
-A *class* (colour, size, ...) holds *concepts*, sets of words that say the same (``attributes.tsv``). Two concepts of a
-class exclude each other beside the nouns for which the class holds (``attribute_classes.tsv``), unless they are
-*neighbours*, which viewers take for each other (``attribute_neighbours.tsv``). *Opposites* are pairs without a class
-(``attribute_opposites.tsv``); WordNet's antonyms are opposites of words that no table has. Number words exclude each
-other if no number of things could be called by both (``numbers.tsv``). A word may replace those that it excludes.
+A *class* (colour, size, ...) contains *concepts*, sets of synonyms (``attributes.tsv``). Two concepts of a class
+exclude each other for the nouns of the class (``attribute_classes.tsv``), unless they are *neighbours*, which viewers
+confuse (``attribute_neighbours.tsv``). *Opposites* are pairs without a class (``attribute_opposites.tsv``); antonyms in
+WordNet are opposites of words in no table. Number words exclude each other if their ranges are disjoint
+(``numbers.tsv``). A word may replace those that it excludes.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ Concept = tuple[str, str]  # class and name
 
 @dataclass(frozen=True, slots=True)
 class NounCondition:
-    """Beside which nouns something holds: lemmas and ``@class`` marks; an empty ``beside`` is any noun."""
+    """Nouns for which a rule holds: lemmas and ``@class`` names; an empty ``beside`` is any noun."""
 
     beside: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
 
     def holds(self, names: frozenset[str]) -> bool:
-        """Whether it holds beside a noun with these names and marks."""
+        """Return whether it holds for a noun with these names and classes."""
         return self.never.isdisjoint(names) and (not self.beside or not self.beside.isdisjoint(names))
 
 
@@ -72,27 +72,27 @@ def words_of_class(name: str) -> frozenset[str]:
 
 
 def share_class(one: str, other: str) -> bool:
-    """Whether two words are of one class: both are colours."""
+    """Return whether two words share a class, such as colour."""
     groups = {group for group, _ in concepts().get(one, ())}
     return not groups.isdisjoint(group for group, _ in concepts().get(other, ()))
 
 
 @lru_cache(maxsize=1)
 def class_conditions() -> dict[str, NounCondition]:
-    """Return beside which nouns each class holds."""
+    """Return the nouns for which each class holds."""
     return {row["class"]: _condition(row) for row in read_rows("attribute_classes")}
 
 
 @lru_cache(maxsize=2)
-def neighbours(*, told_apart: bool = True) -> dict[frozenset[str], NounCondition]:
-    """Return the pairs of concepts that are taken for each other, and beside which nouns.
+def neighbours(*, distinguished: bool = True) -> dict[frozenset[str], NounCondition]:
+    """Return the pairs of neighbouring concepts, and the nouns for which they are neighbours.
 
     Args:
-        told_apart: with those that captioners hardly exchange.
+        distinguished: include pairs that captioners hardly confuse.
     """
     table: dict[frozenset[str], NounCondition] = {}
     for row in read_rows("attribute_neighbours"):
-        if told_apart or not row["told_apart"]:
+        if distinguished or not row["distinguished"]:
             pair, condition = frozenset((row["one"], row["other"])), _condition(row)
             known = table.get(pair, condition)
             anywhere = not (known.beside and condition.beside)
@@ -102,7 +102,7 @@ def neighbours(*, told_apart: bool = True) -> dict[frozenset[str], NounCondition
 
 @lru_cache(maxsize=1)
 def opposites() -> dict[frozenset[str], NounCondition]:
-    """Return the pairs of opposites, in the order of the table, and beside which nouns they are."""
+    """Return the pairs of opposites, in the order of the table, and the nouns for which they hold."""
     return {frozenset((row["one"], row["other"])): _condition(row) for row in read_rows("attribute_opposites")}
 
 
@@ -113,26 +113,26 @@ def _opposed_words() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def untouched_words() -> frozenset[str]:
-    """Return the adjectives that order, count or point, and do not describe: never edited."""
+    """Return the adjectives that order, count or point instead of describing: never edited."""
     return frozenset(row["word"] for row in read_rows("attribute_words"))
 
 
 @lru_cache(maxsize=1)
 def counts() -> dict[str, int]:
-    """Return the number that each word of a small number names: "two", "2", "pair"."""
+    """Return the value of each word for a small number: "two", "2", "pair"."""
     return {row["word"]: int(row["count"]) for row in read_rows("numbers") if row["count"]}
 
 
 @lru_cache(maxsize=1)
 def number_ranges() -> dict[str, tuple[int, int]]:
-    """Return of how many things, at least and at most, each number word may be said."""
+    """Return the range (least, greatest) of each number word."""
     rows = (row for row in read_rows("numbers") if row["least"])
     return {row["word"]: (int(row["least"]), int(row["greatest"] or _UNLIMITED)) for row in rows}
 
 
 @lru_cache(maxsize=5_000)
 def same_concept(word: str) -> frozenset[str]:
-    """Return all words of the concepts of a word, itself among them."""
+    """Return all words of the concepts of a word, including itself."""
     return frozenset((word, *(other for concept in concepts().get(word, ()) for other in concept_words()[concept])))
 
 
@@ -141,12 +141,12 @@ class AttributeLexicon:
 
     Args:
         thesaurus: WordNet.
-        nouns: classes of the nouns beside which they stand.
+        nouns: classes of the modified nouns.
     """
 
     def __init__(self, thesaurus: Thesaurus, nouns: NounLexicon) -> None:
         self._thesaurus, self._nouns = thesaurus, nouns
-        self._near = neighbours(told_apart=False)
+        self._near = neighbours(distinguished=False)
         self._names = lru_cache(maxsize=20_000)(self._find_names)
         self._antonyms = lru_cache(maxsize=20_000)(self._find_antonyms)
         self._candidates = lru_cache(maxsize=20_000)(self._find_candidates)
@@ -163,11 +163,11 @@ class AttributeLexicon:
         return found[0][0] if found else ""
 
     def is_described(self, word: str) -> bool:
-        """Whether a word describes, so that it may be edited: "red", and not "other"."""
+        """Return whether a word is a descriptive adjective, which may be edited: "red", not "other"."""
         return word not in untouched_words()
 
     def exclusive(self, one: str, other: str, noun: str) -> bool:
-        """Whether what is called ``one`` beside a noun (a lemma) is not called ``other``; symmetric."""
+        """Return whether two attributes of a noun (a lemma) exclude each other; symmetric."""
         ranges = number_ranges()
         if one in ranges or other in ranges:
             return one in ranges and other in ranges and _are_other_numbers(ranges[one], ranges[other])
@@ -182,12 +182,12 @@ class AttributeLexicon:
         return self._are_other_concepts(one, other, names) or other in self._antonyms(one)
 
     def substitutes(self, word: str, noun: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
-        """Return the words of a vocabulary that exclude a word beside a noun, in its order; symmetric in the words."""
+        """Return the words of a vocabulary that exclude a word for a noun, in the order of the vocabulary; symmetric."""
         found = self._candidates(word, tuple(vocabulary))
         return tuple(other for other in found if self.exclusive(word, other, noun))
 
     def _are_other_concepts(self, one: str, other: str, names: frozenset[str]) -> bool:
-        """Whether two words are of one class that holds beside a noun, of concepts that are no neighbours."""
+        """Return whether two words are of different, non-neighbouring concepts of a class that holds for a noun."""
         for group, concept in concepts().get(one, ()):
             for other_group, other_concept in concepts().get(other, ()):
                 if group == other_group and class_conditions()[group].holds(names):
@@ -197,7 +197,7 @@ class AttributeLexicon:
         return False
 
     def _find_candidates(self, word: str, vocabulary: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the words of a vocabulary that may exclude a word beside some noun."""
+        """Return the words of a vocabulary that exclude a word for some noun."""
         classes = {group for group, _ in concepts().get(word, ())}
         counted = word in number_ranges()
         return tuple(
@@ -214,11 +214,11 @@ class AttributeLexicon:
         return frozenset({noun, head, *(f"@{name}" for name in self._nouns.classes(noun))})
 
     def _find_antonyms(self, word: str) -> frozenset[str]:
-        """Return WordNet's antonyms that no table has, of a word that none has."""
+        """Return the antonyms in WordNet of a word, if both are in no table."""
         known = _opposed_words() | concepts().keys() | number_ranges().keys()
         return frozenset() if word in known else frozenset(self._thesaurus.antonyms(word, "ADJ")) - known
 
 
 def _are_other_numbers(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether no number of things is in both ranges."""
+    """Return whether two ranges are disjoint."""
     return one[1] < other[0] or other[1] < one[0]

@@ -1,8 +1,8 @@
-"""Which words go together, for pools that are too small to count it (``common_sense.tsv``).
+"""Plausible word pairs, for pools that are too small for counts (``common_sense.tsv``).
 
 Counts of a pool show which preposition follows which verb, what is eaten and what flies. Without them, "a cat flying on
-a road" would be as plausible as any text. The table has the most common pairs; a verb or preposition that it does not
-list beside a covered word is taken not to go with it.
+a road" would be as plausible as any text. The table has the most common pairs; for a covered word, an unlisted verb or
+preposition counts as implausible.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ IsA = Callable[[str, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Words and kinds of things; none at all is any word."""
+    """Words and hypernyms; an empty set matches any word."""
 
     words: frozenset[str]
     kinds: tuple[str, ...]
@@ -38,7 +38,7 @@ class _Words:
 
 
 @dataclass(frozen=True, slots=True)
-class _Claim:
+class _Rule:
     first: _Words
     second: _Words
     unless: _Words
@@ -48,44 +48,44 @@ class _Claim:
 
 
 @lru_cache(maxsize=1)
-def _claims() -> dict[str, tuple[_Claim, ...]]:
-    table: dict[str, tuple[_Claim, ...]] = {}
+def _rules() -> dict[str, tuple[_Rule, ...]]:
+    table: dict[str, tuple[_Rule, ...]] = {}
     for row in read_rows("common_sense"):
-        claim = _Claim(*(_Words.of(row[column]) for column in ("first", "second", "unless")))
-        table[row["claim"]] = (*table.get(row["claim"], ()), claim)
+        rule = _Rule(*(_Words.of(row[column]) for column in ("first", "second", "unless")))
+        table[row["rule"]] = (*table.get(row["rule"], ()), rule)
     return table
 
 
 @lru_cache(maxsize=1)
 def _known() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return the verbs and the prepositions of which something is claimed, and the adjectives, which also look like verbs."""
-    verbs = frozenset[str]().union(*(claim.first.words for claim in _claims()["verb"]))
-    before = frozenset[str]().union(*(claim.second.words for claim in _claims()["before"]))
+    """Return the covered verbs and prepositions, and the adjectives, which may look like verbs."""
+    verbs = frozenset[str]().union(*(rule.first.words for rule in _rules()["verb"]))
+    before = frozenset[str]().union(*(rule.second.words for rule in _rules()["before"]))
     prepositions = before | {"atop", "above", "below", "against"}
-    done = frozenset[str]().union(*(claim.first.words for claim in _claims()["takes"]))
+    done = frozenset[str]().union(*(rule.first.words for rule in _rules()["takes"]))
     return verbs, prepositions, frozenset(concepts()).union(*opposites()) - done
 
 
-def goes_together(first: str, second: str, is_a: IsA) -> bool | None:
-    """Whether the second word may follow the first as captions have words follow each other; None where nothing tells.
+def is_plausible_pair(first: str, second: str, is_a: IsA) -> bool | None:
+    """Return whether the second word plausibly follows the first; None for pairs that the table does not cover.
 
     Args:
-        first: a verb before its preposition or object, a doer before the verb, a preposition before its noun.
-        second: what follows; lemmas.
+        first: a verb before its preposition or object, a subject before the verb, a preposition before its noun.
+        second: the following word; both are lemmas.
         is_a: whether a noun is a kind of another.
     """
     verbs, prepositions, adjectives = _known()
     if first in adjectives:
         return None  # "open" of a door
-    claims = _claims()
+    rules = _rules()
     if first in verbs and second in prepositions:
-        return any(first in claim.first.words and second in claim.second.words for claim in claims["before"])
-    governed = [claim for claim in claims["governs"] if first in claim.first.words]
+        return any(first in rule.first.words and second in rule.second.words for rule in rules["before"])
+    governed = [rule for rule in rules["governs"] if first in rule.first.words]
     if governed:
-        return any(second in claim.second.words for claim in governed)
+        return any(second in rule.second.words for rule in governed)
     if second in verbs and first not in verbs:
-        doing = next(claim for claim in claims["does"] if claim.first.any or claim.first.has(first, is_a))
+        doing = next(rule for rule in rules["does"] if rule.first.any or rule.first.has(first, is_a))
         return doing.allows(second, is_a)
     if first in verbs and second not in prepositions:
-        return any(claim.allows(second, is_a) for claim in claims["takes"] if first in claim.first.words)
+        return any(rule.allows(second, is_a) for rule in rules["takes"] if first in rule.first.words)
     return None

@@ -1,4 +1,4 @@
-"""Words of closed classes, and nouns that count or measure, by feature (``data/function_words.tsv``)."""
+"""Function words, and nouns that count or measure, by feature (``data/function_words.tsv``)."""
 
 from functools import lru_cache
 

@@ -1,7 +1,7 @@
-"""Label sets that a source annotates exhaustively: in every image, every thing of these labels has a box.
+"""Label sets that a source annotates exhaustively: every instance of these labels has a box.
 
-Only then does a missing box prove that something is absent. Labels stand in groups; what is absent but of a group with
-something present is the more plausible thing to ask about.
+Only then does a missing box prove absence. Labels are grouped; an absent label of a group with a present one is the
+more plausible subject of a question.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from typing import Final
 from pairwright.generators.lexicon.nouns import cell_words
 from pairwright.generators.lexicon.tables import read_rows
 
-_SURELY = 4  # labels of a set for each one that is seen
+_SURELY = 4  # a set is recognised by at least one in so many of its labels
 
 _ROWS: Final = tuple(
     (row["set"], row["group"], label) for row in read_rows("label_sets") for label in cell_words(row["labels"])
@@ -23,16 +23,16 @@ COCO: Final = LABEL_SETS["coco"]  # the 80 categories of COCO's instances
 
 
 def labels_of(vocabulary: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the labels that a setting names, in lower case: those of the sets whose names stand in it, and all others."""
+    """Return the labels of a vocabulary in lower case, with names of label sets expanded."""
     named = (name.strip().lower() for name in vocabulary)
     return tuple(dict.fromkeys(label for name in named for label in LABEL_SETS.get(name, (name,)) if label))
 
 
 def set_of(labels: Iterable[str]) -> str:
-    """Return the name of the label set that a source's labels are from; empty: of none that is known.
+    """Return the name of the label set of a source, inferred from its labels; empty if unknown.
 
-    All of them are in it, and they are at least a quarter of it, so that it is no chance. It is still a guess: tell
-    the user, and let the vocabulary be named.
+    All labels must be in the set and cover at least a quarter of it. This is a guess: report it to the user, who can
+    name the vocabulary.
     """
     seen = {label.strip().lower() for label in labels}
     for name, known in LABEL_SETS.items():

@@ -1,10 +1,10 @@
-"""Nouns of captions: their classes and features, which exclude each other, and which may replace which.
+"""Noun lexicon: classes and features of nouns, their exclusions, and their substitutes.
 
-WordNet's main sense gives the class of a noun (``noun_classes.tsv``); ``nouns.tsv`` corrects it and adds features.
-Two nouns *exclude* each other if a thing that a caption calls the one is not called the other: not if one is a kind or a
-part of the other, nor if captioners use both for the same thing (``noun_groups.tsv``, ``noun_together.tsv``). Persons exclude each other by sex
-and age only. A noun may *replace* another that it excludes and that captions use in the same places: both relations are
-symmetric. What fits the caption at hand is for others to say.
+The main sense in WordNet gives the class of a noun (``noun_classes.tsv``); ``nouns.tsv`` corrects it and adds features.
+Two nouns *exclude* each other if they cannot name the same thing: not if one is a hyponym or a part of the other, nor
+if captioners use both for the same thing (``noun_groups.tsv``, ``noun_compatibility.tsv``). Persons exclude each other
+by sex and age only. A noun may *replace* another that it excludes and that shares a class or usage; both relations are
+symmetric. The fit to a context is left to the cloze model and constraints.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,63 +18,63 @@ from pairwright.generators.lexicon.tables import read_rows
 
 _ALIVE: Final = frozenset({"person", "animal"})
 _SEXES: Final = frozenset({"male", "female"})
-_GROWN: Final = frozenset({"baby", "adult"})  # mutually exclusive; a child may be a boy to one and a man to another
+_AGES: Final = frozenset({"baby", "adult"})  # mutually exclusive; a child may be a boy to one and a man to another
 
 
 @dataclass(frozen=True, slots=True)
 class NounFeatures:
-    """A row of ``nouns.tsv``: classes in place of WordNet's, further places, and flags."""
+    """A row of ``nouns.tsv``: classes in place of WordNet's, further usages, and flags."""
 
     classes: tuple[str, ...] = ()
-    places: frozenset[str] = frozenset()
+    usages: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class NounProfile:
-    """What is known of a noun.
+    """The properties of a noun that decide on exclusion and substitution.
 
     Attributes:
         classes: broad classes, with their parents.
-        places: usages of captions (``noun_classes.tsv``).
+        usages: semantic roles in captions (``noun_classes.tsv``).
         flags: features (``nouns.tsv``).
-        senses: WordNet's relevant senses.
-        kinds: the senses and all above them.
-        called: the noun, of a compound its spelling as one word, and its last word unless ``noun_groups.tsv`` has it.
-        apart: nouns that it excludes whatever their marks, but for senses.
-        marks: senses, and kinds of which all are taken for each other (``noun_near_kinds.tsv``); the noun, of a compound
-            its words and its spelling as one word; its classes ("@building").
-        also: the marks of nouns that may be said of the same thing: kinds; what captioners use for the same, and what may
-            be said in the same place.
+        senses: relevant senses in WordNet.
+        kinds: the senses and all their hypernyms.
+        names: the noun, of a compound its spelling as one word, and its last word unless ``noun_groups.tsv`` has it.
+        exclusions: nouns of ``noun_exclusions.tsv``, which it excludes unless their senses are related.
+        identifiers: senses, and hypernyms whose hyponyms viewers confuse (``noun_near_kinds.tsv``); the noun, of a
+            compound its words and its spelling as one word; its classes ("@building").
+        compatible: identifiers of nouns that may name the same thing: hypernyms, loose synonyms, and nouns of
+            ``noun_compatibility.tsv``.
     """
 
     classes: frozenset[str]
-    places: frozenset[str]
+    usages: frozenset[str]
     flags: frozenset[str]
     senses: frozenset[int]
     kinds: frozenset[int]
-    called: frozenset[str]
-    apart: frozenset[str]
-    marks: frozenset[str | int]
-    also: frozenset[str | int]
+    names: frozenset[str]
+    exclusions: frozenset[str]
+    identifiers: frozenset[str | int]
+    compatible: frozenset[str | int]
 
 
 @dataclass(frozen=True, slots=True)
 class _NounClass:
     above: frozenset[str]
-    places: frozenset[str]
+    usages: frozenset[str]
 
 
 class _Index(NamedTuple):
     """The profiles of a vocabulary, and their positions by what they have."""
 
     profiles: list[NounProfile]
-    uses: dict[str, set[int]]
-    marks: dict[str | int, set[int]]
-    also: dict[str | int, set[int]]
-    called: dict[str, set[int]]
+    usages: dict[str, set[int]]
+    identifiers: dict[str | int, set[int]]
+    compatible: dict[str | int, set[int]]
+    names: dict[str, set[int]]
     persons: set[int]
-    frames: set[int]
+    non_objects: set[int]
 
 
 def _union(table: Mapping[Any, set[int]], names: Iterable[Any]) -> set[int]:
@@ -83,7 +83,7 @@ def _union(table: Mapping[Any, set[int]], names: Iterable[Any]) -> set[int]:
 
 
 def cell_words(cell: str) -> tuple[str, ...]:
-    """Return the words and phrases of a cell, which are parted by commas."""
+    """Return the comma-separated words and phrases of a cell."""
     return tuple(word.strip() for word in cell.split(",") if word.strip())
 
 
@@ -92,7 +92,7 @@ def noun_features() -> dict[str, NounFeatures]:
     """Return the features of each noun of the table."""
     return {
         row["noun"]: NounFeatures(
-            cell_words(row["classes"]), frozenset(cell_words(row["places"])), frozenset(row["flags"].split())
+            cell_words(row["classes"]), frozenset(cell_words(row["usages"])), frozenset(row["flags"].split())
         )
         for row in read_rows("nouns")
     }
@@ -100,13 +100,13 @@ def noun_features() -> dict[str, NounFeatures]:
 
 @lru_cache(maxsize=64)
 def flagged(flag: str) -> frozenset[str]:
-    """Return the nouns with a feature: "frame", "mass", "worn", ..."""
+    """Return the nouns with a feature: "non_object", "mass", "worn", ..."""
     return frozenset(noun for noun, features in noun_features().items() if flag in features.flags)
 
 
 @lru_cache(maxsize=8)
 def nouns_of_class(name: str) -> frozenset[str]:
-    """Return the nouns to which the table itself gives a class, "person" or "shape"."""
+    """Return the nouns with a class in the table, "person" or "shape"."""
     return frozenset(noun for noun, features in noun_features().items() if name in features.classes)
 
 
@@ -132,9 +132,9 @@ def loosely_same(noun: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def _apart() -> dict[str, frozenset[str]]:
+def _exclusions() -> dict[str, frozenset[str]]:
     table: dict[str, frozenset[str]] = {}
-    for row in read_rows("noun_apart"):
+    for row in read_rows("noun_exclusions"):
         first, *others = nouns = cell_words(row["nouns"])
         for one, other in combinations(nouns, 2) if row["mutual"] else ((first, other) for other in others):
             table[one] = table.get(one, frozenset()) | {other}
@@ -143,10 +143,10 @@ def _apart() -> dict[str, frozenset[str]]:
 
 
 @lru_cache(maxsize=1)
-def _together() -> dict[str, frozenset[str]]:
-    """Return, for each noun or class, those of which both may be said in one place."""
+def _compatible_nouns() -> dict[str, frozenset[str]]:
+    """Return, for each noun or class, those that may hold in the same slot."""
     table: dict[str, frozenset[str]] = {}
-    for row in read_rows("noun_together"):
+    for row in read_rows("noun_compatibility"):
         nouns, others = frozenset(cell_words(row["nouns"])), frozenset(cell_words(row["others"]))
         for these, those in ((nouns, others), (others, nouns)):
             table |= {each: table.get(each, frozenset()) | those for each in these}
@@ -160,7 +160,7 @@ def _classes() -> tuple[dict[str, _NounClass], dict[str, str]]:
     by_kind: dict[str, str] = {}
     for row in read_rows("noun_classes"):
         above = frozenset({row["class"], *cell_words(row["parents"])})
-        classes[row["class"]] = _NounClass(above, frozenset(cell_words(row["places"])))
+        classes[row["class"]] = _NounClass(above, frozenset(cell_words(row["usages"])))
         for kind in cell_words(row["kinds"]):
             by_kind.setdefault(kind, row["class"])
     return classes, by_kind
@@ -175,10 +175,10 @@ class NounLexicon:
 
     def __init__(self, thesaurus: Thesaurus) -> None:
         self._thesaurus = thesaurus
-        near = (self._meant(row["kind"]) for row in read_rows("noun_near_kinds"))
+        near = (self._main_senses(row["kind"]) for row in read_rows("noun_near_kinds"))
         self._near_kinds = frozenset[int]().union(*near)
         self.profile = lru_cache(maxsize=20_000)(self._find_profile)
-        self._by_use = lru_cache(maxsize=4)(self._index)
+        self._indexed = lru_cache(maxsize=4)(self._index)
         self._substitutes = lru_cache(maxsize=20_000)(self._find_substitutes)
 
     def __reduce__(self) -> tuple[object, tuple[Thesaurus]]:
@@ -186,98 +186,106 @@ class NounLexicon:
         return NounLexicon, (self._thesaurus,)
 
     def classes(self, noun: str) -> frozenset[str]:
-        """Return the broad classes of a noun; none of what is no thing."""
+        """Return the broad classes of a noun; empty if it names no object."""
         return self.profile(noun).classes
 
     def has_flag(self, noun: str, flag: str) -> bool:
-        """Whether a noun has a feature of ``nouns.tsv``."""
+        """Return whether a noun has a feature of ``nouns.tsv``."""
         return flag in self.profile(noun).flags
 
     def is_known(self, noun: str) -> bool:
-        """Whether the tables or WordNet have a noun, so that it names one thing ("fire hydrant", and not "city bus")."""
-        return noun in noun_features() or bool(self._meant(noun))
+        """Return whether the tables or WordNet list a noun ("fire hydrant", not "city bus")."""
+        return noun in noun_features() or bool(self._main_senses(noun))
 
     def is_person(self, noun: str) -> bool:
-        """Whether a noun names a person."""
+        """Return whether a noun names a person."""
         return "person" in self.profile(noun).classes
 
     def is_alive(self, noun: str) -> bool:
-        """Whether a noun names a person or an animal."""
+        """Return whether a noun names a person or an animal."""
         return not _ALIVE.isdisjoint(self.profile(noun).classes)
 
-    def is_frame(self, noun: str) -> bool:
-        """Whether a noun speaks of the picture, of parts or amounts ("close up", "side", "group"): never edited."""
-        return self.has_flag(noun, "frame")
+    def is_non_object(self, noun: str) -> bool:
+        """Return whether a noun names the picture, a part or an amount ("close up", "side", "group"): never edited."""
+        return self.has_flag(noun, "non_object")
 
     def exclusive(self, one: str, other: str) -> bool:
-        """Whether a thing called ``one`` is not called ``other``; symmetric."""
+        """Return whether two nouns cannot name the same thing; symmetric."""
         return one != other and _exclude_each_other(self.profile(one), self.profile(other))
 
     def substitutes(self, noun: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
         """Return the words of a vocabulary that may replace a noun, in its order.
 
-        They exclude the noun, and captions use them in the same places. Symmetric: ``b`` is among the substitutes of
+        They exclude the noun, and share a class or usage with it. Symmetric: ``b`` is among the substitutes of
         ``a`` if and only if ``a`` is among those of ``b``.
         """
         return self._substitutes(noun, tuple(vocabulary))
 
     def _find_substitutes(self, noun: str, vocabulary: tuple[str, ...]) -> tuple[str, ...]:
-        profile, index = self.profile(noun), self._by_use(vocabulary)
-        if "frame" in profile.flags:
+        profile, index = self.profile(noun), self._indexed(vocabulary)
+        if "non_object" in profile.flags:
             return ()
-        found = _union(index.uses, profile.classes | profile.places) - index.frames
-        related = _union(index.marks, profile.also) | _union(index.also, profile.marks)
-        asked = _union(index.called, profile.apart)  # which others are persons or kept apart decides more
-        asked |= index.persons if "person" in profile.classes else set()
-        asked = {at for at in asked & found if _exclude_each_other(profile, index.profiles[at])} | (
-            found - asked - related
+        found = _union(index.usages, profile.classes | profile.usages) - index.non_objects
+        related = _union(index.identifiers, profile.compatible) | _union(index.compatible, profile.identifiers)
+        uncertain = _union(
+            index.names, profile.exclusions
+        )  # persons and nouns of noun_exclusions.tsv need the full test
+        uncertain |= index.persons if "person" in profile.classes else set()
+        allowed = {at for at in uncertain & found if _exclude_each_other(profile, index.profiles[at])} | (
+            found - uncertain - related
         )
-        return tuple(vocabulary[at] for at in sorted(asked) if vocabulary[at] != noun)
+        return tuple(vocabulary[at] for at in sorted(allowed) if vocabulary[at] != noun)
 
     def _index(self, vocabulary: tuple[str, ...]) -> "_Index":
         index = _Index([self.profile(noun) for noun in vocabulary], {}, {}, {}, {}, set(), set())
         for at, profile in enumerate(index.profiles):
             columns: tuple[tuple[dict[Any, set[int]], Iterable[Any]], ...] = (
-                (index.uses, profile.classes | profile.places),
-                (index.marks, profile.marks),
-                (index.also, profile.also),
-                (index.called, profile.called),
+                (index.usages, profile.classes | profile.usages),
+                (index.identifiers, profile.identifiers),
+                (index.compatible, profile.compatible),
+                (index.names, profile.names),
             )
             for table, names in columns:
                 for name in names:
                     table.setdefault(name, set()).add(at)
             if "person" in profile.classes:
                 index.persons.add(at)
-            if "frame" in profile.flags:
-                index.frames.add(at)
+            if "non_object" in profile.flags:
+                index.non_objects.add(at)
         return index
 
     def _find_profile(self, noun: str) -> NounProfile:
         joined = noun.replace(" ", "")
         if joined != noun and self.is_known(joined) and not self.is_known(noun):  # "surf board"
             same = self.profile(joined)
-            return replace(same, marks=same.marks.union({noun}, noun.split()), also=same.also | {noun})
+            return replace(
+                same, identifiers=same.identifiers.union({noun}, noun.split()), compatible=same.compatible | {noun}
+            )
         head = noun.rpartition(" ")[2]
-        called = frozenset({noun, joined} if noun in _groups() else {noun, head, joined})
+        names = frozenset({noun, joined} if noun in _groups() else {noun, head, joined})
         features = noun_features().get(noun, NounFeatures())
         class_names = features.classes or self._class_of(noun)
-        if head != noun and not class_names and not self._meant(noun):  # a compound that no dictionary has
+        if head != noun and not class_names and not self._main_senses(noun):  # a compound that is in no dictionary
             above = self.profile(head)
-            classes, places, flags = above.classes, above.places, above.flags
+            classes, usages, flags = above.classes, above.usages, above.flags
             senses, kinds = above.senses, above.kinds
         else:
             known = [_classes()[0][name] for name in class_names]
             classes = frozenset[str]().union(*(each.above for each in known))
-            places, flags = features.places.union(*(each.places for each in known)), features.flags
+            usages, flags = features.usages.union(*(each.usages for each in known)), features.flags
             senses, kinds = self._thesaurus.sense_closure(noun, "NOUN")
-        marks = called.union(noun.split(), (f"@{name}" for name in classes))
-        also = {other for each in called | {head} for other in loosely_same(each)}
-        also |= {other for mark in marks for other in _together().get(mark, ())}
-        apart = frozenset(other for each in called for other in _apart().get(each, ())).difference(noun.split())
+        identifiers = names.union(noun.split(), (f"@{name}" for name in classes))
+        compatible = {other for each in names | {head} for other in loosely_same(each)}
+        compatible |= {other for mark in identifiers for other in _compatible_nouns().get(mark, ())}
+        exclusions = frozenset(other for each in names for other in _exclusions().get(each, ())).difference(
+            noun.split()
+        )
         near = kinds & self._near_kinds
-        return NounProfile(classes, places, flags, senses, kinds, called, apart, senses | marks | near, kinds | also)
+        return NounProfile(
+            classes, usages, flags, senses, kinds, names, exclusions, senses | identifiers | near, kinds | compatible
+        )
 
-    def _meant(self, noun: str) -> frozenset[int]:
+    def _main_senses(self, noun: str) -> frozenset[int]:
         return self._thesaurus.sense_closure(noun, "NOUN")[0]
 
     def _class_of(self, noun: str) -> tuple[str, ...]:
@@ -286,17 +294,17 @@ class NounLexicon:
         return (by_kind[found],) if found is not None else ()
 
 
-def _are_other_persons(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether flags of two persons exclude each other: the sexes, and a baby and an adult."""
-    return any(len(one & kind) == len(other & kind) == 1 and one & kind != other & kind for kind in (_SEXES, _GROWN))
+def _are_exclusive_persons(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether two persons exclude each other by their flags: the sexes, and baby and adult."""
+    return any(len(one & kind) == len(other & kind) == 1 and one & kind != other & kind for kind in (_SEXES, _AGES))
 
 
 def _exclude_each_other(one: NounProfile, other: NounProfile) -> bool:
-    """Whether a thing of the one profile is not called by the noun of the other."""
-    apart = not (one.apart.isdisjoint(other.called) or other.apart.isdisjoint(one.called))
-    if not apart and ("frame" in one.flags or "frame" in other.flags):
+    """Return whether the nouns of two profiles cannot name the same thing."""
+    listed = not (one.exclusions.isdisjoint(other.names) or other.exclusions.isdisjoint(one.names))
+    if not listed and ("non_object" in one.flags or "non_object" in other.flags):
         return False
-    if apart or ("person" in one.classes and "person" in other.classes):
+    if listed or ("person" in one.classes and "person" in other.classes):
         related = not (one.kinds.isdisjoint(other.senses) and other.kinds.isdisjoint(one.senses))
-        return not related and (apart or _are_other_persons(one.flags, other.flags))
-    return one.also.isdisjoint(other.marks) and other.also.isdisjoint(one.marks)
+        return not related and (listed or _are_exclusive_persons(one.flags, other.flags))
+    return one.compatible.isdisjoint(other.identifiers) and other.compatible.isdisjoint(one.identifiers)

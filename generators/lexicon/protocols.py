@@ -1,7 +1,7 @@
-"""What rules ask of the two sources of knowledge about words: WordNet and the caption pool.
+"""Protocols of the two sources of lexical knowledge: WordNet and the caption pool.
 
-They are protocols, so that tests can bring a dictionary of ten words. The real ones are `language.wordnet.WordNet`,
-`language.pool_statistics.PoolStatistics` and, for want of a pool, `edits.general_english.GeneralEnglish`.
+As protocols they can be replaced by small tables in tests. Implementations: `language.wordnet.WordNet`,
+`language.pool_statistics.PoolStatistics` and, without a pool, `edits.general_english.GeneralEnglish`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,20 +39,20 @@ class Pool(Protocol):
         """Return the number of captions with adjective or preposition ``first`` before noun ``second``."""
         ...
 
-    def run(self, first: str, second: str) -> int:
+    def bigram(self, first: str, second: str) -> int:
         """Return the number of captions with the word ``first`` right before ``second``; "" is a caption's end."""
         ...
 
     def linked(self, left: str, preposition: str, noun: str) -> int:
-        """Return the number of captions that put a noun or verb so at a noun; "" stands for whatever is there."""
+        """Return the number of captions with a prepositional link (noun or verb, preposition, governed noun); "" is a wildcard."""
         ...
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:
-        """Return how well a word goes with others, in [-1, 1]; above 0 better than by chance."""
+        """Return the association of a word with others, in [-1, 1]; 0 is chance."""
         ...
 
     def plausibilities(self, word: str, others: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Return `plausibility` of each of some words with one other."""
+        """Return the `plausibility` of each of others with a word."""
         ...
 
 
@@ -72,25 +72,25 @@ class Thesaurus(Protocol):
         ...
 
     def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
-        """Return all that is a kind of the lemma."""
+        """Return all hyponyms of the lemma."""
         ...
 
     def hypernyms(self, lemma: str, pos: str) -> Iterable[str]:
-        """Return all that the lemma is a kind of."""
+        """Return all hypernyms of the lemma."""
         ...
 
     def hypernym_path(self, lemma: str, pos: str) -> Sequence[str]:
-        """Return the lemmas of the main sense and of all above it, nearest first."""
+        """Return the lemmas of the main sense and its hypernyms, nearest first."""
         ...
 
     def sense_closure(self, lemma: str, pos: str) -> tuple[frozenset[int], frozenset[int]]:
-        """Return the relevant senses, and those with all senses above them."""
+        """Return the relevant senses, and these with all their hypernyms."""
         ...
 
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
-        """Return whether the lemma is a kind of ``kind``."""
+        """Return whether the lemma is a hyponym of ``kind``."""
         ...
 
     def related(self, a: str, b: str, pos: str) -> bool:
-        """Return whether two lemmas are the same, synonyms, or one a kind of the other."""
+        """Return whether two lemmas are the same, synonyms, or hypernym and hyponym."""
         ...

@@ -1,10 +1,10 @@
-"""Relation phrases of captions ("sit on top of", "next to", "hold") and which of them exclude each other.
+"""Relation lexicon: relation phrases of captions ("sit on top of", "next to", "hold") and their exclusions.
 
 A phrase is a preposition, a verb with a preposition, or a verb with an object; its key has the verb as a lemma. Tables
 say for prepositions and verbs which situations they allow (`states`). Two phrases exclude each other if they allow no
-situation in common, which is symmetric by construction. A weak phrase is not false where a captioner would say more ("near
-a table" of what is on it), so such a phrase does not refute it. Of some nouns other states are the same ("in a train" is "on a
-train") or do not exist: ``data/relation_nouns.tsv``. Pairs for which that is wrong: ``data/relation_exceptions.tsv``.
+situation in common, which is symmetric by construction. A weak phrase is uninformative rather than false ("near a
+table" for an object on it), so a stronger phrase does not refute it. For some nouns states coincide ("in a train", "on
+a train") or do not exist: ``data/relation_nouns.tsv``. Exceptions: ``data/relation_exceptions.tsv``.
 
 Nouns are optional everywhere. Without them, phrases are compared for two solid things of which the first is alive.
 """
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.lexicon.states import (
-    DEEDS,
+    ACTION_DIMENSIONS,
     DIMENSIONS,
     Merging,
     States,
@@ -29,7 +29,7 @@ from pairwright.generators.lexicon.states import (
 from pairwright.generators.lexicon.tables import read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
-UNKNOWN: Final = "thing"  # a subject that a caption does not show
+UNKNOWN: Final = "thing"  # stands for an unknown subject
 
 _MASK_BYTES: Final = 16  # of the states of a dimension
 
@@ -40,9 +40,9 @@ class Preposition:
 
     Attributes:
         phrase: in lower case.
-        states: what it allows.
-        weak: the same with the places in which it says too little, but nothing false.
-        synonym: name that prepositions with one meaning share.
+        states: allowed states.
+        weak: allowed states, including those in which the phrase is true but uninformative.
+        synonym: shared name of synonymous prepositions.
         converses: phrases r for which "B r A" may say "A phrase B".
     """
 
@@ -55,17 +55,17 @@ class Preposition:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation phrase, taken apart.
+    """An analysed relation phrase.
 
     Attributes:
         key: the whole phrase, its verb as a lemma.
         verb: lemma, or empty.
         preposition: or empty.
-        states: what verb and preposition allow together.
+        states: states that verb and preposition both allow.
         weak: the same with what `Preposition.weak` adds.
-        features: the same by name, such as "place:top", of the dimensions that the phrase restricts.
+        features: names of the states in restricted dimensions, such as "place:top".
         synonym: of the verb and of the preposition.
-        subject: "animate" or "thing" if the verb is said of nothing else.
+        subject: "animate" or "thing" if the verb requires such a subject.
         frame: of the verb ("i", "t", "p"; see `Verb`), or empty.
     """
 
@@ -82,12 +82,12 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class NounClass:
-    """Nouns of which other states are the same.
+    """A class of nouns for which states coincide.
 
     Attributes:
         name: of the class.
-        merging: what they do to states.
-        synonyms: groups of `Preposition.synonym` that have one meaning of these nouns.
+        merging: coinciding and missing states.
+        synonyms: groups of `Preposition.synonym` that are synonymous for these nouns.
     """
 
     name: str
@@ -121,7 +121,7 @@ class RelationLexicon:
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
 
     def analyse(self, key: str) -> Relation | None:
-        """Return what is known of a phrase, or None if its verb or its preposition is not in the tables."""
+        """Return the analysis of a phrase, or None if its verb or its preposition is not in the tables."""
         if key not in self._analysed:
             self._analysed[key] = self._analyse(key)
         return self._analysed[key]
@@ -185,9 +185,9 @@ class RelationLexicon:
         Args:
             a: key of a phrase.
             b: key of another.
-            subject: lemma of what stands before the phrase, if known.
-            object: lemma of what stands behind it, if known.
-            by_place: whatever the subject does, and in which posture: of several, some may do one and some the other.
+            subject: lemma of the subject, if known.
+            object: lemma of the object, if known.
+            by_place: ignore posture and action, in which members of a plural subject may differ.
 
         Returns:
             False as well if one of them is not in the tables.
@@ -195,7 +195,7 @@ class RelationLexicon:
         return self._excludes(a, b, self._noun_classes(subject, object), by_place=by_place)
 
     def refutes(self, a: str, b: str, subject: str = "", object: str = "") -> bool:  # noqa: A002
-        """Return whether a phrase makes another false: they exclude each other, and the other is not merely weaker.
+        """Return whether a phrase refutes another: they exclude each other, and the other is not merely weaker.
 
         For the arguments see `exclusive`.
         """
@@ -211,7 +211,7 @@ class RelationLexicon:
         if wrong is not None:
             return wrong
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
-        return exclude(*((each[: -len(DEEDS)] if by_place else each) for each in states))
+        return exclude(*((each[: -len(ACTION_DIMENSIONS)] if by_place else each) for each in states))
 
     def refuted_row(
         self,
@@ -246,7 +246,7 @@ class RelationLexicon:
         return _as_words([self._space.every if each is None else applied[each.weak] for each in relations])
 
     def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
-        """Return whether two phrases may say the same of the same two things ("near" and "next to")."""
+        """Return whether two phrases are synonymous for an object ("near" and "next to")."""
         one, other = self.analyse(a), self.analyse(b)
         if one is None or other is None or one.synonym[0] != other.synonym[0]:
             return False
@@ -327,7 +327,7 @@ def _head(noun: str) -> str:
 
 
 def _restricted(states: States, verb: States) -> States:
-    """Return what a preposition and its verb allow together; what they contradict each other in is as the preposition says."""
+    """Return the states that a preposition and its verb both allow; in contradictory dimensions those of the preposition."""
     return tuple(own & of_verb or own for own, of_verb in zip(states, verb, strict=True))
 
 

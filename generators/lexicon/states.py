@@ -1,8 +1,8 @@
-"""States of relations: which of the possible situations a phrase allows, as bit masks.
+"""States of relations: the situations that a phrase allows, as bit masks.
 
-A situation is described in six dimensions: where the subject is as seen from the object, on which way, at which part and
-on which side of it, in which posture or motion, and what it does. A phrase allows some states of each dimension, all of
-them if its table says nothing. Two phrases exclude each other if a dimension has no state that both allow.
+A situation is described in six dimensions: position of the subject relative to the object, path, part and side of the
+object, posture or motion, and action. A phrase allows some states of each dimension, all of them if its table has an
+empty cell. Two phrases exclude each other if they share no state in some dimension.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 DIMENSIONS: Final = ("place", "path", "part", "side", "body", "act")
 
-DEEDS: Final = ("body", "act")  # the last ones, which do not depend on the object
+ACTION_DIMENSIONS: Final = ("body", "act")  # the last dimensions, which do not depend on the object
 
 States: TypeAlias = tuple[int, ...]  # one bit mask for each of `DIMENSIONS`
 
@@ -19,7 +19,7 @@ class StateSpace:
     """The names of all states of each dimension.
 
     Args:
-        rows: rows of tables whose columns are called like dimensions.
+        rows: rows of tables with columns named like the dimensions.
     """
 
     def __init__(self, rows: Iterable[dict[str, str]]) -> None:
@@ -63,18 +63,18 @@ class StateSpace:
 
 
 class Merging(NamedTuple):
-    """What a class of nouns does to states.
+    """States that coincide or do not exist for a class of nouns.
 
     Attributes:
-        groups: dimension and mask of states that are the same of these nouns.
-        dropped: dimension and mask of states that do not exist of them.
+        groups: dimension and mask of states that coincide.
+        dropped: dimension and mask of states that do not exist.
     """
 
     groups: tuple[tuple[int, int], ...]
     dropped: tuple[tuple[int, int], ...]
 
     def apply(self, states: States) -> States:
-        """Return states as they are of these nouns; a phrase of which all states are dropped keeps them."""
+        """Return states after merging; a phrase that would lose all states of a dimension keeps them."""
         found = list(states)
         for dimension, mask in self.dropped:
             found[dimension] = found[dimension] & ~mask or found[dimension]
@@ -94,5 +94,5 @@ def _groups(space: StateSpace, cell: str) -> tuple[tuple[int, int], ...]:
 
 
 def exclude(one: States, other: States) -> bool:
-    """Return whether no situation is allowed by both."""
+    """Return whether two phrases share no situation."""
     return not all(a & b for a, b in zip(one, other, strict=True))

@@ -1,8 +1,8 @@
-"""Words that say the same in captions: rewordings, which keep a caption true, and words for the same thing.
+"""Synonym lexicon: rewordings, which keep a caption true, and words for the same thing.
 
-A rewording (``rewordings.tsv``) says the same of the same picture beside the nouns of its condition. The direction counts:
-an infant is a baby, but a baby may be an elephant's. WordNet adds synonyms of words that no table has, if each is the
-first synonym of the other and both are things that can be touched. Whether a rewording reads well is for others to say.
+A rewording (``rewordings.tsv``) keeps the meaning for the nouns of its condition. It is directed: an infant is a baby,
+but a baby may be an elephant's. WordNet adds synonyms of words in no table if each is the first synonym of the other
+and both name concrete things. Whether a rewording is natural is left to the cloze model.
 """
 
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_sam
 from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
 
-_TOUCHED: Final = ("artifact", "animal", "food", "plant")  # of other nouns WordNet's senses mislead
+_TOUCHED: Final = ("artifact", "animal", "food", "plant")  # for other nouns senses in WordNet are unreliable
 _WORDNET_POS: Final = {"noun": "NOUN", "adjective": "ADJ"}
-_STEM: Final = 4  # letters shared by words of one stem ("walk", "walking"), which are no synonyms to use
+_STEM: Final = 4  # common prefix of words of one stem ("walk", "walking"), which are no useful synonyms
 
 
 @dataclass(frozen=True, slots=True)
 class Rewording:
-    """Other words for the same, and beside which nouns (lemmas) they are."""
+    """Synonyms of a word, and the nouns (lemmas) for which they hold."""
 
     others: tuple[str, ...]
     condition: NounCondition
@@ -39,13 +39,13 @@ def rewording_rows(name: str = "rewordings") -> dict[tuple[str, str], tuple[Rewo
 
 
 def rewordings(word: str, pos: str, noun: str = "", table: str = "rewordings") -> tuple[str, ...]:
-    """Return other words that say the same beside a noun, best first.
+    """Return the rewordings of a word for a noun, best first.
 
     Args:
         word: lower case; a noun as its lemma, compounds and phrases with spaces.
         pos: "noun", "adjective" or "relation".
         noun: lemma of the noun that an adjective describes, or of the object of a relation.
-        table: its name; ``entailed_rewordings`` has words that say less.
+        table: name of the table; ``entailed_rewordings`` has entailed, less specific words.
     """
     names = frozenset({noun, noun.rpartition(" ")[2]})
     rows = rewording_rows(table).get((pos, word), ())
@@ -53,7 +53,7 @@ def rewordings(word: str, pos: str, noun: str = "", table: str = "rewordings") -
 
 
 def dictionary_rewordings(word: str, pos: str, thesaurus: Thesaurus) -> tuple[str, ...]:
-    """Return WordNet's synonyms of a noun or adjective that are safe to write, of words without rows of their own."""
+    """Return safe synonyms in WordNet of a noun or adjective without rows in the table."""
     if (pos, word) in rewording_rows() or not _may_be_exchanged(word):
         return ()
     found = thesaurus.synonyms(word, _WORDNET_POS[pos])
@@ -81,12 +81,12 @@ def _is_safe(word: str, other: str, pos: str, thesaurus: Thesaurus) -> bool:
 
 @lru_cache(maxsize=1)
 def other_senses() -> dict[str, frozenset[str]]:
-    """Return the words beside which a noun of two senses may mean the other."""
+    """Return the words of a caption with which an ambiguous noun may have its other sense."""
     return {row["noun"]: frozenset(cell_words(row["words"])) for row in read_rows("other_senses")}
 
 
 def reword_each_other(one: str, other: str) -> bool:
-    """Whether two lemmas may be said of the same thing, so that neither is a negative of the other."""
+    """Return whether two lemmas may name the same thing, so that neither is a negative of the other."""
     if one == other or other in loosely_same(one):
         return True
     rows = [row for word in (one, other) for pos in _WORDNET_POS for row in rewording_rows().get((pos, word), ())]

@@ -1,6 +1,6 @@
-"""Verbs of captions: posture and motion, what they do, and where their subject is while they do it.
+"""Verb lexicon: posture, motion and action of verbs, and the positions that they allow.
 
-The table is ``data/verbs.tsv``; its head says what the columns mean.
+The table is ``data/verbs.tsv``; its header comment explains the columns.
 """
 
 from collections.abc import Iterable
@@ -17,11 +17,11 @@ class Verb:
     """A verb in one of its uses.
 
     Attributes:
-        lemma: with the preposition that it chooses, where `frame` is "p" ("look at").
-        frame: "i" takes a preposition or nothing, "t" an object, "p" an object behind its preposition.
-        states: what it allows.
+        lemma: lemma, with its fixed preposition if `frame` is "p" ("look at").
+        frame: subcategorization frame: "i" intransitive (any preposition or none), "t" transitive, "p" fixed preposition.
+        states: allowed states.
         subject: "animate", "thing", or empty for both.
-        synonym: name that verbs with one meaning share.
+        synonym: shared name of synonymous verbs.
         particles: adverbs that may follow without a change of meaning ("hold up").
     """
 
@@ -36,7 +36,7 @@ class Verb:
 def read_verbs(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tuple[str, Frame], Verb]:
     """Return the verbs of a table by lemma and frame.
 
-    A row without states takes those of the first row with the same meaning that has some, of its own frame if possible.
+    A row without states inherits those of the first synonymous row that has some, of its own frame if possible.
     """
     rows = list(rows)
     stated = {(row["same"], row["frame"]): row for row in reversed(rows) if _is_stated(row)}

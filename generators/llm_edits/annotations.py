@@ -1,7 +1,7 @@
-"""Annotations from candidates of a model, which are checked (`edits.written`) together.
+"""Annotations from candidates of a model, after validation (`edits.written`).
 
-The first valid candidates of each type are kept, as many as requested. Every other candidate, and every missing one,
-becomes a rejected annotation with its reason: candidates = kept + rejected.
+The first valid candidates of each type are kept, up to the requested number. Every other candidate, and every missing
+one, becomes a rejected annotation with its reason: candidates = kept + rejected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.generators.edits.floors import MAX_LENGTH_DIFFERENCE
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.reasons import nearness
-from pairwright.generators.edits.written.targets import Asked
+from pairwright.generators.edits.written.targets import RequestedEdit
 from pairwright.generators.llm_edits.requests import (
     EditCandidate,
 )
@@ -43,18 +43,17 @@ class AnnotationBuilder:
         """Return annotations for pairs with their candidates in order of preference.
 
         A pair has an annotation for each candidate, kept or rejected with a reason; at least ``per_type`` of each type.
-        Kept ones of a type come first, then the others, those nearest to success first. Hard positives of negatives
-        come last.
+        By type, kept ones come first, then the others in order of `nearness`. Hard positives of negatives come last.
         """
-        # A negative is one whatever its type; a positive that was not meant so is seldom true.
+        # A negative is valid whatever its type; a positive of another type than intended is rarely true.
         types = self.types if self.kind == "hard_negative" else ()
         true = [_true_texts(found) for _, found in batch]
         written = [
-            (pair, [(Asked.of_type(self.kind, each.type), each.text) for each in found if not each.reason])
+            (pair, [(RequestedEdit.of_type(self.kind, each.type), each.text) for each in found if not each.reason])
             for pair, found in batch
         ]
         positives = [
-            (pair, [(Asked.of_type("hard_positive", each.type), text) for text, each in texts.items()])
+            (pair, [(RequestedEdit.of_type("hard_positive", each.type), text) for text, each in texts.items()])
             for (pair, _), texts in zip(batch, true, strict=True)
         ]
         checked = checks.check_batch(written, other_types=types)
@@ -77,7 +76,7 @@ class AnnotationBuilder:
         positives = PositivesOfPair(pair, self.origin, found, true) if self.both_sides else None
         if positives is not None:
             pairs = [
-                (each, positives.judged(replace(each, type=_type_of(each, outcome)), outcome))
+                (each, positives.reject_unpaired(replace(each, type=_type_of(each, outcome)), outcome))
                 for each, outcome in pairs
             ]
         made: list[Annotation] = []
@@ -109,17 +108,16 @@ class AnnotationBuilder:
         checked: Checked,
         positives: "PositivesOfPair | None",
     ) -> Annotation:
-        positive_id = positives.beside(candidate) if positives is not None and not checked.reason else ""
+        positive_id = positives.find_id(candidate) if positives is not None and not checked.reason else ""
         row = edit_annotation(pair, self.kind, candidate, checked, self.origin, str(ordinal))
         return replace(row, positive_id=positive_id) if positive_id else row
 
 
 class PositivesOfPair:
-    """The hard positives of the negatives of one caption, each one row, however many negatives it belongs to.
+    """The hard positives of the negatives of one caption; a positive is one row that several negatives may share.
 
-    A replaced word is compared with a true word in the same place if there is one, else with another positive of the
-    caption, as are swaps; an addition with a true addition in the same place alone, since what is added makes a text
-    longer.
+    A replacement is paired with a true word in the same slot if there is one, else with another positive of the caption,
+    as are swaps. An addition is only paired with a true addition in the same slot, since additions lengthen a text.
 
     Args:
         pair: the pair.
@@ -139,12 +137,12 @@ class PositivesOfPair:
         """The positives of the kept negatives."""
         return list(self._made.values())
 
-    def judged(self, candidate: EditCandidate, checked: Checked) -> Checked:
+    def reject_unpaired(self, candidate: EditCandidate, checked: Checked) -> Checked:
         """Return the outcome of a negative, rejected if it has no positive."""
         return checked if checked.reason or self._of(candidate) else Checked(checked.text, reason="no_positive")
 
-    def beside(self, candidate: EditCandidate) -> str:
-        """Return the id of the positive that a kept negative is compared with, which joins `rows`."""
+    def find_id(self, candidate: EditCandidate) -> str:
+        """Return the id of the positive for a kept negative, and add it to `rows`."""
         text = self._of(candidate)
         if text not in self._made:
             own, checked = self._good[text], self._checked[text]
@@ -167,7 +165,7 @@ def edit_annotation(  # noqa: PLR0913, PLR0917 - the parts of a row
     pair: Pair, kind: str, candidate: EditCandidate, checked: Checked, origin: Origin, attempt: str
 ) -> Annotation:
     """Return the annotation of a checked candidate."""
-    asked = Asked.of_type(kind, candidate.type)
+    requested = RequestedEdit.of_type(kind, candidate.type)
     prompt = candidate.prompt or origin.prompt
     if (prompt, candidate.request) != (origin.prompt, origin.request):
         origin = _origin_of(origin, prompt, candidate.request)
@@ -176,8 +174,8 @@ def edit_annotation(  # noqa: PLR0913, PLR0917 - the parts of a row
         key=pair.key,
         kind=kind,
         origin=origin,
-        form=asked.form,
-        target=asked.target,
+        form=requested.form,
+        target=requested.target,
         text=checked.text,
         source_text=pair.caption,
         edits=checked.edits,
@@ -204,7 +202,7 @@ def _type_of(candidate: EditCandidate, outcome: Checked) -> str:
 
 
 def _rank_candidates(found: Sequence[tuple[EditCandidate, Checked]], count: int) -> list[tuple[EditCandidate, Checked]]:
-    """Return valid candidates in order, those beyond ``count`` as spare, then the others, nearest to success first."""
+    """Return the valid candidates in order (`spare` beyond ``count``), then the others in order of `nearness`."""
     good = [item for item in found if not item[1].reason]
     rest = sorted((item for item in found if item[1].reason), key=lambda item: -nearness(item[1].reason))
     spare = [(candidate, Checked(outcome.text, reason="spare")) for candidate, outcome in good[count:]]

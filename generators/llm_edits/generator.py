@@ -1,4 +1,4 @@
-"""The shared part of the generators that ask a language model for edits: images, groups of captions, checks."""
+"""Base class of the LLM generators of edits: images, groups of captions, validation."""
 
 from collections.abc import Sequence
 from functools import cached_property

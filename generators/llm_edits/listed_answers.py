@@ -1,7 +1,7 @@
-"""Edits of a caption that a model lists in one answer, each with its type: shapes of the answer, and its candidates.
+"""Answers that list the edits of a caption with their types: answer schemas, and their candidates.
 
-An answer may name a type in other letters, list types that were not requested, or break off. Each entry is one
-candidate, each missing type another one, so that nothing is dropped silently.
+An answer may misspell a type, list types that were not requested, or be truncated. Each entry is one candidate, each
+missing type another one, so that nothing is dropped silently.
 """
 
 import re
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from pairwright.generators.captions.image_words import words_of
 from pairwright.generators.edit_types import BenchmarkType, PositiveType
-from pairwright.generators.edits.written.other_side import with_other_words
+from pairwright.generators.edits.written.true_text import with_other_words
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
 from pairwright.generators.llm_edits.requests import EditCandidate, Words
@@ -25,16 +25,16 @@ _BROKEN = frozenset({"malformed", "truncated"})
 
 
 class _ListedEdit(BaseModel):
-    """What every entry of an answer has; models fill in the fields in the order of the schema."""
+    """Base of the entries of an answer; models fill in the fields in the order of the schema."""
 
     @field_validator("type", mode="before", check_fields=False)
     @classmethod
-    def _as_it_is_named(cls, value: object) -> object:
+    def _normalize_type(cls, value: object) -> object:
         return normalize_type(value) if isinstance(value, str) else value
 
     @field_validator("caption", mode="before", check_fields=False)
     @classmethod
-    def _or_nothing(cls, value: object) -> object:
+    def _null_to_empty(cls, value: object) -> object:
         """Return an empty text for null: the model reports that there is none."""
         return "" if value is None else value
 
@@ -49,13 +49,13 @@ class Negative(_ListedEdit):
 
 
 class NegativeOfPair(Negative):
-    """A negative with words that are true in the same place."""
+    """A negative with true words for the same slot."""
 
     true: Words = ""
 
 
 class SeenNegative(_ListedEdit):
-    """A negative by a model that sees the image: what is in the place of the edit, and whether the edit is visible."""
+    """A negative by a model that sees the image: what the image shows instead, and whether the edit is visible."""
 
     type: BenchmarkType
     old: Words = Field("", alias="from")
@@ -110,9 +110,9 @@ SEEN_NEGATIVES: ListShape[Any] = ListShape(SeenNegatives, SeenNegative)
 POSITIVES: ListShape[Any] = ListShape(Positives, Positive)
 
 
-@lru_cache(maxsize=1_000)  # models write few different ones
+@lru_cache(maxsize=1_000)  # few distinct values occur
 def normalize_type(kind: str) -> str:
-    """Return "REPLACE_OBJECT" and "Replace object" as the type that they mean."""
+    """Return the canonical type for a spelling such as "REPLACE_OBJECT" or "Replace object"."""
     return "-".join(re.split(r"[\s_-]+", kind.strip().lower()))
 
 
@@ -122,8 +122,8 @@ class ListedEdits:
 
     Attributes:
         prompt: the prompt.
-        shape: of the answer.
-        known: all types of the shape.
+        shape: schema of the answer.
+        known: all types of the schema.
         wanted: the requested types.
     """
 
@@ -146,40 +146,40 @@ class ListedEdits:
             true = entry.true if isinstance(entry, NegativeOfPair) and not reason else ""
             other = with_other_words(caption, text, entry.new, true) if true else ""
             seen = entry if isinstance(entry, SeenNegative) else None
-            because, shows = (reason or seen.reason, seen.image_shows) if seen is not None else (reason, "")
-            found.append(EditCandidate(kind, text, self.prompt.id, answer.key, because, other, shows))
+            rejection, shows = (reason or seen.reason, seen.image_shows) if seen is not None else (reason, "")
+            found.append(EditCandidate(kind, text, self.prompt.id, answer.key, rejection, other, shows))
         return found
 
     def _written(self, entries: Sequence[ListEntry[Any]]) -> Iterator[tuple[str, str, str, Any]]:
         """Yield type, text, reason and value of each entry of an answer, and of each missing type."""
         kinds = [entry.value.type if entry.value is not None else self._type_of(entry) for entry in entries]
         missing = [kind for kind in self.wanted if kind not in kinds]
-        because = "no_edit"
+        missing_reason = "no_edit"
         for entry, kind in zip(entries, kinds, strict=True):
             word = entry.error.word if entry.error is not None else ""
             if entry.value is not None:
-                yield kind, entry.value.caption, self._not_asked(kind), entry.value
+                yield kind, entry.value.caption, self._reject_unrequested(kind), entry.value
                 continue
             if word == "truncated" or (word == "malformed" and not kind):
-                because = word  # the missing types may have been cut off with it
+                missing_reason = word  # missing types may have been truncated
             if kind or word not in _BROKEN:
-                own = kind or self._meant(entry, missing)
+                own = kind or self._guess_type(entry, missing)
                 missing = [each for each in missing if each != own]
-                yield own, _text_of(entry), self._not_asked(own) or word, None
-        yield from ((kind, "", because, None) for kind in missing)
+                yield own, _text_of(entry), self._reject_unrequested(own) or word, None
+        yield from ((kind, "", missing_reason, None) for kind in missing)
 
     def _type_of(self, entry: ListEntry[Any]) -> str:
         """Return the type of an invalid entry; empty if it has no known type."""
         kind = normalize_type(str(entry.fields.get("type")))
         return kind if kind in self.known else ""
 
-    def _meant(self, entry: ListEntry[Any], missing: Sequence[str]) -> str:
-        """Return the type for an entry without a valid one: a type of its form, preferably a missing one."""
+    def _guess_type(self, entry: ListEntry[Any], missing: Sequence[str]) -> str:
+        """Return the most likely type of an entry without a valid one: of its form, preferably a missing one."""
         form = normalize_type(str(entry.fields.get("type"))).partition("-")[0]
         free = [*missing, *self.wanted]
         return next((kind for kind in free if kind.startswith(f"{form}-")), free[0])
 
-    def _not_asked(self, kind: str) -> str:
+    def _reject_unrequested(self, kind: str) -> str:
         return "" if kind in self.wanted else "not_asked"
 
 

@@ -1,15 +1,15 @@
 """Hard negatives by a language model: SugarCrepe's seven types, in one call a caption or by its workflow.
 
-REPLACE, SWAP and ADD, of objects, attributes and relations (SugarCrepe, appendix C.3.2). Two ways to ask:
+REPLACE, SWAP and ADD, of objects, attributes and relations (SugarCrepe, appendix C.3.2). Two variants:
 
-- ``one-call``: one answer with ``candidates`` negatives of every type, each with true words for the same place if both
-  sides are wanted. Every request contains a preference that is drawn for its row, such as "edit the end of the caption".
+- ``one-call``: one answer with ``candidates`` negatives of every type, each with true words for the same slot if both
+  sides are requested. Every request contains a preference that is drawn for its row, such as "edit the end of the caption".
 - ``workflow``: as published. REPLACE finds the concepts of the kind (temperature 0), proposes another for one drawn at
-  random (1.0) and composes the sentence (0); ADD likewise, its object without a place to find; SWAP is one call that
-  first says whether it is possible. With one of each of the seven types that is 15 requests in three rounds.
+  random (1.0) and composes the sentence (0); ADD likewise, for objects without the first step; SWAP is one call that
+  first states whether it is possible. With one of each of the seven types that is 15 requests in three rounds.
 
-Every answer is validated (`edits.written`). Each text becomes one annotation, kept or rejected, and so does each requested
-type and ordinal without a text; see `annotations.py`.
+Every answer is validated (`edits.written`). Each text becomes one annotation, kept or rejected, and so does each
+requested type and ordinal without a text; see `annotations.py`.
 """
 
 import random
@@ -138,35 +138,35 @@ class LLMNegatives(LLMEditGenerator):
         images = self.find_images(pair)
         if isinstance(images, str):
             return self.without_texts(images, self.options.types)
-        asking = PairRequests(pair, self._model, attempt * self.options.per_type, images)
+        requests = PairRequests(pair, self._model, attempt * self.options.per_type, images)
         variant = self._variant
         if isinstance(variant, ListedEdits):
-            return (yield from self._in_one_call(asking, variant))
-        return (yield from variant.steps(asking, rng.getrandbits(64)))
+            return (yield from self._in_one_call(requests, variant))
+        return (yield from variant.steps(requests, rng.getrandbits(64)))
 
-    def _in_one_call(self, asking: PairRequests, edits: ListedEdits) -> LLMStep[list[EditCandidate]]:
+    def _in_one_call(self, requests: PairRequests, edits: ListedEdits) -> LLMStep[list[EditCandidate]]:
         chosen, prompt = self.options, edits.prompt
         values: dict[str, object] = {
             "types": [] if set(chosen.types) == set(BENCHMARK_TYPES) else list(chosen.types),
             "count": chosen.candidates if chosen.candidates > 1 else 0,
         }
-        requests = [
-            asking.request(
+        built = [
+            requests.request(
                 prompt,
-                {**values, "hint": self._draw_hint(prompt, asking, ordinal)},
+                {**values, "hint": self._draw_hint(prompt, requests, ordinal)},
                 edits.shape.whole,
                 ordinal,
                 answers=chosen.candidates,
             )
             for ordinal in range(chosen.per_type)
         ]
-        answers = yield from request_answers(requests, edits.shape)
-        return [each for answer in answers for each in edits.candidates(asking.pair.caption, answer)]
+        answers = yield from request_answers(built, edits.shape)
+        return [each for answer in answers for each in edits.candidates(requests.pair.caption, answer)]
 
-    def _draw_hint(self, prompt: Prompt, asking: PairRequests, ordinal: int) -> str:
+    def _draw_hint(self, prompt: Prompt, requests: PairRequests, ordinal: int) -> str:
         """Return the preference for one request, so that similar captions get different edits; the same for equal ones."""
         hints = prompt.lists.get("hints", ())
-        rng = make_rng(self.options.seed, "hint", asking.pair.caption, asking.first + ordinal)
+        rng = make_rng(self.options.seed, "hint", requests.pair.caption, requests.first + ordinal)
         return rng.choice(hints) if hints else ""
 
 

@@ -1,8 +1,8 @@
-"""Hard positives by a language model: rewordings, and what "and" joins in another order.
+"""Hard positives by a language model: rewordings, and swaps around "and".
 
-REPLACE asks for another word for the same object, attribute or relation; SWAP for the two sides of "and", only in
-captions that have one and fewer than 15 words (The Hard Positive Truth, appendix C). One answer lists all types of a
-caption; the model omits those without such an edit. The model reads the other captions and labels of the image, in
+REPLACE requests another word for the same object, attribute or relation; SWAP the two conjuncts of "and" in reverse
+order, only for captions with "and" and fewer than 15 words (The Hard Positive Truth, appendix C). One answer lists all
+types of a caption; the model omits impossible ones. The prompt includes the other captions and labels of the image, in
 which captioners use other words for the same things.
 
 Every answer is validated (`edits.written`): silent corrections of grammar, which the paper observed, are rejected.
@@ -124,6 +124,6 @@ class LLMPositives(LLMEditGenerator):
 
 
 def is_swappable(caption: str) -> bool:
-    """Whether a caption has "and" and is short enough for a model to swap its sides reliably."""
+    """Return whether a caption has "and" and is short enough for a model to swap its sides reliably."""
     words = words_of(caption)
     return "and" in words and len(words) < MAX_SWAP_WORDS

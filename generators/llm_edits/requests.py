@@ -1,4 +1,4 @@
-"""Requests for edits, and candidates: a text for a type, or the reason why there is none."""
+"""Requests for edits, and edit candidates: texts of a model, or reasons why there is none."""
 
 import json
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ Words = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, 
 
 
 class Rewritten(BaseModel):
-    """An edit, or the statement that it is not possible: old words, new words, and the new caption."""
+    """An edited caption with its old and new words, or the statement that the edit is impossible."""
 
     possible: bool
     old: Words = Field("", alias="from")
@@ -28,7 +28,7 @@ class Rewritten(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_it_is_meant(cls, value: object) -> object:
+    def _reconcile_possible(cls, value: object) -> object:
         """Clear the caption of an impossible edit, and count an edit with a caption as possible."""
         if not isinstance(value, dict):
             return value

@@ -23,7 +23,7 @@ from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON, Answ
 from pairwright.generators.llm_edits.requests import EditCandidate, PairRequests, Rewritten, candidate_from_answer
 from pairwright.generators.prompts.book import Prompt, PromptBook
 
-_SURROUNDING_CHARS = " \t.,;:\"'`*“”"  # what models put around a concept
+_SURROUNDING_CHARS = " \t.,;:\"'`*“”"  # characters around a concept
 
 
 class Concepts(BaseModel):
@@ -33,7 +33,7 @@ class Concepts(BaseModel):
 
     @field_validator("concepts", mode="before")
     @classmethod
-    def _as_they_are_named(cls, value: object) -> object:
+    def _flatten_concepts(cls, value: object) -> object:
         """Return the texts of a list, unwrapping entries that are objects with one value; null is empty."""
         named = [_unwrap_single_value(each) for each in value] if isinstance(value, list) else []
         texts = [each for each in named if isinstance(each, str)]
@@ -85,18 +85,18 @@ class SugarCrepeWorkflow:
         used = [*self._swaps.values(), *self._find.values(), *self._propose.values(), *self._compose.values()]
         return sorted({prompt.id for prompt in used})
 
-    def steps(self, asking: PairRequests, seed: int) -> LLMStep[list[EditCandidate]]:
+    def steps(self, requests: PairRequests, seed: int) -> LLMStep[list[EditCandidate]]:
         """Return the steps for a pair, which end in ``per_type`` candidates of each type.
 
         Args:
-            asking: builds the requests of the pair.
+            requests: builds the requests of the pair.
             seed: for drawing concepts.
         """
         finders = list({prompt.name: prompt for prompt in self._find.values()}.values())
         swaps = [(kind, n) for kind in self._swaps for n in range(self._per_type)]
         concepts, swapped = yield from gather(
-            request_answers([asking.request(prompt, {}, Concepts) for prompt in finders], Concepts),
-            request_answers([asking.request(self._swaps[kind], {}, Rewritten, n) for kind, n in swaps], Rewritten),
+            request_answers([requests.request(prompt, {}, Concepts) for prompt in finders], Concepts),
+            request_answers([requests.request(self._swaps[kind], {}, Rewritten, n) for kind, n in swaps], Rewritten),
         )
         found = [
             candidate_from_answer(kind, self._swaps[kind], answer)
@@ -105,13 +105,13 @@ class SugarCrepeWorkflow:
         by_finder = {prompt.name: answer for prompt, answer in zip(finders, concepts, strict=True)}
         plans: list[_Plan] = []
         for kind in self._propose:
-            drawn = self._drawn(asking, kind, by_finder, seed)
+            drawn = self._drawn(requests, kind, by_finder, seed)
             plans += [each for each in drawn if isinstance(each, _Plan)]
             found += [each for each in drawn if isinstance(each, EditCandidate)]
-        return found + (yield from self._written(asking, plans))
+        return found + (yield from self._written(requests, plans))
 
     def _drawn(
-        self, asking: PairRequests, kind: str, answers: dict[str, Answer[Concepts]], seed: int
+        self, requests: PairRequests, kind: str, answers: dict[str, Answer[Concepts]], seed: int
     ) -> list[_Plan | EditCandidate]:
         """Return the concept to replace for each negative of a type, or the reason why there is none."""
         if kind not in self._find:
@@ -125,19 +125,19 @@ class SugarCrepeWorkflow:
         if not any(
             reply.finish_reason == PLANNED_FINISH_REASON for reply in answer.replies
         ):  # planned answers are about another caption
-            concepts = [each for each in concepts if _contains_concept(asking.pair.caption, each)]
+            concepts = [each for each in concepts if _contains_concept(requests.pair.caption, each)]
         if not concepts:
             return [EditCandidate(kind, "", prompt.id, answer.key, "no_edit")] * self._per_type
         rng = make_rng(seed, kind)
         order = rng.sample(concepts, len(concepts))
         return [_Plan(kind, n, order[n % len(order)]) for n in range(self._per_type)]
 
-    def _written(self, asking: PairRequests, plans: list[_Plan]) -> LLMStep[list[EditCandidate]]:
+    def _written(self, requests: PairRequests, plans: list[_Plan]) -> LLMStep[list[EditCandidate]]:
         proposals = yield from request_answers(
-            [self._request(asking, plan, self._propose, Concept) for plan in plans], Concept
+            [self._request(requests, plan, self._propose, Concept) for plan in plans], Concept
         )
         found: list[EditCandidate] = []
-        going: list[_Plan] = []
+        remaining: list[_Plan] = []
         for plan, answer in zip(plans, proposals, strict=True):
             new = " ".join(answer.value.concept.split()).strip(_SURROUNDING_CHARS) if answer.value is not None else ""
             reason = answer.reason or ("" if new else "empty_answer")
@@ -146,19 +146,19 @@ class SugarCrepeWorkflow:
             if reason:
                 found.append(EditCandidate(plan.type, "", self._propose[plan.type].id, answer.key, reason))
             else:
-                going.append(_Plan(plan.type, 0, plan.concept, new))  # the same concepts are composed once
+                remaining.append(_Plan(plan.type, 0, plan.concept, new))  # the same concepts are composed once
         composed = yield from request_answers(
-            [self._request(asking, plan, self._compose, Composed) for plan in going], Composed
+            [self._request(requests, plan, self._compose, Composed) for plan in remaining], Composed
         )
-        for plan, said in zip(going, composed, strict=True):
-            text = said.value.caption if said.value is not None else ""
-            found.append(EditCandidate(plan.type, text, self._compose[plan.type].id, said.key, said.reason))
+        for plan, sentence in zip(remaining, composed, strict=True):
+            text = sentence.value.caption if sentence.value is not None else ""
+            found.append(EditCandidate(plan.type, text, self._compose[plan.type].id, sentence.key, sentence.reason))
         return found
 
     @staticmethod
-    def _request(asking: PairRequests, plan: _Plan, prompts: dict[str, Prompt], shape: type[BaseModel]) -> Request:
+    def _request(requests: PairRequests, plan: _Plan, prompts: dict[str, Prompt], shape: type[BaseModel]) -> Request:
         values: dict[str, object] = {"concept": plan.concept, "new_concept": plan.new}
-        return asking.request(prompts[plan.type], values, shape, plan.ordinal)
+        return requests.request(prompts[plan.type], values, shape, plan.ordinal)
 
 
 def _unwrap_single_value(value: object) -> object:
@@ -167,7 +167,7 @@ def _unwrap_single_value(value: object) -> object:
 
 
 def _contains_concept(caption: str, concept: str) -> bool:
-    """Whether a caption has a concept: its words, or those that they begin ("dog" of "dogs", but not "man" of "woman")."""
+    """Return whether a caption contains a concept: words with its words as prefixes ("dog" of "dogs", not "man" of "woman")."""
     words = r"\s+".join(map(re.escape, concept.split()))
     return re.search(rf"(?<![a-z]){words}", caption, re.IGNORECASE) is not None
 

@@ -15,6 +15,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
+from pairwright.datasets.shards.reading import read_members
 from pairwright.datasets.verification.llava_json import check_llava
 from pairwright.flows.config.build import load_config
 from tests.cli.conftest import Run
@@ -238,6 +239,7 @@ def test_a_build_counts_captions_apart_from_the_rows_that_it_rejected(run: Run, 
     shown = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1).stdout
     assert "1 of 2 rows of the input rejected: image_token 1." in shown
     assert "Rejected alone, as their rows have others: 1 caption (image_token 1)." in shown
+    assert "of kept rows: 1 caption (image\\_token 1) |" in (tmp_path / "out" / "README.md").read_text()
     made = run("generate", "negatives", "in.jsonl", "--on-error", "skip", "--out", "n.jsonl").stdout
     assert "Skipped: 1 row (image_token 1) and 1 caption (image_token 1)" in made
 
@@ -257,7 +259,11 @@ def test_an_increment_counts_the_new_rows_that_it_cannot_read(run: Run, tmp_path
         {"key": "4", "caption": ""},
     ]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert "2 new pairs in 1 new shards; 1 new rows cannot be read" in run(*build, "--incremental").stderr
+    done = run(*build, "--incremental", "--json")
+    assert "2 new pairs in 1 new shard; 1 new row cannot be read" in done.stderr
+    pairs = json.loads(done.stdout)["stages"]["pairs"]
+    assert (pairs["candidates"], pairs["kept"], pairs["rejected"]) == (4, 3, {"empty_caption": 1})
+    assert (pairs["rejected_captions"], pairs["rejected_boxes"]) == ({"empty_caption": 1}, {"bad_box": 1})
 
 
 def test_a_name_that_is_not_utf8_is_one_rejected_row_of_a_folder(run: Run, tmp_path: Path) -> None:
@@ -273,7 +279,7 @@ def test_a_name_that_is_not_utf8_is_one_rejected_row_of_a_folder(run: Run, tmp_p
     assert "1 of 2 rows of the input rejected: not_utf8 1." in shown
 
 
-def test_an_export_of_a_build_without_its_source_images_names_the_shards(run: Run, tmp_path: Path) -> None:
+def test_an_export_of_a_build_embeds_the_images_of_its_shards(run: Run, tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     photos.mkdir()
     Image.new("RGB", (40, 40), "red").save(photos / "1.gif")
@@ -281,12 +287,13 @@ def test_an_export_of_a_build_without_its_source_images_names_the_shards(run: Ru
     config = {"name": "x", "input": {"path": "photos"}, "shards": {"image_format": "jpg"}}
     (tmp_path / "build.yaml").write_text(json.dumps(config))
     run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
-    recode = run("export", "out", "--to", "hf-parquet", "--out", "hub", ok=False).stderr
-    assert "gif, neither JPEG, PNG nor WebP. Recode it: --image-format jpg, png or webp" in recode
     (photos / "1.gif").unlink()
-    missing = run("export", "out", "--to", "hf-parquet", "--out", "hub", ok=False).stderr
-    assert "Or export the shards of the build, which hold the images: out/shards." in missing
-    assert "1 row in hf-parquet's layout" in run("export", "out/shards", "--to", "hf-parquet", "--out", "hub").stdout
+    assert "1 row in hf-parquet's layout" in run("export", "out", "--to", "hf-parquet", "--out", "hub").stdout
+    ((key, members),) = read_members(tmp_path / "out" / "shards" / "00000.tar")
+    (row,) = pl.read_parquet(tmp_path / "hub" / "data" / "train-00000.parquet").to_dicts()
+    assert row["image"] == {"bytes": members["jpg"], "path": f"{key}.jpg"}
+    named = run("export", "out/shards", "--to", "parquet", "--out", "p.parquet").stderr
+    assert "The rows name 1 image that tars or tables hold" in named
 
 
 def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: Path) -> None:
@@ -299,10 +306,13 @@ def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: P
     assert "Read without boxes, since one of them is bad: 1 row of the input (bad_box 1)." in built.stdout
     assert "rows of the input rejected" not in built.stdout
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["stages"]["pairs"]["rejected"] == {"bad_box": 1}
+    pairs = manifest["stages"]["pairs"]
+    assert (pairs["candidates"], pairs["kept"], pairs["rejected"]) == (2, 2, {})
+    assert pairs["facts"]["rejected_boxes"] == {"bad_box": 1}
+    assert "of kept rows: the boxes of 1 image (bad_box 1)" in (tmp_path / "out" / "report.html").read_text()
     run("verify", "out")
     found = json.loads(run("init", "--input", "in.jsonl", "--out", "b.yaml", "--json").stdout)
-    assert found["notes"] == ["Bad boxes: 1 of the first 2 pairs are read without their boxes."]
+    assert found["notes"] == ["Bad boxes: 1 of the first 2 pairs is read without boxes."]
     work = json.loads(run("plan", "build.yaml", "--json").stdout)["work"]
     assert (work["pairs"], work["refused"]) == (2, 0)
 

@@ -206,6 +206,26 @@ def test_what_the_user_maps_goes_before_what_is_detected(run: Run, tmp_path: Pat
     assert (done.returncode, "no column 'z'; there are: x, y" in done.stderr) == (1, True)
 
 
+def test_a_model_writes_captions_only_where_most_images_have_none(run: Run, tmp_path: Path) -> None:
+    for n, caption in enumerate(CAPTIONS):
+        write(tmp_path / "photos" / f"{n}.jpg", picture(n))
+        if n:
+            write(tmp_path / "photos" / f"{n}.txt", caption)
+    init = ("init", "--input", "photos", "--template", "negatives", "--force", "--out", "build.yaml")
+    done = run(*init)
+    assert "1 of 5 images without a caption" in done.stdout
+    assert (
+        "Images without a caption are rejected. For captions by a model that sees them, add `captions:" in done.stderr
+    )
+    assert "captions" not in yaml.safe_load((tmp_path / "build.yaml").read_text())
+    built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--json").stdout)
+    assert (built["samples"], built["stages"]["pairs"]["rejected"]) == (4, {"missing_caption": 1})
+    for n in (1, 2):
+        (tmp_path / "photos" / f"{n}.txt").unlink()
+    assert "A model that sees the images writes their captions" in run(*init).stderr
+    assert "captions" in yaml.safe_load((tmp_path / "build.yaml").read_text())
+
+
 def test_images_of_another_folder_are_taken_only_when_most_are_there(run: Run, tmp_path: Path) -> None:
     """Names such as 0.jpg are common: another folder next to the input may belong to something else."""
     rows = "".join(json.dumps({"image": f"{n}.jpg", "caption": text}) + "\n" for n, text in enumerate(CAPTIONS))
@@ -220,6 +240,18 @@ def test_images_of_another_folder_are_taken_only_when_most_are_there(run: Run, t
     assert yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]["image_root"] == "others"
 
 
+def test_single_captions_are_not_counted_among_the_rejected_rows(run: Run, tmp_path: Path) -> None:
+    rows = [
+        {"captions": ["A dog on a mat.", "<image> a dog", ""]},
+        {"captions": ["A cat on a bed."]},
+        {"captions": [""]},
+    ]
+    write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    done = run("init", "--input", "rows.jsonl", "--out", "build.yaml")
+    assert "1 of the first 3 rows is rejected: empty_caption 1." in done.stderr
+    assert "Captions rejected of rows that have others: empty_caption 1, image_token 1." in done.stderr
+
+
 def test_a_missing_image_does_not_cost_those_of_a_folder_next_to_the_input(run: Run, tmp_path: Path) -> None:
     rows = [{"image": f"{n}.jpg", "caption": CAPTIONS[n % len(CAPTIONS)]} for n in range(12)]
     write(tmp_path / "mine" / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -228,7 +260,7 @@ def test_a_missing_image_does_not_cost_those_of_a_folder_next_to_the_input(run: 
     done = run("init", "--input", "mine/rows.jsonl", "--out", "build.yaml")
     config = yaml.safe_load((tmp_path / "build.yaml").read_text())
     assert (config["input"]["image_root"], config["shards"]["images"]) == ("photos", True)
-    assert "1 of 12 checked images are missing: they are rejected." in done.stderr
+    assert "Missing images: 1 of 12 that were checked. They are rejected." in done.stderr
 
 
 def test_a_few_urls_do_not_cost_the_other_images(run: Run, tmp_path: Path) -> None:
@@ -240,8 +272,8 @@ def test_a_few_urls_do_not_cost_the_other_images(run: Run, tmp_path: Path) -> No
         write(tmp_path / f"{n}.jpg", picture(n))
     done = run("init", "--input", "rows.jsonl", "--out", "build.yaml")
     assert yaml.safe_load((tmp_path / "build.yaml").read_text())["shards"]["images"] is True
-    assert "1 of 4 images are URLs: their rows are rejected." in done.stderr
-    assert "1 of 5 pairs have no image: they are rejected." in done.stderr
+    assert "1 of 4 images given by URL: rejected." in done.stderr
+    assert "Pairs without an image: 1 of 5. They are rejected." in done.stderr
 
 
 def test_a_column_of_lists_of_bytes_is_named(run: Run, tmp_path: Path) -> None:
@@ -277,7 +309,7 @@ def test_boxes_in_pixels_of_images_whose_files_tell_the_size_are_not_called_bad(
         write(tmp_path / "data" / "images" / f"{number}.jpg", picture(number))
     write(tmp_path / "in.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     found = json.loads(run("init", "--input", "in.jsonl", "--out", "build.yaml", "--json").stdout)
-    assert found["notes"] == ["Bad boxes: 1 of the first 5 pairs are read without their boxes."]
+    assert found["notes"] == ["Bad boxes: 1 of the first 5 pairs is read without boxes."]
 
 
 def test_the_columns_that_are_read_are_named_and_other_texts_too(run: Run, tmp_path: Path) -> None:
@@ -315,7 +347,7 @@ def test_images_are_found_and_names_stay_readable_from_another_folder(run: Run, 
 def test_a_plan_gives_the_reasons_of_rejected_rows(run: Run, tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "caption\na red dog\n\na blue dog\na red dog\n")
     run("init", "--input", "a.csv", "--out", "build.yaml")
-    assert "rows rejected: " in run("plan", "build.yaml").stdout
+    assert "1 row rejected: duplicate_key 1" in run("plan", "build.yaml").stdout
     work = json.loads(run("plan", "build.yaml", "--json").stdout)["work"]
     assert work["refused"] == sum(work["rejected"].values()) > 0
 
@@ -333,8 +365,8 @@ def test_captions_of_the_web_that_are_no_plain_english_are_counted(run: Run, tmp
     write(tmp_path / "a.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in [*CAPTIONS, *odd]))
     done = run("init", "--input", "a.jsonl", "--out", "build.yaml")
     number = len(CAPTIONS) + len(odd)
-    what = "2 contain HTML, 2 are file names, addresses or placeholders, 2 are not in English."
-    assert f"Of the first {number} captions {what}" in done.stderr
+    what = "HTML 2, a file name, address or placeholder 2, another language than English 2."
+    assert f"Of the first {number} captions: {what}" in done.stderr
     write(tmp_path / "b.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in CAPTIONS))
     assert not run("init", "--input", "b.jsonl", "--out", "other.yaml").stderr
 

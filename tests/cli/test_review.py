@@ -74,14 +74,14 @@ def test_serving_announces_an_address_with_a_token_and_ends_on_ctrl_c(rows: Path
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 0
-    assert "0 of 3 rows are decided" in errors
+    assert "Decided 0 of 3 rows" in errors
     assert Path(printed["out"]) == rows.with_name("rows.jsonl.decisions.jsonl")
 
 
 def test_a_report_shows_agreement_and_the_bound(rows: Path, decided: Path) -> None:
     done = CliRunner().invoke(app, ["review", str(rows), "--report", str(decided)])
     assert "ann and bob: 2 rows, 50.0% equal, Cohen's kappa 0.00" in done.stdout
-    assert "Of the 1 rows without a decision, at most 1 are bad" in done.stdout
+    assert "Of the 1 row without a decision, at most 1 is bad" in done.stdout
     assert "1 for unknown rows" in done.stderr
     printed = json.loads(CliRunner().invoke(app, ["review", str(rows), "--report", str(decided), "--json"]).stdout)
     assert printed["bad"]["found"] == 2

@@ -46,7 +46,7 @@ def test_a_run_logs_its_steps_and_ends_with_a_report(run_model: Run, tmp_path: P
     report = json.loads(done.stdout)
     assert (report["steps"], report["samples"], report["ended"]) == (2, 12, "done")
     assert "step 2  epoch 1.00  loss" in done.stderr
-    assert f"{report['cut']} texts were longer than the model's limit" in done.stderr
+    assert f"{report['cut']} texts longer than the model's limit" in done.stderr
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
 
 

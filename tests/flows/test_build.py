@@ -202,7 +202,7 @@ def test_images_that_are_all_urls_stop_the_build_before_any_other_work(tmp_path:
     rows = [{"caption": f"a dog on bed {number}", "image": f"https://x.org/{number}.jpg"} for number in range(8)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     config = checked({"name": "t", "input": {"path": str(tmp_path / "rows.jsonl")}, "negatives": {}, "workers": 1})
-    with pytest.raises(InputError, match=r"all 8 images are URLs.*`fetch`.*`images: false`"):
+    with pytest.raises(InputError, match=r"all images \(8\) are URLs.*`fetch`.*`images: false`"):
         build(config, tmp_path / "out")
     assert not (tmp_path / "out" / "tokens").exists()
 

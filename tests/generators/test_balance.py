@@ -173,7 +173,7 @@ def test_the_word_of_an_edit_leaves_article_and_joint_out() -> None:
     assert inserted_words(row(0, " with a dog")) == ("dog",)
 
 
-def test_a_relation_puts_in_a_deed_and_a_place_and_what_the_old_one_had_does_not_count() -> None:
+def test_a_relation_inserts_a_verb_and_a_preposition_without_the_parts_of_the_old_one() -> None:
     def put_in(before: str, after: str) -> tuple[str, ...]:
         return inserted_words_of_edits("replace", "relation", [(before, after)])
 

@@ -51,7 +51,7 @@ def box(label: str, at: float = 0.1) -> Box:
 
 @lru_cache(maxsize=32)
 def photographs(*types: str, **options: object) -> RuleNegatives:
-    """Return a generator for captions of photographs: the carried model, and general English for lack of a pool."""
+    """Return a generator for captions of photographs: the bundled model, and general English for lack of a pool."""
     wordnet = load_wordnet()
     return RuleNegatives(wordnet, GeneralEnglish(wordnet), NegativeOptions(types or NEGATIVE_TYPES, **options))  # type: ignore[arg-type]
 
@@ -242,7 +242,7 @@ def test_a_higher_floor_gives_fewer_negatives() -> None:
 
 def test_a_constraint_that_is_skipped_is_not_asked() -> None:
     pair = pair_of("a dog on a bed", "a couch")
-    generator = photographs("replace-object", per_type=6, skip_constraints=frozenset({"mentioned"}))
+    generator = photographs("replace-object", per_type=6, skip_constraints=frozenset({"stated_object"}))
     assert any("couch" in text for text in texts(lambda seed: annotate(generator, pair, seed), 20))
 
 

@@ -7,7 +7,7 @@ import pytest
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.edits.written.unwrapping import sameness
+from pairwright.generators.edits.written.sentence_extraction import comparison_key
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.positives import rewrite_rules
@@ -169,7 +169,7 @@ def test_a_noun_that_describes_is_no_negative_when_it_may_say_the_same() -> None
 def test_the_rules_offer_every_rewording_of_a_place_once() -> None:
     found = [offer.text for offer in offers("replace-relation", caption_of("a dog next to a cat"), "")]
     assert sorted(found) == [f"a dog {said} a cat" for said in ("adjacent to", "alongside", "beside", "by", "near")]
-    assert len({sameness(text) for text in found}) == len(found)
+    assert len({comparison_key(text) for text in found}) == len(found)
 
 
 def test_a_remembered_text_is_not_tagged_again() -> None:

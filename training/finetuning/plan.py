@@ -19,6 +19,7 @@ from typing import Any
 from accelerate.utils.deepspeed import HfDeepSpeedConfig  # type: ignore[import-untyped]
 from torch import nn
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.arguments import check_planned_arguments, divide_batch, explain_refusals
 from pairwright.training.finetuning.conversations import ConversationCollator
@@ -77,11 +78,11 @@ class FinetuningPlan:
         """Return the plan as text."""
         memory, total = self.memory, self.memory.total
         fits = "fits" if total <= 0.9 * self.memory_gb else "does NOT fit with a tenth to spare"
-        gpus, rows = ("GPU" if self.gpus == 1 else "GPUs"), ("row" if self.per_device == 1 else "rows")
+        batch = f"{count_phrase(self.gpus, 'GPU')} x {count_phrase(self.per_device, 'row')} x {self.accumulation} accumulated"
         return f"""\
 {self.model}
   parameters   {self.trained:,} trained; {self.frozen:,} frozen
-  batch        {self.gpus} {gpus} x {self.per_device} {rows} x {self.accumulation} accumulated, sharding: {self.sharding}
+  batch        {batch}, sharding: {self.sharding}
   memory       {total:.1f} GB per GPU of {self.memory_gb:g} GB: {fits}
                weights {memory.weights:.1f}, gradients {memory.gradients:.1f}, optimizer {memory.optimizer:.1f}, \
 activations {memory.activations:.1f}

@@ -22,6 +22,7 @@ from accelerate.utils import gather_object  # type: ignore[import-untyped]
 from transformers import EarlyStoppingCallback, PreTrainedModel, PrinterCallback, TrainingArguments
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rejects import Reject
 from pairwright.training.finetuning.arguments import explain_refusals, training_arguments, wrap_present_layers
@@ -70,7 +71,7 @@ def finetune(run: FinetuningRun) -> TrainingReport:
             stack.enter_context(lock_run_folder(run.out))
             write_run_description(run)
             for reason, count in trainer.train_dataset.index.left_out.items():
-                run.on_message(f"{count:,} samples are skipped: {reason.replace('_', ' ')}.")
+                run.on_message(f"{count_phrase(count, 'sample')} skipped: {reason.replace('_', ' ')}.")
         _train_to_end(run, trainer)
         return _finish(run, trainer, sizes)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import rank_reasons
 from pairwright.training.loading.sample_order import SampleOrder
@@ -41,21 +42,21 @@ def data_notes(left_out: Mapping[str, int], lacking: Mapping[str, int], order: S
 
     ``left_out`` counts skipped samples by reason, ``lacking`` samples used without texts of some kind.
     """
-    lines = [
-        f"{count:,} samples have {_WORDS[reason].have} and are skipped." for reason, count in rank_reasons(left_out)
-    ]
-    lines += [
-        f"{count:,} of {order.samples:,} samples have {_WORDS[reason].have} and are used without."
-        for reason, count in rank_reasons(lacking)
-    ]
+    of = f"of {count_phrase(order.samples, 'sample')}"
+    lines = [_note(count_phrase(count, "sample"), count, reason, "skipped") for reason, count in rank_reasons(left_out)]
+    lines += [_note(f"{count:,} {of}", count, reason, "used without") for reason, count in rank_reasons(lacking)]
     largest = -(-order.samples // order.steps)
     if order.ends == "even" and largest < order.together:
-        steps = "step" if order.steps == 1 else "steps"
+        divided = f"{count_phrase(order.samples, 'sample')} {verb_form(order.samples, 'are')} divided evenly over "
         lines.append(
-            f"Steps have {largest:,} samples, not {order.together:,}: {order.samples:,} samples are divided evenly over "
-            f"{order.steps:,} {steps} per epoch."
+            f"Steps have {count_phrase(largest, 'sample')}, not {order.together:,}: {divided}"
+            f"{count_phrase(order.steps, 'step')} per epoch."
         )
     return lines
+
+
+def _note(subject: str, count: int, reason: str, treatment: str) -> str:
+    return f"{subject} {verb_form(count, 'have')} {_WORDS[reason].have} and {verb_form(count, 'are')} {treatment}."
 
 
 def check_usable(used: int, left_out: Mapping[str, int], data: str, lacking: Mapping[str, int] | None = None) -> None:

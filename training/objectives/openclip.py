@@ -20,6 +20,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.suggestions import require_known
 from pairwright.training.objectives.contrastive import negclip_loss
@@ -65,7 +66,7 @@ class OpenClipLoss(nn.Module):
         captions, negatives = text_features[~wrong], text_features[wrong].unsqueeze(1)
         if len(captions) != own:
             raise UsageError(
-                f"{len(text_features)} texts, of which {len(captions)} are captions, for {own} images: give a caption for each "
+                f"{count_phrase(len(text_features), 'text')}, {len(captions)} of them captions, for {count_phrase(own, 'image')}: give a caption for each "
                 "image, then the negatives"
             )
         mask = torch.ones(negatives.shape[:2], dtype=torch.bool, device=negatives.device)

@@ -1,4 +1,4 @@
-"""Whether an edit leaves a well-formed caption, as far as the words around it tell."""
+"""Grammar constraints: edits inside of proper names, repeated nouns and pronoun agreement."""
 
 from typing import Final
 
@@ -7,35 +7,35 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.lexicon.nouns import flagged, gendered_words
 
-_OTHER_SEX: Final = {"male": "female", "female": "male"}
-_FURTHER = frozenset({"another", "other"})
+_OPPOSITE_SEX: Final = {"male": "female", "female": "male"}
+_ANOTHER = frozenset({"another", "other"})
 
 
-def is_in_name(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether an edit changes a part of a name: "Red" of the Red Sox."""
+def is_in_proper_name(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether an edit changes part of a proper name: "Red" of the Red Sox."""
     return edit.caption.in_name(edit.start)
 
 
-def has_further_one(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a caption speaks of one more of the replaced thing: "a cup beside another cup"."""
+def has_second_instance(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether a caption mentions another instance of the replaced noun: "a cup beside another cup"."""
     caption = edit.caption
-    left = (*caption.lower[: edit.start], *caption.lower[edit.end :])  # "a dog" for "another cat" leaves one cat
-    return not _FURTHER.isdisjoint(left) and caption.lemmas.count(caption.lemmas[edit.end - 1]) > 1
+    left = (*caption.lower[: edit.start], *caption.lower[edit.end :])  # replacing "another cat" itself leaves one cat
+    return not _ANOTHER.isdisjoint(left) and caption.lemmas.count(caption.lemmas[edit.end - 1]) > 1
 
 
 def disagrees_with_pronoun(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a pronoun speaks of the replaced person, but cannot speak of the new one: "a woman and his bike"."""
+    """Return whether a pronoun refers to the replaced person and disagrees with the new one: "a woman and his bike"."""
     noun = edit.new.rpartition(" ")[2]
-    return any(noun in flagged(_OTHER_SEX[sex]) for sex in _sexes_of_pronouns(edit))
+    return any(noun in flagged(_OPPOSITE_SEX[sex]) for sex in _sexes_of_pronouns(edit))
 
 
 def _sexes_of_pronouns(edit: ProposedEdit) -> tuple[str, ...]:
-    """Return the sexes, "male" and "female", of which there are pronouns, but no other person than the replaced one."""
+    """Return the sexes ("male", "female") of pronouns whose only antecedent is the replaced person."""
     caption = edit.caption
     if GENDERED.isdisjoint(caption.lower):
         return ()
     pronouns = GENDERED.intersection(caption.lower)
     others = {*caption.lemmas[: edit.start], *caption.lemmas[edit.end :]}
     return tuple(
-        sex for sex in _OTHER_SEX if not pronouns.isdisjoint(gendered_words(sex)) and others.isdisjoint(flagged(sex))
+        sex for sex in _OPPOSITE_SEX if not pronouns.isdisjoint(gendered_words(sex)) and others.isdisjoint(flagged(sex))
     )

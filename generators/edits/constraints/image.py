@@ -1,28 +1,29 @@
-"""Whether captions or boxes of the image make an edit true, or may do so.
+"""Constraints on what an image shows: edits that other captions or boxes state or leave possible.
 
-Other captions are compared by words alone, under all names that captioners use for a thing, which errs on the side of
-rejecting. A relation counts in both directions ("flowers in a vase", "a vase with flowers") and in the passive.
+Other captions are not parsed: they are compared by words, under all names that captioners use for a thing, which errs
+on the side of rejecting. A relation is compared in both directions ("flowers in a vase", "a vase with flowers") and in
+the passive.
 """
 
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pairwright.generators.captions.box_truth import is_vague, may_count, number_of, place_in_doubt
+from pairwright.generators.captions.box_checks import count_may_hold, is_vague, number_of, position_in_doubt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     are_opposed,
     converses,
-    deeds_of,
-    is_deed,
-    is_same_place,
+    is_same_position,
+    may_be_same_action,
     names_of,
     relations_between,
     same_forms,
     split_relation,
-    supports,
+    supports_relation,
+    verbs_in,
 )
 from pairwright.generators.edits.constraints.meaning import count_differently
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
@@ -33,12 +34,12 @@ from pairwright.generators.lexicon.nouns import loosely_same
 
 _COLLECTIVE: Final = words_with("collective")
 _BIRDS: Final = frozenset({"bird", "birds"})
-_REACH: Final = 8  # words between two related things
-_NEAR: Final = 4  # words before a thing in which its preposition stands
+_MAX_DISTANCE: Final = 8  # words between subject and object
+_WINDOW: Final = 4  # words before a noun that are searched for its preposition
 
 
-class Relation(NamedTuple):
-    """What an edit says of two things: lemmas, the new phrase, and the one that it replaces, if any."""
+class RelationTriple(NamedTuple):
+    """The relation that an edit states: lemmas of subject and object, the new phrase, and the replaced one, if any."""
 
     subject: str
     phrase: str
@@ -46,50 +47,50 @@ class Relation(NamedTuple):
     old: str = ""
 
 
-class SaidRelations(NamedTuple):
-    """Relation phrases that captions have of two things.
+class StatedRelations(NamedTuple):
+    """Relation phrases between two things in other captions.
 
     Attributes:
         forward: from the subject to the object.
         backward: from the object to the subject.
-        places: before the object, in captions that do not name the subject.
+        unattached: before the object, in captions that do not name the subject.
     """
 
     forward: frozenset[str]
     backward: frozenset[str]
-    places: frozenset[str]
+    unattached: frozenset[str]
 
 
-def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a caption or box mentions the new thing."""
+def is_stated_object(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether a caption or box mentions the new object."""
     words, new, old = edit.caption.words, edit.new, edit.old
     if old and old.rpartition(" ")[2] == new.rpartition(" ")[2]:
         return words.has(new)
     own = known.own_mentions(new, edit.form).found_in(words.own_set, words.own_text)
-    if old and own:  # what may mean the old thing does not count
+    if old and own:  # words for the old object do not count
         own -= (same_forms(old) | names_of(old)) - same_forms(new)
     if own:
         return True
-    # What the caption itself names is its own thing, of which other captions speak as well: "a man" is no other child.
+    # Nouns of the caption itself refer to its own objects in other captions, too: "a man" is no other child.
     names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere) - words.own_set
     if not old:
         names |= (names_of(new) & words.elsewhere) - words.own_set
-        if names - same_forms(new):  # what else they may call it may be the caption's own thing: "a player" is the man
-            names = frozenset(name for name in names if name in same_forms(new) or not is_own_thing(edit.caption, name))
+        if names - same_forms(new):  # looser names may corefer with a noun of the caption: "a player" is the man
+            names = frozenset(name for name in names if name in same_forms(new) or not may_corefer(edit.caption, name))
     # "sofa" may mean the bed, but says that a couch is there.
     if names and not (old and names <= loosely_same(old) - same_forms(new)):
         return True
     is_a = known.thesaurus.is_a
     if not _BIRDS.isdisjoint(words.elsewhere) and is_a(new, "bird", "NOUN") and not is_a(old, "bird", "NOUN"):
-        return True  # of two captioners one may know which bird it is
+        return True  # one captioner may know the species, another only "bird"
     return any(part.endswith("ed") and part.startswith(new) for parts in words.hyphenated for part in parts)
 
 
-def is_own_thing(caption: Caption, name: str) -> bool:
-    """Whether other captions of an image may mean by a name only what the caption itself names otherwise.
+def may_corefer(caption: Caption, name: str) -> bool:
+    """Return whether a name in other captions may refer to a thing that the caption calls otherwise.
 
-    Each that has the name has no second word for such a thing: "a player" of "a man", but not "a man and a player", nor
-    "people", who are several.
+    So it is if no caption with the name has another word for the thing: "a player" for "a man", but not "a man and a
+    player", nor the plural "people".
     """
     words = caption.words
     lines = [line for line in words.others if name in line]
@@ -103,103 +104,106 @@ def is_own_thing(caption: Caption, name: str) -> bool:
     return any(all(names.intersection(line) == {name} for line in lines) for names in called.values())
 
 
-def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a caption gives the described thing the new attribute."""
+def is_stated_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether a caption states the new attribute of the same noun."""
     words, own = edit.caption.words, edit.form == "add"
     if not words.others and not own:
         return False
     if edit.form != "swap":
-        return any(words.describes(same_concept(word), names_of(noun), own=own) for word, noun in _descriptions(edit))
-    said = [words.describes(same_concept(word), same_forms(noun), own=False) for word, noun in _descriptions(edit)]
-    # Both have to be true; what excludes the one that is said of its thing is not true of the other as well.
+        return any(words.describes(same_concept(word), names_of(noun), own=own) for word, noun in _new_attributes(edit))
+    stated = [words.describes(same_concept(word), same_forms(noun), own=False) for word, noun in _new_attributes(edit)]
+    # For exclusive attributes both must be stated: each one refutes the other.
     exclusive = are_opposed(edit.old, edit.new) or count_differently(edit.old, edit.new)
-    return all(said) if exclusive else any(said)
+    return all(stated) if exclusive else any(stated)
 
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether there may be as many things as the edit says, by boxes, crowds and other captions."""
+    """Return whether boxes, crowds or other captions leave the new count possible."""
     words, old, replaced = edit.caption.words, edit.old.split(), edit.form == "replace"
-    said = max(map(number_of, old), default=0) if replaced else 0
+    stated = max(map(number_of, old), default=0) if replaced else 0
     names = loosely_same if replaced else same_forms
     return any(
-        (replaced and ARTICLES.issuperset(old) and words.several(noun)) or may_count(words, names(noun), word, said)
-        for word, noun in _descriptions(edit)
+        (replaced and ARTICLES.issuperset(old) and words.several(noun))
+        or count_may_hold(words, names(noun), word, stated)
+        for word, noun in _new_attributes(edit)
         if number_of(word) or is_vague(word)
     )
 
 
-def is_said_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether another caption has the new relation between the same two things, or its place alone."""
-    asked = relation_of(edit)
-    if asked is None:
+def is_stated_relation(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether another caption states the new relation of the same two things, or its position alone."""
+    stated = relation_of(edit)
+    if stated is None:
         return False
-    subject, new, thing, old = asked
-    forward, backward, places = said_relations(edit.caption, subject, thing)
-    # Captioners call a thing by many names: what is in such a place may be the subject.
-    if edit.target == "relation" and any(is_same_place(key, new, old, thing) for key in places):
+    subject, new, thing, old = stated
+    forward, backward, unattached = stated_relations(edit.caption, subject, thing)
+    # The subject has many names: whatever is in such a position may be the subject.
+    if edit.target == "relation" and any(is_same_position(key, new, old, thing) for key in unattached):
         return True
-    if any(supports(found, new, old, subject, thing) for found in forward):
+    if any(supports_relation(found, new, old, subject, thing) for found in forward):
         return True
     return bool(backward) and not backward.isdisjoint(converses(new) - converses(old) - {old, new})
 
 
 @lru_cache(maxsize=64)
-def said_relations(caption: Caption, subject: str, thing: str) -> SaidRelations:
-    """Return what the other captions of an image say of two things, given by their lemmas."""
+def stated_relations(caption: Caption, subject: str, thing: str) -> StatedRelations:
+    """Return the relations between two things, given by their lemmas, in the other captions of an image."""
     subjects, things = names_of(subject), names_of(thing)
-    forward, backward, places = set[str](), set[str](), set[str]()
+    forward, backward, unattached = set[str](), set[str](), set[str]()
     for line in caption.words.others:
         if things.isdisjoint(line):
             continue
         if subjects.isdisjoint(line):
-            places.update(_said_of(line, things))
+            unattached.update(_relations_before(line, things))
         else:
-            forward.update(_said_between(line, subjects, things))
-            backward.update(_said_between(line, things, subjects))
-    return SaidRelations(frozenset(forward), frozenset(backward), frozenset(places))
+            forward.update(_relations_linking(line, subjects, things))
+            backward.update(_relations_linking(line, things, subjects))
+    return StatedRelations(frozenset(forward), frozenset(backward), frozenset(unattached))
 
 
-def is_said_deed(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether another caption says that someone does what the new relation says, and not what the old one does."""
-    return any(is_deed(key, edit.new, edit.old) for key in said_deeds(edit.caption))
+def is_stated_action(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether another caption states the action of the new relation, and not that of the old one."""
+    return any(may_be_same_action(key, edit.new, edit.old) for key in stated_verbs(edit.caption))
 
 
 @lru_cache(maxsize=8)
-def said_deeds(caption: Caption) -> frozenset[str]:
+def stated_verbs(caption: Caption) -> frozenset[str]:
     """Return the verbs of the other captions of an image as relation phrases."""
-    return frozenset[str]().union(*map(deeds_of, caption.words.others))
+    return frozenset[str]().union(*map(verbs_in, caption.words.others))
 
 
-def may_be_place(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether boxes leave open that the new relation of place holds."""
-    said = relation_of(edit) if edit.caption.words.boxes else None
-    if said is None:
+def may_hold_by_boxes(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether boxes leave the new spatial relation possible."""
+    stated = relation_of(edit) if edit.caption.words.boxes else None
+    if stated is None:
         return False
-    return place_in_doubt(edit.caption.words, said.subject, split_relation(said.phrase)[1] or said.phrase, said.object)
+    return position_in_doubt(
+        edit.caption.words, stated.subject, split_relation(stated.phrase)[1] or stated.phrase, stated.object
+    )
 
 
-def may_be_other_thing(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether there are several of a thing of which the caption mentions one: the edit may be true of another."""
+def may_hold_of_other_instance(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether the image has several instances of a noun, of which another one may meet the edit."""
     if edit.target == "attribute":
-        nouns = {noun for word, noun in _descriptions(edit) if not number_of(word) and not is_vague(word)}
+        nouns = {noun for word, noun in _new_attributes(edit) if not number_of(word) and not is_vague(word)}
     else:
         nouns = {edit.before, edit.after}
     return any(noun and is_one_of_several(edit.caption, noun) for noun in nouns)
 
 
-def may_be_some_of_them(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a relation is said of an unknown number, of which some may do the one and some the other.
+def may_hold_of_some(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether some members of a plural subject may meet the old relation, and others the new one.
 
-    Things stay where they are, so it is asked of them only what they do; people and animals are anywhere.
+    Objects keep their position, so only their actions are compared; people and animals may be anywhere.
     """
     old, new, subject, thing = edit.old, edit.new, edit.before, edit.after
-    if not is_of_many(edit):
+    if not has_plural_subject(edit):
         return False
     return known.nouns.is_alive(subject) or not known.relations.exclusive(old, new, subject, thing, by_place=True)
 
 
-def is_of_many(edit: ProposedEdit) -> bool:
-    """Whether the subject of a relation is an unknown number of things or persons."""
+def has_plural_subject(edit: ProposedEdit) -> bool:
+    """Return whether the subject of a relation is a plural or collective noun without a number."""
     caption = edit.caption
     for phrase in reversed(caption.by_head.get(edit.before, ())):
         if phrase.end <= edit.start:
@@ -211,7 +215,7 @@ def is_of_many(edit: ProposedEdit) -> bool:
 
 
 def is_one_of_several(caption: Caption, noun: str) -> bool:
-    """Whether a caption mentions one thing of which other captions or boxes show several."""
+    """Return whether a caption mentions a noun in the singular of which other captions or boxes show several."""
     words = caption.words
     if any(caption.plural(phrase) for phrase in caption.by_head.get(noun, ())):
         return False
@@ -221,19 +225,19 @@ def is_one_of_several(caption: Caption, noun: str) -> bool:
     )
 
 
-def relation_of(edit: ProposedEdit) -> Relation | None:
-    """Return the relation that an edit says of two things, or None."""
+def relation_of(edit: ProposedEdit) -> RelationTriple | None:
+    """Return the relation that an edit states, or None."""
     if edit.form == "swap" and edit.target == "object":
         between = edit.caption.lower[edit.end : edit.second[0]]
         phrase = " ".join(word for word in between if word not in ARTICLES).removesuffix(" the")
-        return Relation(edit.new, phrase, edit.old) if phrase else None
+        return RelationTriple(edit.new, phrase, edit.old) if phrase else None
     if edit.target != "relation" or not edit.after:
         return None
-    return Relation(edit.before, edit.new, edit.after, edit.old)
+    return RelationTriple(edit.before, edit.new, edit.after, edit.old)
 
 
-def _descriptions(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
-    """Yield what an edit newly says of things: a word and the lemma of the noun that it describes."""
+def _new_attributes(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
+    """Yield the new attributes of an edit, each with the lemma of the noun that it modifies."""
     swapped = ((edit.new, edit.before), (edit.old, edit.after))
     for words, noun in swapped if edit.form == "swap" else ((edit.new, edit.after or edit.before),):
         if noun:
@@ -241,18 +245,18 @@ def _descriptions(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
                 yield word, noun
 
 
-def _said_between(line: tuple[str, ...], firsts: frozenset[str], seconds: frozenset[str]) -> Iterator[str]:
-    """Yield the relations that stand between one of the first words and, behind it, one of the second."""
+def _relations_linking(line: tuple[str, ...], firsts: frozenset[str], seconds: frozenset[str]) -> Iterator[str]:
+    """Yield the relations between one of the first words and a following one of the second words."""
     starts = [at for at, word in enumerate(line) if word in firsts]
     ends = [at for at, word in enumerate(line) if word in seconds]
     for start in starts:
         for end in ends:
-            if start < end <= start + _REACH:
+            if start < end <= start + _MAX_DISTANCE:
                 yield from relations_between(line[start + 1 : end])
 
 
-def _said_of(line: tuple[str, ...], things: frozenset[str]) -> Iterator[str]:
-    """Yield the relations that stand right before one of some things."""
+def _relations_before(line: tuple[str, ...], things: frozenset[str]) -> Iterator[str]:
+    """Yield the relations right before one of some nouns."""
     for at, word in enumerate(line):
         if word in things:
-            yield from relations_between(line[max(0, at - _NEAR) : at])
+            yield from relations_between(line[max(0, at - _WINDOW) : at])

@@ -1,7 +1,7 @@
-"""What constraints ask WordNet and the caption pool, remembered.
+"""Cached lookups of constraints in WordNet and the pool statistics.
 
-Pool statistics answer which words stand next to each other (adjacency), and what captions put where (links of a noun or
-verb, a preposition and a noun).
+Pool statistics count which words stand next to each other (adjacency), and prepositional links: noun or verb,
+preposition, governed noun.
 """
 
 from dataclasses import dataclass
@@ -18,31 +18,33 @@ from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
-SEEN: Final = 2  # captions of the pool that show that two words go together
-LINKED: Final = 0.1  # captions in which chance would have two words, from which such words are known not to be linked
-BESIDE: Final = 0.05  # of the captions with a noun, those with another one, from which images often show both
-MORE_THAN_CHANCE: Final = 5.0  # factor by which chance is exceeded where two things belong to one scene
-TOGETHER: Final = 1.0  # the same, from which words are known not to be together
-FEWEST_PLURALS: Final = 0.01  # of the captions with a noun, those that have its plural, if there is one
-FEW_PLURALS: Final = 0.1  # the same, of a noun that also stands without an article
-MASS: Final = 0.3  # share of singulars without an article, from which a noun needs none
-ALWAYS_MASS: Final = 0.9  # the same, from which it hardly has one
-SLACK: Final = 0.05  # plausibility by which a word may fall short
-KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
-_SHORT: Final = 3  # letters from which the name of a kind is no symbol
-_MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool has
+MIN_COUNT: Final = 2  # captions of the pool that attest two words together
+EXPECTED_LINKS: Final = 0.1  # expected captions by chance from which two unlinked words count as incompatible
+MIN_COOCCURRENCE_SHARE: Final = (
+    0.05  # share of the captions with a noun that have another one, from which images often show both
+)
+MIN_LIFT: Final = 5.0  # observed over expected co-occurrences from which two things belong to one scene
+EXPECTED_COOCCURRENCES: Final = 1.0  # the same as EXPECTED_LINKS, for co-occurrence in a caption
+MIN_PLURAL_SHARE: Final = 0.01  # share of plurals among the captions with a count noun
+MIN_PLURAL_SHARE_OF_MASS: Final = 0.1  # the same for a noun that is also used without an article
+MASS_SHARE: Final = 0.3  # share of singulars without an article from which a noun may be a mass noun
+ALWAYS_MASS_SHARE: Final = 0.9  # the same, from which it is always one
+PLAUSIBILITY_MARGIN: Final = 0.05  # plausibility below 0 that is tolerated
+MIN_LINKS: Final = 20  # links of a noun from which a missing link is informative
+_SHORT: Final = 3  # minimum letters of a hyponym that is not a symbol ("Au")
+_MANY_KINDS: Final = 400  # hyponyms of a noun beyond which only those of the pool are used
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Words by which a thing is mentioned: single words, and phrases by their last word.
+    """Words and phrases that mention a thing.
 
     Attributes:
-        singulars: words whose plurals count too, as recognized in a text: to inflect all kinds of a thing
-            would take longer than to read the few words of a caption.
-        exact: other words.
-        never: forms that do not count, whatever their singular is.
-        phrases: of singulars and other words, by the last word.
+        singulars: words that also match in the plural: lemmatizing the few words of a caption is faster than inflecting
+            all hyponyms of a noun.
+        exact: words that match as written only.
+        never: forms that do not match, whatever their singular is.
+        phrases: the multi-word names, by their last word.
     """
 
     singulars: frozenset[str]
@@ -51,7 +53,7 @@ class Names:
     phrases: dict[str, tuple[str, ...]]
 
     def found_in(self, words: frozenset[str], text: str) -> frozenset[str]:
-        """Return the names that a text has; ``words`` are its words, which stand between single spaces."""
+        """Return the names in a text; ``words`` are its words, which single spaces separate in ``text``."""
         found = set(words & self.singulars)
         forms = by_singular(words)
         for one in self.singulars.intersection(forms):  # visits the few words of the text
@@ -59,13 +61,13 @@ class Names:
         lasts = self.phrases.keys()
         for last in (lasts & words) | (lasts & forms.keys()):
             for form in {last, *forms.get(last, ())}:
-                said = (phrase.removesuffix(last) + form for phrase in self.phrases[last])
-                found.update(phrase for phrase in said if f" {phrase} " in text)
+                variants = (phrase.removesuffix(last) + form for phrase in self.phrases[last])
+                found.update(phrase for phrase in variants if f" {phrase} " in text)
         return frozenset(found - self.never | (words & self.exact))
 
 
 class Knowledge:
-    """Answers by WordNet and pool statistics.
+    """Cached lookups in WordNet and the pool statistics.
 
     Args:
         thesaurus: WordNet.
@@ -89,25 +91,27 @@ class Knowledge:
         return Knowledge, (self.thesaurus, self.pool)
 
     def may_be_called(self, one: str, other: str) -> bool:
-        """Whether captioners use two nouns for the same thing, and do not tell them apart."""
+        """Return whether captioners use two nouns for the same thing without distinguishing them."""
         return reword_each_other(one, other) and not self.nouns.exclusive(one, other)
 
-    def expects(self, one: str, other: str, captions: float) -> bool:
-        """Whether chance alone would have two lemmas together in so many captions of the pool."""
+    def expects_cooccurrence(self, one: str, other: str, captions: float) -> bool:
+        """Return whether two independent lemmas would co-occur in at least so many captions of the pool."""
         return self.captions_with(one) * self.captions_with(other) >= captions * self.pool.captions
 
-    def often_beside(self, one: str, other: str) -> bool:
-        """Whether images of one thing often show another one, so that it may be there where no caption mentions it."""
+    def often_cooccur(self, one: str, other: str) -> bool:
+        """Return whether images of one thing often show another one, perhaps without a mention."""
         both = self.pool.cooccurrence(one, other)
         chance = self.captions_with(one) * self.captions_with(other) / max(self.pool.captions, 1)
-        return both >= SEEN and both >= BESIDE * self.captions_with(one) and both >= MORE_THAN_CHANCE * chance
+        return (
+            both >= MIN_COUNT and both >= MIN_COOCCURRENCE_SHARE * self.captions_with(one) and both >= MIN_LIFT * chance
+        )
 
     def _find_captions_with(self, word: str) -> int:
         return max(self.pool.cooccurrence(word, word), self.pool.form_frequency(word))
 
     def _find_share(self, noun: str) -> float:
-        """Return the share of places of a singular, behind words such as "a" or "some", that have no article."""
-        bare, one = (sum(self.pool.run(word, noun) for word in words_with(each)) for each in ("before_mass", "one"))
+        """Return the share of uses of a singular, after words such as "a" or "some", without an article."""
+        bare, one = (sum(self.pool.bigram(word, noun) for word in words_with(each)) for each in ("before_mass", "one"))
         return bare / (bare + one + 1)
 
     def _find_mentions(self, noun: str) -> Names:
@@ -116,10 +120,10 @@ class Knowledge:
         return _names(self._kinds(noun) | {noun, head})
 
     def _find_own_mentions(self, noun: str, form: str) -> Names:
-        """Return the names by which the edited caption itself mentions a noun, strictly: it tells two things apart.
+        """Return the names by which the edited caption itself mentions a noun: one caption uses different words for two things.
 
-        An addition tells apart even what another captioner takes for each other ("a skateboard and a scooter"), but one
-        of them may be a kind of the other ("two boats", "a kayak").
+        An addition distinguishes even what different captioners confuse ("a skateboard and a scooter"), unless one is a
+        hyponym of the other ("two boats", "a kayak").
         """
         wide = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
         wide = frozenset(word for word in wide if word != noun and not self._may_mean(noun, word, form))
@@ -130,15 +134,17 @@ class Knowledge:
         return self.may_be_called(noun, word) and (form != "add" or self.related(noun, word, "NOUN"))
 
     def _find_kinds(self, noun: str) -> frozenset[str]:
-        """Return all words that would make a noun true: synonyms, loosely same words, and kinds of it."""
+        """Return all words that imply a noun: synonyms, loosely same words and hyponyms."""
         kinds = [*self.thesaurus.hyponyms(noun, "NOUN")]
         if len(kinds) > _MANY_KINDS:
             kinds = [word for word in kinds if self.pool.frequency(word, "NOUN")]
         kinds = [word for word in kinds if len(word) >= _SHORT or self._is_noun(word)]
-        return frozenset({noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("frame"))
+        return frozenset(
+            {noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("non_object")
+        )
 
     def _is_noun(self, word: str) -> bool:
-        """Whether captions use a word mostly as a noun: "ox", not "in" (which WordNet lists as a metal)."""
+        """Return whether captions use a word mostly as a noun: "ox", not "in" (which WordNet lists as a metal)."""
         return 2 * self.pool.frequency(word, "NOUN") > self.pool.form_frequency(word)
 
 

@@ -1,4 +1,4 @@
-"""Relations in other captions, read as phrases of the lexicon, and what they say of a proposed relation."""
+"""Comparison of words and relation phrases by the lexicon."""
 
 from functools import lru_cache
 from typing import Final
@@ -8,7 +8,7 @@ from pairwright.generators.language.lemmas import is_verb, lemmatize
 from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
 from pairwright.generators.lexicon.nouns import cell_words, loosely_same
 from pairwright.generators.lexicon.relations import Relation, load_relations
-from pairwright.generators.lexicon.states import DEEDS, States, exclude
+from pairwright.generators.lexicon.states import ACTION_DIMENSIONS, States, exclude
 from pairwright.generators.lexicon.synonyms import rewordings
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -21,11 +21,11 @@ _BEARING: Final = frozenset({"place:held", "place:worn", "place:contains", "plac
 
 
 def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
-    """Whether a word may be written for another and what is said stays true; it may say less.
+    """Return whether one word entails another, so that replacing it keeps a caption true.
 
     Args:
-        one: the word or phrase that gives way.
-        other: what is written instead.
+        one: the replaced word or phrase.
+        other: the word or phrase that replaces it.
         pos: "noun", "adjective" or "relation".
         noun: lemma of the noun that an adjective describes, or of the object of a relation.
     """
@@ -36,13 +36,13 @@ def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
 
 
 def plain_relation(key: str) -> str:
-    """Return a relation without "is" and "has"."""
+    """Return a relation without auxiliaries."""
     return " ".join(word for word in key.split() if word not in _AUXILIARIES)
 
 
 @lru_cache(maxsize=20_000)
 def are_opposed(one: str, other: str) -> bool:
-    """Whether two attributes exclude each other beside some noun: opposites, or other concepts of a class."""
+    """Return whether two attributes exclude each other for some noun: opposites, or different concepts of a class."""
     if frozenset((one, other)) in opposites():
         return True
     return any(
@@ -54,7 +54,7 @@ def are_opposed(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _neighbours() -> frozenset[frozenset[str]]:
-    return frozenset(pair for pair, beside in neighbours(told_apart=False).items() if not beside.beside)
+    return frozenset(pair for pair, beside in neighbours(distinguished=False).items() if not beside.beside)
 
 
 @lru_cache(maxsize=20_000)
@@ -66,7 +66,7 @@ def same_forms(noun: str) -> frozenset[str]:
 
 @lru_cache(maxsize=20_000)
 def names_of(noun: str) -> frozenset[str]:
-    """Return the words by which captions may call a thing, in both numbers; of a compound, its head too."""
+    """Return the words that captions use for a noun, in both numbers; of a compound, also those for its head."""
     words = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
     return frozenset(form for word in words for form in (word, plural_of(word)))
 
@@ -97,63 +97,73 @@ def relations_between(words: tuple[str, ...]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=100_000)
-def supports(said: str, new: str, old: str, subject: str, thing: str) -> bool:
-    """Whether a relation that is said of two things makes a new one likely, and not the one that it replaces."""
-    if said in {new, old}:
-        return said == new
+def supports_relation(stated: str, new: str, old: str, subject: str, thing: str) -> bool:
+    """Return whether a stated relation of two things supports a new one rather than the one that it replaces."""
+    if stated in {new, old}:
+        return stated == new
     lexicon = load_relations()
     known = lexicon.analyse(new)
-    if known is None or lexicon.refutes(said, new, subject, thing):
+    if known is None or lexicon.refutes(stated, new, subject, thing):
         return False
-    if said == "with" and not _BEARING.isdisjoint(known.features):
+    if stated == "with" and not _BEARING.isdisjoint(known.features):
         return True
-    return lexicon.paraphrase(said, new, thing) or lexicon.exclusive(said, old, subject, thing)
+    return lexicon.paraphrase(stated, new, thing) or lexicon.exclusive(stated, old, subject, thing)
 
 
 @lru_cache(maxsize=20_000)
-def deeds_of(line: tuple[str, ...]) -> frozenset[str]:
-    """Return the verbs of a caption as relation phrases, without what they are said of and where."""
+def verbs_in(line: tuple[str, ...]) -> frozenset[str]:
+    """Return the verbs of a caption as relation phrases without preposition."""
     lexicon = load_relations()
     verbs = {_verb(word) for word in line if not lexicon.match_preposition((word,), 0)}
     return frozenset(verb for verb in verbs if lexicon.analyse(verb) is not None)
 
 
 @lru_cache(maxsize=100_000)
-def is_deed(said: str, new: str, old: str) -> bool:
-    """Whether a verb of a caption may describe the action of a new relation, and not that of the old one."""
-    if not is_displaced_deed(said, old):
+def may_be_same_action(stated: str, new: str, old: str) -> bool:
+    """Return whether a verb of a caption may describe the action of a new relation, and not that of the old one."""
+    if not is_other_action(stated, old):
         return False
-    one, other = load_relations().analyse(said), load_relations().analyse(new)
-    return one is not None and other is not None and bool(other.verb) and not exclude(_deed(one), _deed(other))
+    one, other = load_relations().analyse(stated), load_relations().analyse(new)
+    return (
+        one is not None
+        and other is not None
+        and bool(other.verb)
+        and not exclude(_action_states(one), _action_states(other))
+    )
 
 
 @lru_cache(maxsize=20_000)
-def is_displaced_deed(said: str, old: str) -> bool:
-    """Whether a verb of a caption does not describe the action of an old relation."""
-    one, before = load_relations().analyse(said), load_relations().analyse(old)
-    return one is not None and before is not None and bool(one.verb) and exclude(_deed(one), _deed(before))
+def is_other_action(stated: str, old: str) -> bool:
+    """Return whether a verb of a caption does not describe the action of an old relation."""
+    one, before = load_relations().analyse(stated), load_relations().analyse(old)
+    return (
+        one is not None
+        and before is not None
+        and bool(one.verb)
+        and exclude(_action_states(one), _action_states(before))
+    )
 
 
-def _deed(relation: Relation) -> States:
-    return relation.states[-len(DEEDS) :]
+def _action_states(relation: Relation) -> States:
+    return relation.states[-len(ACTION_DIMENSIONS) :]
 
 
 @lru_cache(maxsize=100_000)
-def is_same_place(said: str, new: str, old: str, thing: str) -> bool:
-    """Whether a preposition that a caption has before a thing says the new place, and not the old one."""
-    one, other, before = split_relation(said)[1], split_relation(new)[1], split_relation(old)[1]
+def is_same_position(stated: str, new: str, old: str, thing: str) -> bool:
+    """Return whether a preposition before a noun states the new position rather than the old one."""
+    one, other, before = split_relation(stated)[1], split_relation(new)[1], split_relation(old)[1]
     lexicon = load_relations()
     return bool(one and other) and lexicon.paraphrase(one, other, thing) and not lexicon.paraphrase(one, before, thing)
 
 
 @lru_cache(maxsize=20_000)
 def converses(key: str) -> frozenset[str]:
-    """Return what is said the other way round where a relation may hold."""
+    """Return the converse phrases of a relation."""
     return frozenset(load_relations().converse(key))
 
 
 def follows_from(new: Relation, old: Relation) -> bool:
-    """Whether a relation allows every state that another does: "on" follows from "sit on"."""
+    """Return whether a relation allows every state that another does: "on" follows from "sit on"."""
     return all(states & ~wider == 0 for states, wider in zip(old.states, new.states, strict=True))
 
 

@@ -1,13 +1,13 @@
-"""Whether new words mean the same as the old ones: no negative may, every positive must.
+"""Meaning constraints: negatives must not be synonymous with their caption, positives must be entailed by it.
 
-The two questions are not opposites. A negative is rejected if the new word may be said of the same thing; a positive if
-the new word is not known to say the same. In between lies what words alone cannot tell.
+The two conditions are not complementary. A negative is rejected if the new word may hold of the same thing, a positive
+if the new word is not known to hold. In between are words whose relation the lexicon does not know.
 """
 
 from itertools import product
 from typing import Final
 
-from pairwright.generators.captions.box_truth import is_vague
+from pairwright.generators.captions.box_checks import is_vague
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
@@ -26,15 +26,15 @@ from pairwright.generators.lexicon.synonyms import reword_each_other
 
 _POS: Final = {"object": "noun", "attribute": "adjective", "relation": "relation"}
 _SMALL: Final = frozenset({"a", "of", "-"})  # "a pair of"
-_ONE: Final = ARTICLES | {"one", "1", "single"}  # as captions count
+_ONE: Final = ARTICLES | {"one", "1", "single"}  # words for one
 _SEVERAL: Final = (3, 10**9)
-# Nobody who calls things few calls them many, whatever their number.
-_AS_CAPTIONED: Final = {"few": (2, 3), "many": (4, 10**9), "numerous": (4, 10**9)}
-_SENSES: Final = 10  # of a noun, all that count
+# "few" and "many" exclude each other for the same captioner, whatever the number.
+_CAPTION_RANGES: Final = {"few": (2, 3), "many": (4, 10**9), "numerous": (4, 10**9)}
+_SENSES: Final = 10  # WordNet senses of a noun that are read
 
 
-def is_same_thing(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a noun may name what another names: a synonym, a kind of it, or what captioners call it."""
+def is_same_object(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether two nouns may name the same thing: synonyms, hypernym and hyponym, or loosely the same."""
     old, new = edit.old.split(), edit.new.split()
     if old[-1:] == new[-1:]:
         return len(old) != len(new) and set(old) <= set(new)
@@ -46,7 +46,7 @@ def is_same_thing(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether an attribute may hold of what another holds of, or counts the same."""
+    """Return whether two attributes may hold of the same thing, or two numbers count the same."""
     if edit.new in ARTICLES:
         return not _is_one(edit.old)  # where there are two dogs there is a dog
     old, new = ([word for word in words.split() if word != "of"] for words in (edit.old, edit.new))
@@ -61,7 +61,7 @@ def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a relation may hold between the same two things as another."""
+    """Return whether two relations may hold between the same two things."""
     old, new = plain_relation(edit.old), plain_relation(edit.new)
     if old == new or reworded(old, new, "relation", edit.after):
         return True
@@ -71,8 +71,8 @@ def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     return all(verbs) and (verbs[0] == verbs[1] or known.related(*verbs, "VERB"))
 
 
-def is_no_rewording(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a positive says, or may say, something else than its caption."""
+def is_not_entailed(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether a positive is not known to be entailed by its caption."""
     old, new = plain_relation(edit.old), plain_relation(edit.new)
     if reworded(old, new, _POS[edit.target], edit.after):
         return False
@@ -81,34 +81,34 @@ def is_no_rewording(edit: ProposedEdit, known: Knowledge) -> bool:
         if one is None or other is None:
             return old != new
         return not (known.relations.paraphrase(old, new, edit.after) or follows_from(other, one))
-    if any(_differ(one, other, edit, known) for one, other in product(old.split(), new.split())):
+    if any(_contradict(one, other, edit, known) for one, other in product(old.split(), new.split())):
         return True
-    keeps = _keeps_thing if edit.target == "object" else _keeps_attribute
+    keeps = _entails_object if edit.target == "object" else _entails_attribute
     return not keeps(edit, known)
 
 
 def same_count(one: str, other: str) -> bool:
-    """Whether two words may count the same: "couple" and "two", "several" and "four"."""
+    """Return whether two number words may denote the same number: "couple" and "two", "several" and "four"."""
     first, second = _range(one), _range(other)
     return bool(first and second) and first[0] <= second[1] and second[0] <= first[1]
 
 
 def count_differently(one: str, other: str) -> bool:
-    """Whether two words count, and never the same: "a" and "two"."""
+    """Return whether two number words never denote the same number: "a" and "two"."""
     return bool(_range(one) and _range(other)) and not same_count(one, other)
 
 
-def _counts_among(old: str, new: str) -> bool:
-    """Whether the numbers that a word counts are among those of another: "two" and "couple"."""
+def _range_is_within(old: str, new: str) -> bool:
+    """Return whether the range of a number word is within that of another: "two" and "couple"."""
     first, second = _range(old), _range(new)
     return bool(first and second) and second[0] <= first[0] and first[1] <= second[1]
 
 
 def _range(word: str) -> tuple[int, ...]:
-    """Return the least and largest number of things that a word counts; nothing for one that counts none."""
+    """Return the range of a number word, (least, largest); empty for other words."""
     if word in _ONE:
         return (1, 1)
-    return _AS_CAPTIONED.get(word) or (_SEVERAL if is_vague(word) else number_ranges().get(word) or ())
+    return _CAPTION_RANGES.get(word) or (_SEVERAL if is_vague(word) else number_ranges().get(word) or ())
 
 
 def _is_one(words: str) -> bool:
@@ -119,11 +119,11 @@ def _name(noun: str, known: Knowledge) -> str:
     return noun if known.nouns.is_known(noun) else noun.rpartition(" ")[2]
 
 
-def _keeps_thing(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a noun is another name for the thing, or one of them is unknown."""
+def _entails_object(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether the old noun entails the new one, or one of them is unknown."""
     old, new = edit.old, edit.new
     names = {(_name(old, known), _name(new, known)), (old, new), (f"{old} {edit.after}", f"{new} {edit.after}")}
-    if any(reworded(*pair, "noun") or _is_meant(*pair, known) for pair in names):
+    if any(reworded(*pair, "noun") or _is_hyponym_in_captions(*pair, known) for pair in names):
         return True
     if not old or not new:
         return True
@@ -131,34 +131,34 @@ def _keeps_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     return heads or not all(known.thesaurus.has(_name(noun, known), "NOUN") for noun in (old, new))
 
 
-def _is_meant(old: str, new: str, known: Knowledge) -> bool:
-    """Whether ``old`` is a kind of ``new`` in the sense that captions mean; synonyms have to be usual ones."""
+def _is_hyponym_in_captions(old: str, new: str, known: Knowledge) -> bool:
+    """Return whether ``old`` is a hyponym of ``new`` in the sense that captions use, or a common synonym."""
     is_a, sense = known.thesaurus.is_a, SENSES.get(old)
     if not is_a(old, new, "NOUN") or not (sense is None or is_a(sense, new, "NOUN") or is_a(new, sense, "NOUN")):
         return False
     return not is_a(new, old, "NOUN") or new in known.thesaurus.synonyms(old, "NOUN", _SENSES)
 
 
-def _keeps_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
+def _entails_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
     one, other = ([word for word in words.split() if word not in _SMALL] for words in (edit.old, edit.new))
     changed = [[word for word in one if word not in other], [word for word in other if word not in one]]
     forms = [("-".join(edit.old.replace("-", " ").split()), "-".join(edit.new.replace("-", " ").split()))]
-    if len(changed[0]) * len(changed[1]) == 1:  # more words than one for one say something else
+    if len(changed[0]) * len(changed[1]) == 1:  # a single word replaced by a single word
         forms.append((changed[0][0], changed[1][0]))
     return any(
         new in same_concept(old)
         or reworded(old, new, "adjective", edit.after)
-        or _counts_among(old, new)
+        or _range_is_within(old, new)
         or known.thesaurus.is_a(old, new, "ADJ")
         or known.thesaurus.is_a(lemmatize(old, "VBN"), lemmatize(new, "VBN"), "VERB")
         for old, new in forms
     )
 
 
-def _differ(old: str, new: str, edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two words say different things of one thing."""
+def _contradict(old: str, new: str, edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether two words contradict each other."""
     if _range(old) and _range(new):
-        return not _counts_among(old, new) or _is_one(new) is not _is_one(old)
+        return not _range_is_within(old, new) or _is_one(new) is not _is_one(old)
     if reworded(old, new, _POS[edit.target], edit.after):
         return False
     antonyms = known.thesaurus.antonyms

@@ -1,22 +1,22 @@
-"""Whether reference captions find an edit strange: what stands together, and what is where."""
+"""Plausibility constraints: co-occurrence, prepositional links, countability and selectional preferences in the pool."""
 
 from collections.abc import Iterator
 from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
-from pairwright.generators.captions.box_truth import number_of
+from pairwright.generators.captions.box_checks import number_of
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import (
-    ALWAYS_MASS,
-    FEW_PLURALS,
-    FEWEST_PLURALS,
-    KNOWN,
-    LINKED,
-    MASS,
-    SEEN,
-    SLACK,
-    TOGETHER,
+    ALWAYS_MASS_SHARE,
+    EXPECTED_COOCCURRENCES,
+    EXPECTED_LINKS,
+    MASS_SHARE,
+    MIN_COUNT,
+    MIN_LINKS,
+    MIN_PLURAL_SHARE,
+    MIN_PLURAL_SHARE_OF_MASS,
+    PLAUSIBILITY_MARGIN,
     Knowledge,
 )
 from pairwright.generators.edits.constraints.lexical import split_relation
@@ -27,52 +27,58 @@ from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.relations import load_relations
 
-_UNSEEN = words_with("unseen")
+_UNSEEN = words_with("ubiquitous")
 
 
-def is_everywhere(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether nearly every image has such a thing, mentioned or not: a floor, a hand."""
+def is_ubiquitous(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether nearly every image shows the new object, mentioned or not: a floor, a hand."""
     return edit.new in _UNSEEN
 
 
-def may_be_beside(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the new thing is often where the old one is: beside a toilet is a sink, mentioned or not."""
-    return known.often_beside(edit.old.rpartition(" ")[2], edit.new.rpartition(" ")[2])
+def often_cooccurs(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether the new object often co-occurs with the old one: next to a toilet is a sink, mentioned or not."""
+    return known.often_cooccur(edit.old.rpartition(" ")[2], edit.new.rpartition(" ")[2])
 
 
-def is_strange_beside(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions never have the new noun with a noun or verb of this caption, though they would by chance."""
+def never_cooccurs(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether the new noun never co-occurs with a noun or verb of the caption, though it would by chance."""
     new, old = edit.new.split(), edit.old.split()
-    company = [word for word in edit.caption.company if word not in old]
+    context = [word for word in edit.caption.nouns_and_verbs if word not in old]
     return any(
-        not known.pool.cooccurrence(part, word) and known.expects(part, word, TOGETHER)
+        not known.pool.cooccurrence(part, word) and known.expects_cooccurrence(part, word, EXPECTED_COOCCURRENCES)
         for part in new
-        for word in company
+        for word in context
     )
 
 
 def is_implausible(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the new word goes with this caption's words less than by chance."""
+    """Return whether the new word co-occurs with the words of the caption less often than by chance."""
     verb, preposition = split_relation(edit.new) if edit.target == "relation" else (edit.new, "")
     word = (verb or preposition).rpartition(" ")[2]
     rest = [lemma for lemma in edit.caption.contents if lemma not in edit.old.split()]
-    return known.pool.plausibility(word, rest) < -SLACK
+    return known.pool.plausibility(word, rest) < -PLAUSIBILITY_MARGIN
 
 
-def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions never have the new noun behind its modifier, verb or preposition, or before its verb or preposition.
+def is_unseen_in_context(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether the pool never has the new noun next to its modifier, verb or preposition.
 
-    Asked if captions say so of the old noun, or would say so of the new one by chance.
+    Checked if the pool has the old noun there, or would have the new one by chance.
     """
     new, old = edit.new.rpartition(" ")[2], edit.old.rpartition(" ")[2]
-    adjacency, linked, expects = known.pool.adjacency, known.pool.linked, known.expects
+    adjacency, linked, expects_cooccurrence = known.pool.adjacency, known.pool.linked, known.expects_cooccurrence
     before, behind, links = _noun_context(edit.caption, edit.start, edit.end, old, known)
     return (
-        any(not adjacency(word, new) and (seen or expects(word, new, LINKED)) for word, seen in before)
-        or any(not adjacency(new, word) and (seen or expects(new, word, LINKED)) for word, seen in behind)
+        any(
+            not adjacency(word, new) and (seen or expects_cooccurrence(word, new, EXPECTED_LINKS))
+            for word, seen in before
+        )
+        or any(
+            not adjacency(new, word) and (seen or expects_cooccurrence(new, word, EXPECTED_LINKS))
+            for word, seen in behind
+        )
         or (
             bool(links)
-            and linked("", "", new) >= KNOWN
+            and linked("", "", new) >= MIN_LINKS
             and any(not linked(left, preposition, new) for left, preposition in links)
         )
         or _is_unseen_compound(edit, known)
@@ -80,13 +86,13 @@ def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 class _NounContext(NamedTuple):
-    """The words around a noun, and whether captions of the pool have the noun there.
+    """The governors and modifiers of a noun, and whether the pool has the noun there.
 
     Attributes:
-        before: lemmas of its modifiers and of the verb or preposition before it, each with whether captions have the noun
-            behind it.
-        behind: lemma of the verb or preposition behind it, with whether captions have the noun before it.
-        links: left word and preposition of each prepositional link to the noun that captions have.
+        before: lemmas of its modifiers and of the verb or preposition before it, each with whether the pool has the noun
+            after it.
+        behind: lemma of the verb or preposition after it, with whether the pool has the noun before it.
+        links: left word and preposition of each prepositional link to the noun in the pool.
     """
 
     before: list[tuple[str, bool]]
@@ -94,7 +100,7 @@ class _NounContext(NamedTuple):
     links: list[tuple[str, str]]
 
 
-@lru_cache(maxsize=16)  # several nouns are proposed in one place
+@lru_cache(maxsize=16)  # several nouns are proposed for one slot
 def _noun_context(caption: Caption, start: int, end: int, noun: str, known: Knowledge) -> _NounContext:
     before, behind = governors_of(caption, start, end)
     linked, adjacency = known.pool.linked, known.pool.adjacency
@@ -106,63 +112,69 @@ def _noun_context(caption: Caption, start: int, end: int, noun: str, known: Know
 
 
 def _is_unseen_compound(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions never have the new noun right behind a noun that modifies it: "eye scissors"."""
+    """Return whether the pool never has the new noun right after a noun that modifies it: "eye scissors"."""
     caption, before = edit.caption, edit.start - 1
     if not is_behind_noun(caption, edit.start, edit.end):
         return False
-    run, modifier, first = known.pool.run, caption.lower[before], edit.new.split()[0]
+    bigram, modifier, first = known.pool.bigram, caption.lower[before], edit.new.split()[0]
     if first == edit.new:
         first = inflect(first, caption.tags[edit.end - 1])
-    asked = run(modifier, caption.lower[edit.start]) or known.expects(modifier, first, LINKED)
-    return bool(asked) and not run(modifier, first)
+    expected = bigram(modifier, caption.lower[edit.start]) or known.expects_cooccurrence(
+        modifier, first, EXPECTED_LINKS
+    )
+    return bool(expected) and not bigram(modifier, first)
 
 
 def is_behind_noun(caption: Caption, start: int, end: int) -> bool:
-    """Whether a noun ends a phrase in which another noun modifies it."""
+    """Return whether a noun is the head of a compound."""
     phrase = caption.ending_at(end)
     return phrase is not None and start - 1 in phrase.nouns
 
 
-def is_unused_form(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions do not use the new noun in this number, or with this article: "rices", "a cattle", "eating sandwich"."""
-    usage = usage_of(edit.caption, edit.old, edit.end, known)
-    return usage is not None and lacks_usage(edit.new, usage, known)
+def has_wrong_countability(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether the new noun is not used in this number or with this article: "rices", "a cattle"."""
+    form = noun_form_of(edit.caption, edit.old, edit.end, known)
+    return form is not None and lacks_noun_form(edit.new, form, known)
 
 
-class Usage(Enum):
-    """How a caption uses a noun: behind an article, bare as mass nouns are, or in the plural."""
+class NounForm(Enum):
+    """Form of a noun in a caption: singular with article, bare mass noun, or plural."""
 
-    ONE = auto()
+    SINGULAR = auto()
     MASS = auto()
     PLURAL = auto()
 
 
-def usage_of(caption: Caption, old: str, end: int, known: Knowledge) -> Usage | None:
-    """Return how a caption uses the noun ``old``, which ends before a token; None for a bare noun that is no mass noun."""
+def noun_form_of(caption: Caption, old: str, end: int, known: Knowledge) -> NounForm | None:
+    """Return the form of the noun ``old`` that ends before token ``end``; None for a bare noun that is no mass noun."""
     tag, phrase = caption.tags[end - 1], caption.ending_at(end)
     if tag == "NNS":
-        return Usage.PLURAL
+        return NounForm.PLURAL
     if tag != "NN" or phrase is None:
         return None
     if caption.lower[phrase.start] in words_with("one"):
-        return Usage.ONE
-    return Usage.MASS if phrase.is_bare and known.share_without_article(old.rpartition(" ")[2]) >= MASS else None
+        return NounForm.SINGULAR
+    return (
+        NounForm.MASS if phrase.is_bare and known.share_without_article(old.rpartition(" ")[2]) >= MASS_SHARE else None
+    )
 
 
-def lacks_usage(noun: str, usage: Usage, known: Knowledge) -> bool:
-    """Whether captions do not use a noun so."""
+def lacks_noun_form(noun: str, form: NounForm, known: Knowledge) -> bool:
+    """Return whether captions do not use a noun in a form."""
     head = noun.rpartition(" ")[2]
     share = known.share_without_article(head)
-    if usage is Usage.ONE:
-        return share > ALWAYS_MASS
-    if usage is Usage.MASS:
-        return share < MASS
-    count, form = known.pool.form_frequency, inflect(head, "NNS")
-    return form != head and count(form) < count(head) * (FEWEST_PLURALS if share < MASS else FEW_PLURALS)
+    if form is NounForm.SINGULAR:
+        return share > ALWAYS_MASS_SHARE
+    if form is NounForm.MASS:
+        return share < MASS_SHARE
+    count, plural = known.pool.form_frequency, inflect(head, "NNS")
+    return plural != head and count(plural) < count(head) * (
+        MIN_PLURAL_SHARE if share < MASS_SHARE else MIN_PLURAL_SHARE_OF_MASS
+    )
 
 
 def governors_of(caption: Caption, start: int, end: int) -> tuple[list[str], list[str]]:
-    """Return the lemmas before a noun that modify or govern it, and the verb or preposition behind it."""
+    """Return the lemmas that modify or govern a noun from the left, and the verb or preposition after it."""
     before: list[str] = []
     at = start - 1
     while at >= 0 and caption.tokens[at].pos in {"ADJ", "NOUN", "DET", "NUM", "VERB", "ADP"}:
@@ -179,41 +191,41 @@ def governors_of(caption: Caption, start: int, end: int) -> tuple[list[str], lis
 
 
 def is_unseen_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions never say the new relation of such an object, or its verb or preposition of such a subject.
+    """Return whether the pool never has the new relation with the object, or its verb or preposition with the subject.
 
-    A verb alone has to be said of both. Others are not asked of nouns of which captions say little.
+    A verb alone must be attested with both. Prepositions are not checked for rare nouns.
     """
     verb, preposition = split_relation(edit.new)
     linked, adjacency, subject, thing = known.pool.linked, known.pool.adjacency, edit.before, edit.after
     if not preposition:
-        return adjacency(verb, thing) < SEEN or (bool(subject) and adjacency(subject, verb) < SEEN)
-    if linked("", "", thing) >= KNOWN and not any(linked(verb, preposition, noun) for noun in loosely_same(thing)):
+        return adjacency(verb, thing) < MIN_COUNT or (bool(subject) and adjacency(subject, verb) < MIN_COUNT)
+    if linked("", "", thing) >= MIN_LINKS and not any(linked(verb, preposition, noun) for noun in loosely_same(thing)):
         return True
-    if not subject or known.nouns.is_person(subject) or linked(subject, "", "") < KNOWN:
+    if not subject or known.nouns.is_person(subject) or linked(subject, "", "") < MIN_LINKS:
         return False
     return not (adjacency(subject, verb) if verb else linked(subject, preposition, ""))
 
 
 def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a thing would do what only people and animals do, or the other way round."""
+    """Return whether the new relation requires an animate subject and has an inanimate one, or the reverse."""
     new, old = (load_relations().analyse(key) for key in (edit.new, edit.old))
     if new is None or not new.subject or (old is not None and old.subject == new.subject):
         return False
     return not edit.before or known.nouns.is_alive(edit.before) is not (new.subject == "animate")
 
 
-def is_no_quality(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions hardly ever describe such a thing by the new attribute, though both are common enough."""
+def is_unseen_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether the pool hardly ever has the new attribute with the noun, though both are common enough."""
     return any(
-        max(known.pool.adjacency(word, noun), known.pool.cooccurrence(word, noun) // 2) < SEEN
-        and known.expects(word, noun, TOGETHER)
-        for word, noun in _described(edit)
+        max(known.pool.adjacency(word, noun), known.pool.cooccurrence(word, noun) // 2) < MIN_COUNT
+        and known.expects_cooccurrence(word, noun, EXPECTED_COOCCURRENCES)
+        for word, noun in _noun_attributes(edit)
         if not number_of(word)
     )
 
 
-def _described(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
-    """Yield what an edit newly says of things: an attribute and the head noun."""
+def _noun_attributes(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
+    """Yield the new attributes of an edit, each with the head noun that it modifies."""
     pairs = ((edit.new, edit.before), (edit.old, edit.after)) if edit.form == "swap" else ((edit.new, edit.after),)
     return ((words, noun.rpartition(" ")[2]) for words, noun in pairs if words and noun)
 

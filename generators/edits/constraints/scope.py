@@ -1,11 +1,11 @@
-"""Scopes of negation, disjunction and company: stretches of a caption in which no edit is known to be false.
+"""Scope constraints: negation, disjunction, coordination and prepositional attachment.
 
-"No dogs" is true of most pictures with another animal in the place of the dogs, and "a cat or a dog" is true where
-there is a cat. "No", "without" and the like negate what follows; "not" and "isn't" the whole clause, up to the next
-punctuation mark. An edit of the negating word itself is as good as any. What "or" joins takes a parser to tell, and one of
-600 captions has it, so these are not edited at all. Things in a row, or that accompany another, are not
-all that there is: beside "a sink and a mirror" there may be a towel. Readers found three quarters of the replaced ones
-possibly true, and a ninth of all others.
+In these scopes no edit is known to be false. "No dogs" is true of most images with another animal in place of the dogs,
+and "a cat or a dog" is true if there is a cat. "No", "without" and the like negate what follows; "not" and "isn't" the
+whole clause, up to the next punctuation mark. The negation word itself may be edited. The scope of "or" requires a
+parser, and one of 600 captions has it, so these captions are not edited at all. Coordinated or accompanying nouns are
+not exhaustive: beside "a sink and a mirror" there may be a towel. Readers found three quarters of replaced coordinated
+nouns possibly true, and a ninth of all others.
 """
 
 from functools import lru_cache
@@ -18,16 +18,16 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 
-_DENIES, _DENIES_BEHIND = words_with("denies"), words_with("denies_behind")
-ANY_DENIAL: Final = _DENIES | _DENIES_BEHIND
+_NEGATES, _NEGATES_FOLLOWING = words_with("negates"), words_with("negates_following")
+NEGATION_WORDS: Final = _NEGATES | _NEGATES_FOLLOWING
 _OR: Final = frozenset({"or", "and/or"})
-_ONE_MORE: Final = words_with("one_more")
-_LISTS: Final = words_with("joins_items") & _ONE_MORE  # on either side of a thing
+_COORDINATORS: Final = words_with("coordinator")
+_LISTS: Final = words_with("joins_items") & _COORDINATORS  # on either side of a noun
 _MARKS: Final = frozenset('.,;:!?()"')
 
 
 class Scope(NamedTuple):
-    """Tokens ``start`` up to ``end``, which the word at ``word`` negates; -1 if no word does."""
+    """Tokens ``start`` up to ``end`` in the scope of the negation word at index ``word``."""
 
     start: int
     end: int
@@ -35,44 +35,44 @@ class Scope(NamedTuple):
 
 
 def is_in_negation_scope(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether an edit stands in what its caption negates."""
-    return not ANY_DENIAL.isdisjoint(edit.caption.lower) and _touches(edit, _negations(edit.caption))
+    """Return whether an edit is in the scope of a negation."""
+    return not NEGATION_WORDS.isdisjoint(edit.caption.lower) and _touches(edit, _negations(edit.caption))
 
 
 def is_in_disjunction(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a caption leaves something open by "or"."""
+    """Return whether a caption contains a disjunction."""
     return not _OR.isdisjoint(edit.caption.lower)
 
 
-def is_in_company(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether an edit replaces one of several things in a row, or what accompanies another, where no boxes say what is there."""
+def is_in_coordination(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether an edit replaces a coordinated or accompanying noun of an image without boxes."""
     caption = edit.caption
-    if caption.words.labels or _ONE_MORE.isdisjoint(caption.lower):  # those behind a thing are among those before one
+    if caption.words.labels or _COORDINATORS.isdisjoint(caption.lower):  # `_LISTS` is a subset
         return False
     phrase = next((each for each in caption.phrases if each.start <= edit.start < each.end), None)
     if phrase is None:
         return False
-    return caption.word(phrase.start - 1) in _ONE_MORE or caption.word(phrase.end) in _LISTS
+    return caption.word(phrase.start - 1) in _COORDINATORS or caption.word(phrase.end) in _LISTS
 
 
-def attaches_elsewhere(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a preposition may belong to an earlier verb or thing than the noun before it.
+def has_ambiguous_attachment(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether a preposition may attach to an earlier verb or noun than the one before it.
 
-    "Riding bikes down a sidewalk near a train" places neither the sidewalk nor the bikes. That takes a parser to tell; a
-    caption's first preposition, with no verb before it, belongs to its noun.
+    "Riding bikes down a sidewalk near a train" locates neither the sidewalk nor the bikes. Attachment requires a parser;
+    only the first preposition of a caption, with no verb before it, certainly attaches to its noun.
     """
     if split_relation(edit.old)[0]:
         return False
-    return any(token.pos == "VERB" or _places(token) for token in edit.caption.tokens[: edit.start])
+    return any(token.pos == "VERB" or _is_locative(token) for token in edit.caption.tokens[: edit.start])
 
 
-def _places(token: Token) -> bool:
+def _is_locative(token: Token) -> bool:
     return token.pos == "ADP" and token.text.lower() != "of"
 
 
-def is_denial(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether an edit adds or removes a negating word."""
-    return bool(ANY_DENIAL & (set(edit.old.split()) ^ set(edit.new.split())))
+def changes_negation(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether an edit adds or removes a negation word."""
+    return bool(NEGATION_WORDS & (set(edit.old.split()) ^ set(edit.new.split())))
 
 
 def _touches(edit: ProposedEdit, scopes: tuple[Scope, ...]) -> bool:
@@ -89,8 +89,8 @@ def _negations(caption: Caption) -> tuple[Scope, ...]:
     marks = [at for at, word in enumerate(caption.lower) if word in _MARKS]
     found = []
     for at, word in enumerate(caption.lower):
-        if word in ANY_DENIAL:
+        if word in NEGATION_WORDS:
             before = max((mark + 1 for mark in marks if mark < at), default=0)
             end = min((mark for mark in marks if mark > at), default=len(caption.lower))
-            found.append(Scope(at + 1 if word in _DENIES_BEHIND else before, end, at))
+            found.append(Scope(at + 1 if word in _NEGATES_FOLLOWING else before, end, at))
     return tuple(found)

@@ -1,11 +1,11 @@
-"""Which objects other captions and boxes state to be in an image: the true side of an addition.
+"""Objects that other captions or boxes state to be in an image: the true side of an addition.
 
-Words alone tell an object from a mention of it ("a chili dog", "a bus stop", "a sign with a horse on it"), so a
-statement counts only in the plainest shape: a box of its name, or in another caption a determiner, at most two plain
-adjectives, the noun, and then the end of a clause or a word that opens the next phrase. Nothing in that caption may
-deny, compare or picture things, and the noun may not hang on "of", "for", "like" or "as".
+Words alone do not distinguish an object from another mention ("a chili dog", "a bus stop", "a sign with a horse on
+it"), so only the plainest pattern counts: a box with the label, or in another caption a determiner, at most two
+intersective adjectives, the noun, and then the end of a clause or a word that opens the next phrase. That caption must
+not negate, compare or depict things, and the noun must not be a complement of "of", "for", "like" or "as".
 
-It has to be another object than those that the caption names: one of another kind, or one that captions name beside it.
+The object must differ from those that the caption names: it excludes their nouns, or other captions name both.
 """
 
 import re
@@ -20,8 +20,8 @@ from pairwright.generators.lexicon.attributes import concepts, opposites
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon, flagged
 
-_NO_THINGS = flagged("frame") | flagged("surroundings")
-_MARK: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[.,;:!?()\"]")
+_NO_THINGS = flagged("non_object") | flagged("surroundings")
+_TOKEN: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[.,;:!?()\"]")
 _MAX_ADJECTIVES: Final = 2
 
 
@@ -29,7 +29,7 @@ class StatedObjects:
     """Finds objects that other captions or boxes state.
 
     Args:
-        lexicon: tells which nouns may be said of one thing.
+        lexicon: noun classes and exclusions.
         nouns: objects that may be added.
     """
 
@@ -37,42 +37,42 @@ class StatedObjects:
         self._lexicon, self._nouns = lexicon, frozenset(nouns)
 
     def stated(self, caption: Caption) -> list[str]:
-        """Return the objects that are stated and are others than those that the caption names."""
+        """Return the stated objects that differ from those that the caption names."""
         boxed = [label for label, number in caption.words.labels.items() if number == 1 and label in self._nouns]
-        lines = [frozenset(_marks(text)) for text in caption.pair.captions]
+        lines = [frozenset(_tokens_of(text)) for text in caption.pair.captions]
         found: dict[str, list[frozenset[str]]] = {noun: [] for noun in boxed}
         for text, line in zip(caption.pair.captions, lines, strict=True):
             if words_with("unreal").isdisjoint(line):
-                for noun in self._stated_by(_marks(text)):
+                for noun in self._stated_by(_tokens_of(text)):
                     found.setdefault(noun, []).append(line)
         return [
             noun
             for noun, where in found.items()
-            if not (caption.words.several(noun) or self._lexicon.is_person(noun))  # a man to one is a woman to another
+            if not (caption.words.several(noun) or self._lexicon.is_person(noun))  # captioners disagree about persons
             and self._is_another(caption, noun, where)
         ]
 
-    def _stated_by(self, marks: tuple[str, ...]) -> Iterator[str]:
-        for at, mark in enumerate(marks):
-            if mark not in words_with("determiner") or _hangs(marks, at):
+    def _stated_by(self, tokens: tuple[str, ...]) -> Iterator[str]:
+        for at, token in enumerate(tokens):
+            if token not in words_with("determiner") or _is_complement(tokens, at):
                 continue
-            noun, end = self._noun_after(marks, at + 1)
-            if noun and (end >= len(marks) or marks[end] in words_with("behind_thing")):
+            noun, end = self._noun_after(tokens, at + 1)
+            if noun and (end >= len(tokens) or tokens[end] in words_with("behind_thing")):
                 yield noun
 
-    def _noun_after(self, marks: tuple[str, ...], start: int) -> tuple[str, int]:
-        """Return the object that follows, past plain adjectives, and where it ends; an empty string for none."""
-        for at in range(start, min(start + _MAX_ADJECTIVES + 1, len(marks))):
+    def _noun_after(self, tokens: tuple[str, ...], start: int) -> tuple[str, int]:
+        """Return the object after intersective adjectives and the index of its end; an empty string if there is none."""
+        for at in range(start, min(start + _MAX_ADJECTIVES + 1, len(tokens))):
             for size in (2, 1):
-                noun = " ".join(marks[at : at + size])
+                noun = " ".join(tokens[at : at + size])
                 if noun in self._nouns:
                     return noun, at + size
-            if not _is_plain(marks[at]):
+            if not _is_intersective(tokens[at]):
                 break
         return "", start
 
     def _is_another(self, caption: Caption, noun: str, where: list[frozenset[str]]) -> bool:
-        """Whether no noun of the caption may be another captioner's word for the object."""
+        """Return whether no noun of the caption may refer to the object."""
         return all(
             self._lexicon.exclusive(noun, token.lemma)
             or any(token.lemma in line or token.text.lower() in line for line in where)
@@ -82,25 +82,25 @@ class StatedObjects:
 
 
 @lru_cache(maxsize=1_000)  # the captions of an image are each other's
-def _marks(text: str) -> tuple[str, ...]:
-    return tuple(_MARK.findall(text.lower()))
+def _tokens_of(text: str) -> tuple[str, ...]:
+    return tuple(_TOKEN.findall(text.lower()))
 
 
-def _hangs(marks: tuple[str, ...], at: int) -> bool:
-    before, beyond = marks[at - 1] if at else "", marks[at - 2] if at > 1 else ""
-    return before in words_with("hanging") and not (before in {"of", "to"} and beyond in words_with("side"))
+def _is_complement(tokens: tuple[str, ...], at: int) -> bool:
+    before, beyond = tokens[at - 1] if at else "", tokens[at - 2] if at > 1 else ""
+    return before in words_with("complement_marker") and not (before in {"of", "to"} and beyond in words_with("side"))
 
 
-def _is_plain(word: str) -> bool:
-    """Whether an adjective leaves a thing what it is: not a wooden horse, nor a miniature train."""
+def _is_intersective(word: str) -> bool:
+    """Return whether an adjective is intersective: not a wooden horse, nor a miniature train."""
     found = concepts().get(word, ())
     described = bool(found) or any(word in pair for pair in opposites())
     return described and word not in {"mini", "miniature"} and all(name != "material" for name, _ in found)
 
 
 def is_unstated(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a positive adds something that neither the captions nor the boxes of the image state."""
+    """Return whether a positive adds something that no caption or box of the image states."""
     words = edit.caption.words
     if edit.target == "attribute":
-        return not all(words.said_with(edit.after, word) for word in edit.new.split())
+        return not all(words.states_attribute(edit.after, word) for word in edit.new.split())
     return not StatedObjects(known.nouns, (edit.new,)).stated(edit.caption)

@@ -1,10 +1,9 @@
-"""Whether a caption with two stretches exchanged says the same, or may.
+"""Swap constraints: exchanges that do not change the meaning of a caption, or may not.
 
-"A sink and a stove with a window" names three things that are there together: a list joined by "and", commas and one
-"with". In which order they stand says nothing, and to which of them "with" belongs is unclear, so an exchange of two
-of its items is no negative. A second "with" gives each owner its own thing, and so does an owner that is alive ("a man
-with a hat and a woman"): there an exchange is another statement. Words of one class that describe one thing ("white
-black blue and red stripes") are such a list as well.
+"A sink and a stove with a window" coordinates three things by "and", commas and one "with". Their order does not
+matter, and the attachment of "with" is ambiguous, so an exchange of two items is no negative. A second "with", or an
+animate owner ("a man with a hat and a woman"), makes attachment clear: there an exchange changes the meaning.
+Attributes of one class that modify one noun ("white black blue and red stripes") are such a coordination as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,23 +33,23 @@ _QUALIFIES: Final = frozenset({"JJ", "CD"})
 
 
 def is_symmetric(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two things may change places and the caption is as true: around "and", "near".
+    """Return whether two exchanged nouns are joined by a symmetric relation: "and", "near".
 
-    Beside "near" what is said of the first thing alone would be said of the other one: "feeds a dog near a cat".
+    With "near", a verb that governs the first noun would govern the other one: "feeds a dog near a cat".
     """
     between = _between(edit)
     words = [token.text.lower() for token in between]
-    if not between or _keeps_quality(edit, edit.start):
+    if not between or _has_fixed_modifier(edit, edit.start):
         return False
     if all(word in _BETWEEN_ITEMS for word in words):
         return True
     wording = " ".join(word for word in words if word not in _BETWEEN_ITEMS - _AND)
-    return _is_mutual(wording, known) and not _is_related(edit, known)
+    return _is_mutual(wording, known) and not _is_governed(edit, known)
 
 
 def is_in_one_list(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two things are items of one list, in whatever order: "a sink and a stove with a window"."""
-    if _keeps_quality(edit, edit.start) or _keeps_quality(edit, edit.second[0]):
+    """Return whether two nouns are items of one coordination: "a sink and a stove with a window"."""
+    if _has_fixed_modifier(edit, edit.start) or _has_fixed_modifier(edit, edit.second[0]):
         return False
     tokens, owned = edit.caption.tokens, False
     for start, end in _connectives(tokens, edit.end, edit.second[0]):
@@ -64,13 +63,13 @@ def is_in_one_list(edit: ProposedEdit, known: Knowledge) -> bool:
     return edit.end < edit.second[0]
 
 
-def counts_the_same(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two exchanged words may count the same: "some people", "three pictures"."""
+def has_same_count(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether two exchanged words may denote the same number: "some people", "three pictures"."""
     return same_count(edit.old, edit.new)
 
 
-def describes_one_thing(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether two exchanged words describe the same thing."""
+def modifies_same_noun(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether two exchanged words modify the same noun."""
     tokens, between = edit.caption.tokens, _between(edit)
     if between and _is_one_description(edit.caption.lower[edit.end - 1], between):
         return True
@@ -79,20 +78,20 @@ def describes_one_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     return all(token.tag in _WITHIN or token.pos == "PUNCT" for token in passed)
 
 
-def is_no_list(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a positive exchanges what is not joined by "and", or what belongs to the other: "a man and his dog"."""
+def is_not_coordination(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether a positive exchanges spans that are not coordinated, or not independent: "a man and his dog"."""
     words = [token.text.lower() for token in _between(edit)]
     owned = any(token.tag == "PRP$" for token in edit.caption.tokens[slice(*edit.second)])
     return owned or _AND.isdisjoint(words) or not all(word in _BETWEEN_ITEMS for word in words)
 
 
 def _is_mutual(wording: str, known: Knowledge) -> bool:
-    """Whether a relation holds in both directions: "near"."""
+    """Return whether a relation holds in both directions: "near"."""
     return any(known.relations.paraphrase(wording, other) for other in converses(wording))
 
 
-def _is_related(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether the words before the first thing say more of it than that it is there, or near to something."""
+def _is_governed(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether the first noun is governed by a verb or preposition that is neither existential nor symmetric."""
     caption = edit.caption
     phrase = next((each for each in caption.phrases if each.start <= edit.start < each.end), None)
     end = phrase.start if phrase is not None else edit.start
@@ -106,7 +105,7 @@ def _between(edit: ProposedEdit) -> Sequence[Token]:
 
 
 def _is_one_description(word: str, following: Sequence[Token]) -> bool:
-    """Whether tokens go on to describe what a word describes: they are of its class, "and" or commas."""
+    """Return whether all following tokens modify the same noun as a word: of its class, "and" or commas."""
     return all(
         (lower := token.text.lower()) in _LISTS or token.tag == "HYPH" or share_class(word, lower)
         for token in following
@@ -114,7 +113,7 @@ def _is_one_description(word: str, following: Sequence[Token]) -> bool:
 
 
 def _connectives(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the stretches between two positions that are no part of a noun phrase."""
+    """Yield the spans between two positions that are not part of a noun phrase."""
     at = start
     while at < end:
         begin = at
@@ -125,6 +124,6 @@ def _connectives(tokens: Sequence[Token], start: int, end: int) -> Iterator[tupl
         at += 1
 
 
-def _keeps_quality(edit: ProposedEdit, start: int) -> bool:
-    """Whether an adjective or number before an exchanged noun stays and describes the other one then."""
+def _has_fixed_modifier(edit: ProposedEdit, start: int) -> bool:
+    """Return whether an adjective or number before an exchanged noun stays in place."""
     return start > 0 and edit.caption.tags[start - 1] in _QUALIFIES

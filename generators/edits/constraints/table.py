@@ -1,10 +1,10 @@
-"""The constraints on edits: one table for rules and for texts that a language model wrote.
+"""Table of the constraints on edits by rules and by language models.
 
-A *constraint* is a pure predicate over a proposed edit, with the reason that a rejected edit gets, an edit that it
-blocks and one that it allows. `find_violation` returns the first that an edit violates.
+A *constraint* is a pure predicate over a proposed edit, with a reason code, an edit that it blocks and one that it
+allows. `find_violation` returns the first violated one.
 
-Groups: "grammar" holds for every edit; "truth" rejects negatives that may be true of the image and positives that may
-be false; "plausibility" rejects what captions of the pool would not say, which is for rules: a writer may be fanciful.
+Groups: "grammar" applies to every edit; "truth" rejects negatives that may be true of the image and positives that may
+be false; "plausibility" rejects edits that are untypical of the pool, by rules only.
 
 Examples write the caption with the replaced words in brackets, or "|" where words are added.
 """
@@ -23,12 +23,12 @@ Predicate = Callable[[ProposedEdit, Knowledge], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """An edit: a caption with its replaced words marked, what is written, and what else is known of the image.
+class EditExample:
+    """An example edit: a caption with its replaced words marked, the new words, and the other captions and boxes.
 
     Attributes:
-        caption: with "[...]" around the replaced words, or around both stretches of a swap, or "|" for an addition.
-        new: what is written; empty for a swap.
+        caption: with "[...]" around the replaced words, or around both spans of a swap, or "|" for an addition.
+        new: new words; empty for a swap.
         type: form and target ("replace-object").
         others: other captions of the image.
         boxes: of the image.
@@ -46,19 +46,18 @@ class Constraint:
     """A condition that an edit must not meet.
 
     Attributes:
-        id: for counts, and for `find_violation` to skip.
+        id: unique name, for counts and for the ``skip`` of `find_violation`.
         group: "grammar", "truth" or "plausibility".
-        reason: code of a rejected edit.
-        types: forms and targets to which it applies; "*" is all.
-        violated: whether an edit violates it.
-        blocked: an edit that violates it.
-        allowed: a similar edit that does not.
-        kinds: of annotations.
-        by_words: whether the words of the edit decide alone, so that the answer is the same in every caption.
-        by_place: whether the replaced tokens decide alone, whatever is written for them.
-        of_rules: forms and targets of edits by rules that it is asked of, if not `types`: rules propose nothing else
-            that violates it.
-        of_texts: whether it is asked of texts that a model wrote.
+        reason: reason code of rejected edits.
+        types: types of edits to which it applies, such as "replace-*"; "*" is all.
+        violated: predicate that is true for rejected edits.
+        blocked: example that violates it.
+        allowed: similar example that does not.
+        kinds: kinds of annotations to which it applies.
+        by_words: depends on the words of the edit only, so that the result is cached across captions.
+        by_place: depends on the replaced tokens only, whatever replaces them.
+        of_rules: types of edits by rules to which it applies, if not `types`: rules propose no others that violate it.
+        of_texts: whether it applies to texts by a model.
     """
 
     id: str
@@ -66,8 +65,8 @@ class Constraint:
     reason: str
     types: tuple[str, ...]
     violated: Predicate
-    blocked: Example
-    allowed: Example
+    blocked: EditExample
+    allowed: EditExample
     kinds: tuple[str, ...] = ("hard_negative",)
     by_words: bool = False
     by_place: bool = False
@@ -75,10 +74,10 @@ class Constraint:
     of_texts: bool = True
 
     def applies_to(self, kind: str, form: str, target: str, *, by_rules: bool) -> bool:
-        """Whether it is asked of edits of a kind, form and target, by rules or in texts that a model wrote."""
+        """Return whether it applies to edits of a kind, form and target, by rules or by a model."""
         types = self.types if self.of_rules is None or not by_rules else self.of_rules
-        asked = kind in self.kinds and (by_rules or self.of_texts)
-        return asked and not {f"{form}-{target}", f"{form}-*", f"*-{target}", "*"}.isdisjoint(types)
+        relevant = kind in self.kinds and (by_rules or self.of_texts)
+        return relevant and not {f"{form}-{target}", f"{form}-*", f"*-{target}", "*"}.isdisjoint(types)
 
 
 def find_violation(
@@ -88,9 +87,9 @@ def find_violation(
 
     Args:
         edit: the proposed edit.
-        known: of words.
-        by_rules: whether rules propose it; else a model wrote it.
-        skip: ids or groups of constraints that are not asked.
+        known: WordNet and pool statistics.
+        by_rules: whether the edit is by rules, else by a model.
+        skip: ids or groups of constraints that are not checked.
     """
     constraints = applicable_constraints(edit.kind, edit.form, edit.target, by_rules=by_rules, skip=skip)
     return first_violated(constraints, edit, known)
@@ -108,7 +107,7 @@ def first_violated(constraints: Iterable[Constraint], edit: ProposedEdit, known:
 def applicable_constraints(
     kind: str, form: str, target: str, *, by_rules: bool, skip: frozenset[str] = frozenset()
 ) -> tuple[Constraint, ...]:
-    """Return the constraints of a type of edits, in the order in which they are asked."""
+    """Return the constraints that apply to a type of edits, in the order in which they are checked."""
     return tuple(
         each
         for each in CONSTRAINTS
@@ -124,207 +123,207 @@ _LEFT_RIGHT: Final = (Box("dog", 0.8, 0.1, 0.9, 0.3), Box("cat", 0.5, 0.1, 0.6, 
 
 CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     Constraint(
-        "in_name", "grammar", "not_grammatical", ("replace-attribute",), grammar.is_in_name,
-        Example("A fan of the [Red] Sox on a bench", "blue", "replace-attribute"),
-        Example("A fan of the [red] bus on a bench", "blue", "replace-attribute"),
+        "in_name", "grammar", "not_grammatical", ("replace-attribute",), grammar.is_in_proper_name,
+        EditExample("A fan of the [Red] Sox on a bench", "blue", "replace-attribute"),
+        EditExample("A fan of the [red] bus on a bench", "blue", "replace-attribute"),
         by_place=True, of_texts=False,
     ),
     Constraint(
-        "further_one", "grammar", "not_grammatical", ("replace-object",), grammar.has_further_one,
-        Example("a [dog] beside another dog", "horse", "replace-object"),
-        Example("a [dog] beside another animal", "horse", "replace-object"),
+        "repeated_noun", "grammar", "not_grammatical", ("replace-object",), grammar.has_second_instance,
+        EditExample("a [dog] beside another dog", "horse", "replace-object"),
+        EditExample("a [dog] beside another animal", "horse", "replace-object"),
         by_place=True,
     ),
     Constraint(
-        "denial", "truth", "another_target", ("replace-*", "swap-*", "add-*"), scope.is_denial,
-        Example("a street [with] cars", "without", "replace-relation"),
-        Example("a cat [under] a table", "on", "replace-relation"),
+        "negation_word", "truth", "another_target", ("replace-*", "swap-*", "add-*"), scope.changes_negation,
+        EditExample("a street [with] cars", "without", "replace-relation"),
+        EditExample("a cat [under] a table", "on", "replace-relation"),
         by_words=True, of_rules=(),
     ),
     Constraint(
         "negation_scope", "truth", "true_of_image", ("*",), scope.is_in_negation_scope,
-        Example("a street with no [cars] on it", "buses", "replace-object"),
-        Example("a [street] with no cars on it", "beach", "replace-object"),
+        EditExample("a street with no [cars] on it", "buses", "replace-object"),
+        EditExample("a [street] with no cars on it", "beach", "replace-object"),
         by_place=True,
     ),
     Constraint(
         "disjunction", "truth", "true_of_image", ("*",), scope.is_in_disjunction,
-        Example("a [cat] or a dog on a bed", "horse", "replace-object"),
-        Example("a cat and a dog on a [bed]", "roof", "replace-object"),
+        EditExample("a [cat] or a dog on a bed", "horse", "replace-object"),
+        EditExample("a cat and a dog on a [bed]", "roof", "replace-object"),
         by_place=True,
     ),
     Constraint(
-        "in_company", "truth", "true_of_image", ("replace-object",), scope.is_in_company,
-        Example("a sink and a [mirror]", "towel", "replace-object"),
-        Example("a [sink] under a mirror", "towel", "replace-object"),
+        "in_coordination", "truth", "true_of_image", ("replace-object",), scope.is_in_coordination,
+        EditExample("a sink and a [mirror]", "towel", "replace-object"),
+        EditExample("a [sink] under a mirror", "towel", "replace-object"),
         by_place=True, of_texts=False,
     ),
     Constraint(
-        "attaches_elsewhere", "plausibility", "no_candidate", ("replace-relation",), scope.attaches_elsewhere,
-        Example("a man riding a bike [near] a train", "on", "replace-relation"),
-        Example("a bike [near] a train", "on", "replace-relation"),
+        "ambiguous_attachment", "plausibility", "no_candidate", ("replace-relation",), scope.has_ambiguous_attachment,
+        EditExample("a man riding a bike [near] a train", "on", "replace-relation"),
+        EditExample("a bike [near] a train", "on", "replace-relation"),
         by_place=True, of_texts=False,
     ),
     Constraint(
-        "same_thing", "truth", "same_meaning", ("replace-object",), meaning.is_same_thing,
-        Example("a man on a [couch]", "sofa", "replace-object"),
-        Example("a man on a [bench]", "chair", "replace-object"),
+        "same_object", "truth", "same_meaning", ("replace-object",), meaning.is_same_object,
+        EditExample("a man on a [couch]", "sofa", "replace-object"),
+        EditExample("a man on a [bench]", "chair", "replace-object"),
         by_words=True, of_rules=(),
     ),
     Constraint(
         "same_attribute", "truth", "same_meaning", ("replace-attribute",), meaning.is_same_attribute,
-        Example("a [big] dog on a bed", "large", "replace-attribute"),
-        Example("a [big] dog on a bed", "small", "replace-attribute"),
+        EditExample("a [big] dog on a bed", "large", "replace-attribute"),
+        EditExample("a [big] dog on a bed", "small", "replace-attribute"),
         by_words=True, of_rules=(),
     ),
     Constraint(
         "same_relation", "truth", "same_meaning", ("replace-relation",), meaning.is_same_relation,
-        Example("a dog [next to] a bed", "near", "replace-relation"),
-        Example("a dog [next to] a bed", "under", "replace-relation"),
+        EditExample("a dog [next to] a bed", "near", "replace-relation"),
+        EditExample("a dog [next to] a bed", "under", "replace-relation"),
         by_words=True, of_rules=(),
     ),
     Constraint(
-        "no_rewording", "truth", "may_be_false", ("replace-*",), meaning.is_no_rewording,
-        Example("a [dog] on a sofa", "puppy", "replace-object"),
-        Example("a [dog] on a sofa", "animal", "replace-object"),
+        "not_entailed", "truth", "may_be_false", ("replace-*",), meaning.is_not_entailed,
+        EditExample("a [dog] on a sofa", "puppy", "replace-object"),
+        EditExample("a [dog] on a sofa", "animal", "replace-object"),
         ("hard_positive",), by_words=True,
     ),
     Constraint(
         "unstated_addition", "truth", "may_be_false", ("add-*",), stated.is_unstated,
-        Example("a dog on a bed |", "lamp", "add-object", ("a dog on a bed with a kite",)),
-        Example("a dog on a bed |", "lamp", "add-object", ("a dog on a bed next to a lamp",)),
+        EditExample("a dog on a bed |", "lamp", "add-object", ("a dog on a bed with a kite",)),
+        EditExample("a dog on a bed |", "lamp", "add-object", ("a dog on a bed next to a lamp",)),
         ("hard_positive",),
     ),
     Constraint(
-        "unlisted_swap", "truth", "may_be_false", ("swap-*",), swapped.is_no_list,
-        Example("a [man] and [his dog]", "", "swap-object"),
-        Example("a [man] and [a dog]", "", "swap-object"),
+        "uncoordinated_swap", "truth", "may_be_false", ("swap-*",), swapped.is_not_coordination,
+        EditExample("a [man] and [his dog]", "", "swap-object"),
+        EditExample("a [man] and [a dog]", "", "swap-object"),
         ("hard_positive",),
     ),
     Constraint(
         "symmetric_swap", "truth", "same_meaning", ("swap-object",), swapped.is_symmetric,
-        Example("a [dog] next to a [cat]", "", "swap-object"),
-        Example("a [dog] under a [cat]", "", "swap-object"),
+        EditExample("a [dog] next to a [cat]", "", "swap-object"),
+        EditExample("a [dog] under a [cat]", "", "swap-object"),
     ),
     Constraint(
         "permuted_list", "truth", "true_of_image", ("swap-object",), swapped.is_in_one_list,
-        Example("a [bed] with a lamp and a [table]", "", "swap-object"),
-        Example("a man with a [hat] and a woman with a [dress]", "", "swap-object"),
+        EditExample("a [bed] with a lamp and a [table]", "", "swap-object"),
+        EditExample("a man with a [hat] and a woman with a [dress]", "", "swap-object"),
     ),
     Constraint(
-        "swapped_count", "truth", "same_meaning", ("swap-attribute",), swapped.counts_the_same,
-        Example("[three] men look at [some] dogs", "", "swap-attribute"),
-        Example("[two] men look at [five] dogs", "", "swap-attribute"),
+        "same_count_swap", "truth", "same_meaning", ("swap-attribute",), swapped.has_same_count,
+        EditExample("[three] men look at [some] dogs", "", "swap-attribute"),
+        EditExample("[two] men look at [five] dogs", "", "swap-attribute"),
         by_words=True,
     ),
     Constraint(
-        "swapped_description", "truth", "same_meaning", ("swap-attribute",), swapped.describes_one_thing,
-        Example("a [white] blue and [red] train", "", "swap-attribute"),
-        Example("a [black] cat and a [white] dog", "", "swap-attribute"),
+        "same_noun_swap", "truth", "same_meaning", ("swap-attribute",), swapped.modifies_same_noun,
+        EditExample("a [white] blue and [red] train", "", "swap-attribute"),
+        EditExample("a [black] cat and a [white] dog", "", "swap-attribute"),
     ),
     Constraint(
-        "everywhere", "truth", "true_of_image", _THINGS, plausibility.is_everywhere,
-        Example("a dog on a bed | .", "floor", "add-object"),
-        Example("a dog on a bed | .", "kite", "add-object"),
+        "ubiquitous_object", "truth", "true_of_image", _THINGS, plausibility.is_ubiquitous,
+        EditExample("a dog on a bed | .", "floor", "add-object"),
+        EditExample("a dog on a bed | .", "kite", "add-object"),
         by_words=True,
     ),
     Constraint(
-        "beside", "truth", "true_of_image", ("replace-object",), plausibility.may_be_beside,
-        Example("a [plate] on a table", "fork", "replace-object"),
-        Example("a [plate] on a table", "boat", "replace-object"),
+        "frequent_cooccurrence", "truth", "true_of_image", ("replace-object",), plausibility.often_cooccurs,
+        EditExample("a [plate] on a table", "fork", "replace-object"),
+        EditExample("a [plate] on a table", "boat", "replace-object"),
         by_words=True,
     ),
     Constraint(
         "unseen_relation", "plausibility", "no_candidate", ("replace-relation",), plausibility.is_unseen_relation,
-        Example("a cat [near] a table", "look for", "replace-relation"),
-        Example("a cat [near] a table", "sit on", "replace-relation"),
+        EditExample("a cat [near] a table", "look for", "replace-relation"),
+        EditExample("a cat [near] a table", "sit on", "replace-relation"),
         by_words=True, of_texts=False,
     ),
     Constraint(
-        "wrong_subject", "plausibility", "no_candidate", ("replace-relation",), plausibility.has_wrong_subject,
-        Example("a plate [near] a table", "walk on", "replace-relation"),
-        Example("a cat [near] a table", "walk on", "replace-relation"),
+        "subject_animacy", "plausibility", "no_candidate", ("replace-relation",), plausibility.has_wrong_subject,
+        EditExample("a plate [near] a table", "walk on", "replace-relation"),
+        EditExample("a cat [near] a table", "walk on", "replace-relation"),
         by_words=True, of_texts=False,
     ),
     Constraint(
-        "unknown_quality", "plausibility", "no_candidate", ("replace-attribute",), plausibility.is_no_quality,
-        Example("a [red] cat on a table", "wooden", "replace-attribute"),
-        Example("a [red] chair at a table", "wooden", "replace-attribute"),
+        "unseen_attribute", "plausibility", "no_candidate", ("replace-attribute",), plausibility.is_unseen_attribute,
+        EditExample("a [red] cat on a table", "wooden", "replace-attribute"),
+        EditExample("a [red] chair at a table", "wooden", "replace-attribute"),
         by_words=True, of_texts=False,
     ),
     Constraint(
-        "unseen_thing", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unseen_thing,
-        Example("a red [bus] on a street", "cat", "replace-object"),
-        Example("a [cat] on a table", "plate", "replace-object"),
+        "unseen_context", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unseen_in_context,
+        EditExample("a red [bus] on a street", "cat", "replace-object"),
+        EditExample("a [cat] on a table", "plate", "replace-object"),
         of_texts=False,
     ),
     Constraint(
-        "strange_company", "plausibility", "no_candidate", ("replace-object",), plausibility.is_strange_beside,
-        Example("a [cat] on a table", "boat", "replace-object"),
-        Example("a [cat] on a table", "plate", "replace-object"),
+        "no_cooccurrence", "plausibility", "no_candidate", ("replace-object",), plausibility.never_cooccurs,
+        EditExample("a [cat] on a table", "boat", "replace-object"),
+        EditExample("a [cat] on a table", "plate", "replace-object"),
         of_texts=False,
     ),
     Constraint(
-        "unused_form", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unused_form,
-        Example("a bowl of [soup] on a table", "sandwich", "replace-object"),
-        Example("a bowl of [soup] on a table", "rice", "replace-object"),
+        "countability", "plausibility", "no_candidate", ("replace-object",), plausibility.has_wrong_countability,
+        EditExample("a bowl of [soup] on a table", "sandwich", "replace-object"),
+        EditExample("a bowl of [soup] on a table", "rice", "replace-object"),
         of_texts=False,
     ),
     Constraint(
-        "pronoun", "grammar", "not_grammatical", ("replace-object",), grammar.disagrees_with_pronoun,
-        Example("A [man] walks his dog", "woman", "replace-object"),
-        Example("A [man] walks a dog", "woman", "replace-object"),
+        "pronoun_agreement", "grammar", "not_grammatical", ("replace-object",), grammar.disagrees_with_pronoun,
+        EditExample("A [man] walks his dog", "woman", "replace-object"),
+        EditExample("A [man] walks a dog", "woman", "replace-object"),
         of_texts=False,
     ),
     Constraint(
-        "some_of_them", "truth", "true_of_image", ("replace-relation",), image.may_be_some_of_them,
-        Example("people [sitting on] a bench", "stand on", "replace-relation"),
-        Example("two people [sitting on] a bench", "stand on", "replace-relation"),
+        "plural_subject", "truth", "true_of_image", ("replace-relation",), image.may_hold_of_some,
+        EditExample("people [sitting on] a bench", "stand on", "replace-relation"),
+        EditExample("two people [sitting on] a bench", "stand on", "replace-relation"),
     ),
     Constraint(
-        "one_of_several", "truth", "true_of_image", ("replace-relation", "replace-attribute", "add-attribute"), image.may_be_other_thing,
-        Example("a [brown] dog on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
-        Example("[brown] dogs on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
+        "one_of_several", "truth", "true_of_image", ("replace-relation", "replace-attribute", "add-attribute"), image.may_hold_of_other_instance,
+        EditExample("a [brown] dog on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
+        EditExample("[brown] dogs on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
         of_rules=("replace-relation", "replace-attribute"),
     ),
     Constraint(
         "implausible", "plausibility", "no_candidate", ("replace-*",), plausibility.is_implausible,
-        Example("a cat [near] a table", "sail", "replace-relation"),
-        Example("a cat [near] a table", "sit on", "replace-relation"),
+        EditExample("a cat [near] a table", "sail", "replace-relation"),
+        EditExample("a cat [near] a table", "sit on", "replace-relation"),
         of_texts=False,
     ),
     Constraint(
-        "described", "truth", "true_of_image", _QUALITIES, image.is_said_attribute,
-        Example("a [red] bus on a street", "green", "replace-attribute", ("the bus is big and green",)),
-        Example("a [red] bus on a street", "green", "replace-attribute", ("a bus near a green car",)),
+        "stated_attribute", "truth", "true_of_image", _QUALITIES, image.is_stated_attribute,
+        EditExample("a [red] bus on a street", "green", "replace-attribute", ("the bus is big and green",)),
+        EditExample("a [red] bus on a street", "green", "replace-attribute", ("a bus near a green car",)),
         of_rules=("replace-attribute", "swap-attribute"),
     ),
     Constraint(
-        "counted", "truth", "true_of_image", _QUALITIES, image.may_be_count,
-        Example("[two] dogs here", "three", "replace-attribute", boxes=_DOGS),
-        Example("[two] dogs here", "four", "replace-attribute", boxes=_DOGS),
+        "possible_count", "truth", "true_of_image", _QUALITIES, image.may_be_count,
+        EditExample("[two] dogs here", "three", "replace-attribute", boxes=_DOGS),
+        EditExample("[two] dogs here", "four", "replace-attribute", boxes=_DOGS),
         of_rules=("replace-attribute", "swap-attribute"),
     ),
     Constraint(
-        "mentioned", "truth", "true_of_image", _THINGS, image.is_said_thing,
-        Example("a [dog] on a bed", "cat", "replace-object", ("two cats on a bed",)),
-        Example("a [dog] on a bed", "cat", "replace-object", ("a dog and a lamp",)),
+        "stated_object", "truth", "true_of_image", _THINGS, image.is_stated_object,
+        EditExample("a [dog] on a bed", "cat", "replace-object", ("two cats on a bed",)),
+        EditExample("a [dog] on a bed", "cat", "replace-object", ("a dog and a lamp",)),
         of_rules=("replace-object",),
     ),
     Constraint(
-        "placed", "truth", "true_of_image", ("replace-relation", "swap-object"), image.may_be_place,
-        Example("a dog [to the left of] a cat", "to the right of", "replace-relation", boxes=_LEFT_RIGHT),
-        Example("a dog [to the right of] a cat", "to the left of", "replace-relation", boxes=_LEFT_RIGHT),
+        "possible_position", "truth", "true_of_image", ("replace-relation", "swap-object"), image.may_hold_by_boxes,
+        EditExample("a dog [to the left of] a cat", "to the right of", "replace-relation", boxes=_LEFT_RIGHT),
+        EditExample("a dog [to the right of] a cat", "to the left of", "replace-relation", boxes=_LEFT_RIGHT),
     ),
     Constraint(
-        "related", "truth", "true_of_image", ("replace-relation", "swap-object"), image.is_said_relation,
-        Example("flowers [next to] a vase", "in", "replace-relation", ("a vase full of flowers",)),
-        Example("flowers [next to] a vase", "in", "replace-relation", ("flowers beside a vase",)),
+        "stated_relation", "truth", "true_of_image", ("replace-relation", "swap-object"), image.is_stated_relation,
+        EditExample("flowers [next to] a vase", "in", "replace-relation", ("a vase full of flowers",)),
+        EditExample("flowers [next to] a vase", "in", "replace-relation", ("flowers beside a vase",)),
     ),
     Constraint(
-        "done", "truth", "true_of_image", ("replace-relation",), image.is_said_deed,
-        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("someone stands there",)),
-        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("someone sits there",)),
+        "stated_action", "truth", "true_of_image", ("replace-relation",), image.is_stated_action,
+        EditExample("a man [sitting on] a bench", "stand on", "replace-relation", ("someone stands there",)),
+        EditExample("a man [sitting on] a bench", "stand on", "replace-relation", ("someone sits there",)),
     ),
 )  # fmt: skip
-"""In the order in which they are asked: what rejects many at little cost comes first."""
+"""In the order in which they are checked: cheap ones that reject many edits come first."""

@@ -1,8 +1,8 @@
-"""Fit of swaps: how well a cloze model predicts every word of a caption after two of its parts changed places.
+"""Scores of swaps by a cloze model: the probability of all words of a caption after a swap, relative to before.
 
-The sum of the log-probabilities of all slots, each given the rest, is the pseudo-log-likelihood of a caption (Salazar et
-al. 2020). A swap keeps all words, so that the difference of two such sums does not depend on how frequent they are, and
-slots that read the same before and after cancel out.
+The sum of the log-probabilities of all slots, each given the rest, is the pseudo-log-likelihood of a caption (Salazar
+et al. 2020). A swap keeps all words, so the difference of two such sums does not depend on word frequency, and slots
+with unchanged context cancel out.
 """
 
 import math
@@ -18,11 +18,11 @@ from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeContex
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.lexicon.protocols import Thesaurus
 
-_MAX_LOG_RATIO: Final = 3.0  # above it a swap is not preferred any more: an odd original must not decide alone
+_MAX_LOG_RATIO: Final = 3.0  # clipped, so that an odd original does not dominate
 
 
-class Exchange(NamedTuple):
-    """Two spans of tokens of a text, in order of position, that change places."""
+class SpanSwap(NamedTuple):
+    """Two spans of tokens of a text, in order of position, that are exchanged."""
 
     text: ParsedText
     first: Span
@@ -32,13 +32,13 @@ class Exchange(NamedTuple):
 class SwapFit(Protocol):
     """A language model that compares captions before and after swaps."""
 
-    def ratios(self, exchanges: Sequence[Exchange]) -> list[float]:
-        """Return the probability of the words of each text after an exchange, relative to before."""
+    def ratios(self, exchanges: Sequence[SpanSwap]) -> list[float]:
+        """Return the probability of the words of each text after a swap, relative to before."""
         ...
 
 
 class _ReadSlot(NamedTuple):
-    """A slot as the model reads it."""
+    """A slot with its context, as the model reads it."""
 
     kind: str
     key: str
@@ -46,7 +46,7 @@ class _ReadSlot(NamedTuple):
 
 
 class _ReadText(NamedTuple):
-    """A text as the model reads it: kind and key of each of its slots in alphabetical order, and their numbers."""
+    """The slots of a text: sorted kinds and keys, and slot numbers."""
 
     words: list[tuple[str, str]]
     slots: list[int]
@@ -64,10 +64,10 @@ class ClozeFit:
     model: ClozeModel
     thesaurus: Thesaurus
 
-    def ratios(self, exchanges: Sequence[Exchange]) -> list[float]:
-        """Return the probability of the words of each text after an exchange, relative to before.
+    def ratios(self, exchanges: Sequence[SpanSwap]) -> list[float]:
+        """Return the probability of the words of each text after a swap, relative to before.
 
-        0 if other words than before are read as nouns, adjectives or relations then. No ratio depends on the others.
+        0 if the slots of the text have other words afterwards. Ratios do not depend on each other.
         """
         numbers: dict[_ReadSlot, int] = {}
         before = {id(each.text): self._read(each.text, numbers) for each in _first_of_each_text(exchanges)}
@@ -104,17 +104,17 @@ class ClozeFit:
         return found
 
 
-def _first_of_each_text(exchanges: Sequence[Exchange]) -> Iterable[Exchange]:
+def _first_of_each_text(exchanges: Sequence[SpanSwap]) -> Iterable[SpanSwap]:
     return {id(each.text): each for each in exchanges}.values()
 
 
-def _exchanged(exchange: Exchange) -> ParsedText:
+def _exchanged(exchange: SpanSwap) -> ParsedText:
     tokens = exchange.text.tokens
     return ParsedText([tokens[at] for at in exchanged_order(len(tokens), exchange.first, exchange.second)])
 
 
 def _change(before: _ReadText, after: _ReadText) -> dict[int, int] | None:
-    """Return the slots that a text has more often after an exchange, or less often; None if other words are read then."""
+    """Return the changes of slot counts by a swap, by slot number; None if the words of the slots differ."""
     if before.words != after.words:
         return None
     times = dict.fromkeys([*after.slots, *before.slots], 0)
@@ -130,7 +130,7 @@ def weigh_swaps(
 ) -> list[list[SwapProposal | str]]:
     """Return the proposed swaps of each text with their weights; `no_candidate` instead of those below the floor."""
     exchanges = [
-        Exchange(text, *each.spans)
+        SpanSwap(text, *each.spans)
         for text, found in zip(texts, proposed, strict=True)
         for each in found
         if not isinstance(each, str) and each.spans is not None
@@ -149,7 +149,7 @@ def _weighed(proposed: Iterable[SwapProposal | str], ratios: Iterator[float]) ->
 
 
 def exchanged_order(length: int, first: Span, second: Span) -> list[int]:
-    """Return the indices of tokens after two spans, in order of position, changed places."""
+    """Return the indices of tokens after the exchange of two spans, in order of position."""
     return [
         *range(first[0]),
         *range(*second),

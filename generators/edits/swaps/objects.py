@@ -1,6 +1,7 @@
-"""Swaps of objects: the nouns of two phrases change places, and their attributes or numbers stay.
+"""Object swaps: the nouns of two phrases are exchanged, and their attributes or numbers stay.
 
-"A blue car behind a red truck" gives "a blue truck behind a red car", "two men and a woman" gives "two women and a man".
+"A blue car behind a red truck" gives "a blue truck behind a red car", "two men and a woman" gives "two women and a
+man".
 """
 
 from collections.abc import Iterator
@@ -12,8 +13,8 @@ from pairwright.generators.captions.realisation import lowercase_span
 from pairwright.generators.edits.swaps.attributes import (
     counted_pairs,
     described_pairs,
-    doubt_about_numbers,
     is_countable,
+    reject_number_swap,
 )
 from pairwright.generators.edits.swaps.proposal import (
     Span,
@@ -24,24 +25,24 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
 
-_CONTINUES: Final = frozenset({"of", "'s", "’s", "'", "-"})  # behind a noun that is a part of a larger phrase
+_CONTINUES: Final = frozenset({"of", "'s", "’s", "'", "-"})  # after a noun inside a larger phrase
 _JOINS: Final = words_with("at_one_place") | (words_with("having") - words_with("joins_items"))
 
 
 def swap_objects(caption: Caption, materials: SwapMaterials) -> Iterator[SwapProposal | str]:
-    """Yield exchanges of two nouns, or reasons why two of them are not exchanged."""
-    for one, other, doubt in described_pairs(caption, materials):
-        places = (one.phrase, one.end), (other.phrase, other.end)
-        yield doubt or _exchange_nouns(caption, materials, *places)
+    """Yield swaps of two nouns, or reason codes of rejections."""
+    for one, other, rejection in described_pairs(caption, materials):
+        parts = (one.phrase, one.end), (other.phrase, other.end)
+        yield rejection or _exchange_nouns(caption, materials, *parts)
     for counted, second in counted_pairs(caption):
-        doubt = doubt_about_numbers(caption, materials, counted, second)
-        yield doubt or _exchange_nouns(caption, materials, (counted.phrase, 0), (second.phrase, 0))
+        rejection = reject_number_swap(caption, materials, counted, second)
+        yield rejection or _exchange_nouns(caption, materials, (counted.phrase, 0), (second.phrase, 0))
 
 
 def _exchange_nouns(
     caption: Caption, materials: SwapMaterials, one: tuple[NounPhrase, int], other: tuple[NounPhrase, int]
 ) -> SwapProposal | str:
-    """Return the exchange of the nouns of two phrases, each from a token on, in the number of their new places."""
+    """Return the swap of the nouns of two phrases, each from a token on, inflected for their new positions."""
     (phrase, _), (second, _) = one, other
     whole = all(caption.is_whole(each) and caption.word(each.end) not in _CONTINUES for each in (phrase, second))
     if not whole or _are_pronouns_of(caption, materials, phrase, second):
@@ -65,19 +66,19 @@ def _exchange_nouns(
 
 
 def _are_pronouns_of(caption: Caption, materials: SwapMaterials, *phrases: NounPhrase) -> bool:
-    """Whether a word such as "his" may speak of one of the phrases."""
+    """Return whether a gendered pronoun may refer to one of the phrases."""
     people = any(materials.knowledge.nouns.is_person(caption.head(phrase)) for phrase in phrases)
     return people and not GENDERED.isdisjoint(caption.lower)
 
 
 def _share_class(caption: Caption, materials: SwapMaterials, one: NounPhrase, other: NounPhrase) -> bool:
-    """Whether two nouns are of one class: both are furniture."""
+    """Return whether two nouns share a class, such as furniture."""
     first, second = (materials.knowledge.nouns.profile(caption.head(phrase)) for phrase in (one, other))
     return not first.classes.isdisjoint(second.classes)
 
 
 def _in_number_of(caption: Caption, nouns: Span, place: NounPhrase) -> str:
-    """Return nouns as they are written in the place of another phrase."""
+    """Return nouns inflected for the position of another phrase."""
     written = lowercase_span(caption.pair.caption, *span(caption.tokens, *nouns))
     head, tag = caption.tokens[nouns[1] - 1], caption.tag(place.head)
     return written if tag == head.tag else written[: len(written) - len(head.text)] + inflect(head.lemma, tag)

@@ -1,4 +1,4 @@
-"""Proposals of swaps: two parts of a caption that may change places, with a weight for sampling."""
+"""Proposed swaps: two spans of a caption to exchange, with a weight for sampling."""
 
 from dataclasses import dataclass
 
@@ -12,18 +12,18 @@ from pairwright.generators.lexicon.protocols import Pool
 
 Span = tuple[int, int]
 
-MIN_COUNT = 2  # captions of the pool that show that two words go together
+MIN_COUNT = 2  # captions of the pool that attest two words together
 SMOOTHING = 0.5  # added to counts before their ratio is taken
 
 
 @dataclass(frozen=True, slots=True)
 class SwapProposal:
-    """An exchange of two parts of a caption that makes it false.
+    """A swap of two spans of a caption that makes it false.
 
     Attributes:
         changes: of the caption's text.
-        spans: of tokens that change places, in order of position; None if numbers do, which `weight` knows all of.
-        weight: how likely the exchange is, by counts; that of its words see `fit`.
+        spans: exchanged spans of tokens, in order of position; None for numbers, which counts of the pool score alone.
+        weight: likelihood of the swap by counts of the pool (numbers) or by the cloze model (`fit`).
     """
 
     changes: tuple[Change, ...]
@@ -33,10 +33,10 @@ class SwapProposal:
 
 @dataclass(frozen=True, slots=True)
 class SwapMaterials:
-    """What proposers of swaps look up.
+    """Resources of the proposers of swaps.
 
     Attributes:
-        knowledge: what constraints read.
+        knowledge: WordNet, pool statistics and lexicons.
         skip: ids of constraints that are not applied.
     """
 
@@ -55,12 +55,12 @@ class SwapMaterials:
 
 
 def exchange_spans(caption: Caption, first: Span, second: Span) -> SwapProposal:
-    """Return the exchange of the words of two spans of tokens, in order of position."""
+    """Return the swap of two spans of tokens, given in order of position."""
     return SwapProposal(exchanged_words(caption, first, second), (first, second))
 
 
 def exchanged_words(caption: Caption, first: Span, second: Span) -> tuple[Change, Change]:
-    """Return the changes by which two spans of tokens, in order of position, exchange their words."""
+    """Return the changes that exchange the words of two spans of tokens, given in order of position."""
     source = caption.pair.caption
     (start, end), (second_start, second_end) = span(caption.tokens, *first), span(caption.tokens, *second)
     moved = lowercase_span(source, start, end, proper=caption.tag(first[0]).startswith("NNP"))

@@ -1,4 +1,4 @@
-"""The swaps of captions: proposed one caption at a time, weighed by the cloze model for all captions at once."""
+"""Proposer of swaps: by caption, with scores of the cloze model in one batch."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,7 +10,7 @@ from pairwright.generators.edits.swaps.fit import ClozeFit, weigh_swaps
 from pairwright.generators.edits.swaps.objects import swap_objects
 from pairwright.generators.edits.swaps.proposal import SwapMaterials, SwapProposal
 
-SWAPPED: Final = {"swap-object": swap_objects, "swap-attribute": swap_attributes}
+SWAP_TYPES: Final = {"swap-object": swap_objects, "swap-attribute": swap_attributes}
 
 
 class Swaps:
@@ -18,7 +18,7 @@ class Swaps:
 
     Args:
         materials: of the pool.
-        types: of `SWAPPED`.
+        types: of `SWAP_TYPES`.
         skip: ids of constraints that are not applied.
     """
 
@@ -28,10 +28,10 @@ class Swaps:
         self._fit = ClozeFit(materials.model.cloze, materials.knowledge.thesaurus)
 
     def propose(self, captions: Sequence[Caption]) -> dict[str, list[list[SwapProposal | str]]]:
-        """Return, by type, the swaps of each caption with their weights, and reasons; no caption's depend on others."""
-        asked = [
+        """Return by type the weighted swaps and rejections of each caption, independent of the other captions."""
+        requests = [
             (caption, name) for caption in captions for name in self._types
-        ]  # types of a caption share what it says
-        proposed = [[*SWAPPED[name](caption, self._materials)] for caption, name in asked]
-        weighed = weigh_swaps(self._fit, [caption for caption, _ in asked], proposed)
+        ]  # in this order the types of a caption share cached results
+        proposed = [[*SWAP_TYPES[name](caption, self._materials)] for caption, name in requests]
+        weighed = weigh_swaps(self._fit, [caption for caption, _ in requests], proposed)
         return {name: weighed[at :: len(self._types)] for at, name in enumerate(self._types)}

@@ -1,6 +1,6 @@
-"""Word-by-word differences between a caption and a text, and which of them are mere agreement.
+"""Word-by-word differences between a caption and a text, with agreement set apart.
 
-Tokens are aligned so that the fewest words are left over, in the fewest places. A *hunk* is a stretch in which the texts
+Tokens are aligned so that the fewest words are unmatched, in the fewest hunks. A *hunk* is a span in which the texts
 differ. Two words *agree* if one is the other in another number (a dog, dogs; is, are), or one article or pronoun
 replaces another because a noun changed. Capitals make no difference.
 """
@@ -15,9 +15,9 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.tables import read_rows
 
-_LEFT_OVER: Final = 1.0
-_AGREES: Final = 0.9
-_OPENED: Final = 0.25
+_UNMATCHED: Final = 1.0
+_AGREEMENT: Final = 0.9
+_HUNK: Final = 0.25
 _UNINFLECTED: Final = frozenset({"ADP", "ADV", "CCONJ", "SCONJ"})  # "toward" and "towards" are no two numbers
 _FORMS: Final = tuple(frozenset(row["forms"].split()) for row in read_rows("agreeing_forms"))
 _OTHER_FORMS: Final = frozenset({"be", "is"}).union(*_FORMS)
@@ -25,8 +25,8 @@ _OTHER_FORMS: Final = frozenset({"be", "is"}).union(*_FORMS)
 Step = tuple[int, int, bool]
 _SAME: Final[Step] = (1, 1, True)
 _AGREEING: Final[Step] = (1, 1, False)
-_GONE: Final[Step] = (1, 0, False)
-_NEW: Final[Step] = (0, 1, False)
+_DELETED: Final[Step] = (1, 0, False)
+_INSERTED: Final[Step] = (0, 1, False)
 _END: Final[Step] = (0, 0, False)
 
 
@@ -39,8 +39,8 @@ class Hunk:
         end: one past the last.
         new_start: first token of the text that differs.
         new_end: one past the last.
-        gone: positions in the source whose words are gone.
-        new: positions in the text whose words are new.
+        gone: positions of deleted words in the source.
+        new: positions of inserted words in the text.
         agreed: (position in source, position in text) of words that differ in agreement only.
     """
 
@@ -59,7 +59,7 @@ class Hunk:
 
 
 def agree(one: Token, other: Token) -> bool:
-    """Whether two different words are one word in two numbers, or two forms that go with the noun."""
+    """Return whether two different words differ in agreement only: in number, or as articles or pronouns."""
     if one.pos in _UNINFLECTED or other.pos in _UNINFLECTED:
         return False
     word, other_word = one.text.lower(), other.text.lower()
@@ -96,7 +96,7 @@ def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Hunk]:
 
 
 def _have_nothing_in_common(words: Sequence[str], new_words: Sequence[str]) -> bool:
-    """Whether no word of one text may be, or agree with, one of the other."""
+    """Return whether no word of one text can be aligned with one of the other."""
     initials = {word[:1] for word in words}.isdisjoint(word[:1] for word in new_words)
     return initials and (_OTHER_FORMS.isdisjoint(words) or _OTHER_FORMS.isdisjoint(new_words))
 
@@ -109,7 +109,7 @@ def _hunks_between(source: tuple[Token, ...], text: tuple[Token, ...], start: in
 def _aligned(source: Sequence[Token], text: Sequence[Token]) -> list[Step]:
     """Return the steps (words of the source, words of the text, same or not) of the cheapest alignment.
 
-    The tables hold, from each pair of positions on, the least cost outside of a hunk and inside of one.
+    The tables hold the least cost from each pair of positions to the end, outside and inside of a hunk.
     """
     rows, columns = len(source), len(text)
     words, new_words = [t.text.lower() for t in source], [t.text.lower() for t in text]
@@ -125,14 +125,14 @@ def _aligned(source: Sequence[Token], text: Sequence[Token]) -> list[Step]:
                 if word == new:
                     least, step = outside[i + 1][j + 1], _SAME
                 elif (first == new[:1] or word in _OTHER_FORMS) and agree(source[i], text[j]):
-                    least, step = _AGREES + inside[i + 1][j + 1], _AGREEING
-            if i < rows and (cost := _LEFT_OVER + inside[i + 1][j]) < least:
-                least, step = cost, _GONE
-            if j < columns and (cost := _LEFT_OVER + inside[i][j + 1]) < least:
-                least, step = cost, _NEW
+                    least, step = _AGREEMENT + inside[i + 1][j + 1], _AGREEING
+            if i < rows and (cost := _UNMATCHED + inside[i + 1][j]) < least:
+                least, step = cost, _DELETED
+            if j < columns and (cost := _UNMATCHED + inside[i][j + 1]) < least:
+                least, step = cost, _INSERTED
             if step is not _END:
                 inside[i][j], choice[i][j] = least, step
-                outside[i][j] = least if step is _SAME else least + _OPENED
+                outside[i][j] = least if step is _SAME else least + _HUNK
     steps, i, j = [], 0, 0
     while (i, j) != (rows, columns):
         steps.append(choice[i][j])

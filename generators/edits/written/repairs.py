@@ -1,7 +1,7 @@
-"""Undoes what a writer repaired beside the edit, so that the text differs from its source in the edit only.
+"""Reversal of repairs beside the edit, so that a text differs from its source in the edit only.
 
-Repairs are spelling ("lap top", "siting") and small words: articles, auxiliaries, punctuation. They are not taken over,
-since they would tell the edited caption from its source.
+Models silently correct spelling ("lap top", "siting") and minor words: articles, auxiliaries, punctuation. Such repairs
+would identify the edited caption, so they are undone.
 """
 
 from collections import Counter
@@ -18,29 +18,29 @@ from pairwright.generators.edits.written.targets import NOUNS
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 
-_SMALL = words_with("repaired")
-_LONG: Final = 5  # letters of a word whose misspelling is known as one
-_SAME: Final = 0.85  # similarity of two spellings of a long word
-_MISSPELT: Final = 0.7  # of what is no word, and its spelling
+_MINOR = words_with("repaired")
+_LONG: Final = 5  # minimum letters of a known word to be compared by similarity
+_SIMILAR: Final = 0.85  # similarity of two spellings of a long word
+_MISSPELT: Final = 0.7  # the same for an unknown word
 _BEFORE_NOUNS: Final = frozenset({"CD", "JJ", "PRP$"})
-_LEFT: Final = 0.6  # of the words that are left over in a swap
+_SIMILAR_IN_SWAP: Final = 0.6  # the same for unmatched words in a swap
 
 
-def is_small(token: Token) -> bool:
-    """Whether a word alone is no edit: an article, auxiliary or mark."""
-    return token.text.lower() in _SMALL or token.tag == "POS" or token.pos in {"PUNCT", "AUX"}
+def is_minor(token: Token) -> bool:
+    """Return whether a word alone is no edit: an article, auxiliary or punctuation mark."""
+    return token.text.lower() in _MINOR or token.tag == "POS" or token.pos in {"PUNCT", "AUX"}
 
 
-def spelled_as(
+def restore_spelling(
     source: Sequence[Token], text: Sequence[Token], is_known: Callable[[Token], bool], *, swap: bool
 ) -> Sequence[Token]:
-    """Return the text with words of the source that it spells otherwise as they are spelled there.
+    """Return the text with respelled words of the source as the source spells them.
 
     Args:
         source: tokens of the caption.
         text: tokens of the text.
         is_known: whether the dictionary or the pool has a word.
-        swap: whether the text should have the words of its source, so that any similar word is meant.
+        swap: whether the text should have exactly the words of its source, which lowers the required similarity.
     """
     words, new_words = ([token.text.lower() for token in tokens] for tokens in (source, text))
     known, new_known = frozenset(words), frozenset(new_words)
@@ -53,7 +53,7 @@ def spelled_as(
     )
     if not joined and not any(_are_similar(one, other) for one in old_only for other in new_only):
         return text
-    gone, new = _left_over(source, text)
+    gone, new = _unmatched_words(source, text)
     hunks = differences(source, text)
     old = [source[at] for hunk in hunks for at in hunk.gone]
     misspelt = [token for token in old if _form(token) in gone]
@@ -66,52 +66,54 @@ def spelled_as(
             made[at : at + 1] = _split(token, *parts)
         elif whole is not None:
             made[at : at + 2] = [replace(whole, start=token.start, end=following[0].end)]
-        elif _form(token) in new and (meant := _meant(token, misspelt, is_known, swap=swap)):
+        elif _form(token) in new and (meant := _find_respelled(token, misspelt, is_known, swap=swap)):
             made[at] = replace(token, text=meant.text, lemma=meant.lemma)
     return made
 
 
 @lru_cache(maxsize=50_000)
 def _are_similar(one: str, other: str) -> bool:
-    """Whether one word may be another one, spelled otherwise."""
-    return one[0] == other[0] and SequenceMatcher(None, one, other).ratio() > _LEFT
+    """Return whether one word may be a respelling of another."""
+    return one[0] == other[0] and SequenceMatcher(None, one, other).ratio() > _SIMILAR_IN_SWAP
 
 
-def _meant(token: Token, old: Sequence[Token], is_known: Callable[[Token], bool], *, swap: bool) -> Token | None:
-    """Return the word of the source that a word spells otherwise."""
+def _find_respelled(
+    token: Token, old: Sequence[Token], is_known: Callable[[Token], bool], *, swap: bool
+) -> Token | None:
+    """Return the word of the source that a word respells, or None."""
     word = token.text.lower()
     for each in old:
         old_word = each.text.lower()
         if old_word[0] != word[0] or not each.text.isalpha() or agree(each, token):
             continue
         known = is_known(each)
-        least = (_LEFT if swap else _SAME) if known else _MISSPELT
+        least = (_SIMILAR_IN_SWAP if swap else _SIMILAR) if known else _MISSPELT
         if (swap or not known or len(each.text) >= _LONG) and SequenceMatcher(None, old_word, word).ratio() > least:
             return each
     return None
 
 
-def with_small_words(source: Sequence[Token], text: Sequence[Token], *, add: bool) -> Sequence[Token]:
-    """Return the text with the small words of its source: those that are gone, and of a swap no others.
+def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: bool) -> Sequence[Token]:
+    """Return the text with the minor words of its source: deleted ones restored and, for a swap, inserted ones removed.
 
     Args:
         source: tokens of the caption.
         text: tokens of an addition, or of a swap.
-        add: whether it is an addition, to which new small words belong.
+        add: whether it is an addition, whose new minor words are kept.
     """
     hunks = differences(source, text)
-    if add and not any(is_small(source[at]) for hunk in hunks for at in hunk.gone):
+    if add and not any(is_minor(source[at]) for hunk in hunks for at in hunk.gone):
         return text
-    gone, new = _left_over(source, text)
-    if not any(is_small(token) for token in source if _form(token) in gone) and (add or not new):
+    gone, new = _unmatched_words(source, text)
+    if not any(is_minor(token) for token in source if _form(token) in gone) and (add or not new):
         return text
     words, removed = {token.text.lower() for token in source}, set[int]()
     inserted: dict[int, list[Token]] = {}
     for hunk in hunks:
-        if add and all(is_small(text[at]) for at in hunk.new):
+        if add and all(is_minor(text[at]) for at in hunk.new):
             continue
         for at in hunk.new if not add else ():
-            if new[_form(text[at])] and _may_move(text[at]) and _takes(text[at], text, at + 1, words):
+            if new[_form(text[at])] and _may_move(text[at]) and _may_insert(text[at], text, at + 1, words):
                 new[_form(text[at])] -= 1
                 removed.add(at)
         for at in hunk.gone:
@@ -120,38 +122,38 @@ def with_small_words(source: Sequence[Token], text: Sequence[Token], *, add: boo
                 gone[_form(token)]
                 and _may_move(token)
                 and token.text.isalpha()
-                and (add or _takes(token, text, place, words))
+                and (add or _may_insert(token, text, place, words))
             ):
                 gone[_form(token)] -= 1
                 inserted.setdefault(place, []).append(token)
                 removed |= {place - 1} if token.tag == "DT" and place and text[place - 1].tag == "DT" else set()
     made: list[Token] = []
     for at in range(len(text) + 1):
-        made += [_standing(token, text, at) for token in inserted.get(at, ())]
+        made += [_insert_before(token, text, at) for token in inserted.get(at, ())]
         made += [text[at]] if at < len(text) and at not in removed else []
     return made
 
 
 def _place(hunk: Hunk, at: int, *, add: bool) -> int:
-    """Return before which word of the text a word stands that is gone: the counterpart of what follows it, if any."""
+    """Return the position in the text at which a deleted word is restored."""
     counterpart = dict(hunk.agreed)
     end = hunk.new_end if add or at > hunk.start else hunk.new_start
     return next((counterpart[then] for then in range(at + 1, hunk.end) if then in counterpart), end)
 
 
 def _may_move(token: Token) -> bool:
-    return is_small(token) and token.tag != "IN"
+    return is_minor(token) and token.tag != "IN"
 
 
-def _takes(token: Token, text: Sequence[Token], at: int, words: Collection[str]) -> bool:
-    """Whether a small word may stand or be missing at a place; an article only at a noun of the same number in the source."""
+def _may_insert(token: Token, text: Sequence[Token], at: int, words: Collection[str]) -> bool:
+    """Return whether a minor word may be inserted or removed; articles only before a noun form of the source."""
     if token.text.lower() not in ARTICLES:
         return True
     noun = next((each for each in text[at:] if each.tag in NOUNS), None)
     return noun is not None and noun.text.lower() in words and not (at and text[at - 1].tag in _BEFORE_NOUNS)
 
 
-def _left_over(source: Sequence[Token], text: Sequence[Token]) -> tuple[Counter[str], Counter[str]]:
+def _unmatched_words(source: Sequence[Token], text: Sequence[Token]) -> tuple[Counter[str], Counter[str]]:
     one, other = Counter(map(_form, source)), Counter(map(_form, text))
     return one - other, other - one
 
@@ -170,7 +172,7 @@ def _split(token: Token, one: Token, other: Token) -> list[Token]:
     return [replace(one, start=token.start, end=middle - 1), replace(other, start=middle, end=token.end)]
 
 
-def _standing(token: Token, text: Sequence[Token], at: int) -> Token:
-    """Return a token of the source as one that stands before ``text[at]``, with a space before it."""
+def _insert_before(token: Token, text: Sequence[Token], at: int) -> Token:
+    """Return a token of the source placed before ``text[at]``, after a space."""
     start = text[at - 1].end + 1 if at else 0
     return replace(token, text=token.text if token.start else token.text.lower(), start=start, end=start - 1)

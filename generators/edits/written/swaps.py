@@ -1,7 +1,7 @@
-"""Texts that are their source with two stretches exchanged, or one word moved to another thing.
+"""Detection of swaps: texts that are their source with two spans exchanged, or one word moved to another noun.
 
-``A x B y C`` becomes ``A y B x C``: the stretches x and y change places, B between them stays. If B is empty, one
-stretch has moved past the other. Words are compared without capitals and in any number, since what moves takes the
+``A x B y C`` becomes ``A y B x C``: the spans x and y change places, B between them stays. If B is empty, one
+span has moved past the other. Words are compared without capitals and in any number, since what moves takes the
 number of its new neighbours.
 """
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import agree
-from pairwright.generators.edits.written.locating import noun_key
-from pairwright.generators.edits.written.targets import ATTRIBUTE, OBJECT, Asked, noun_after, targets_of_swap
+from pairwright.generators.edits.written.edit_location import noun_key
+from pairwright.generators.edits.written.targets import ATTRIBUTE, OBJECT, RequestedEdit, noun_after, targets_of_swap
 from pairwright.generators.language.tokens import Token
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """What changed places.
+    """Two exchanged spans.
 
     Attributes:
         first: tokens of the source, (start, end).
-        second: tokens of the source behind them; where ``first`` ends if one stretch has only moved past the other.
+        second: later tokens of the source; adjacent to ``first`` if one span only moved past the other.
         agreement_changes: words that changed in number, article or pronoun.
     """
 
@@ -31,8 +31,8 @@ class Swap:
     agreement_changes: int
 
 
-def swapped(source: Sequence[Token], text: Sequence[Token]) -> Swap | None:
-    """Return the exchange that makes the text of its source, of the shortest stretches; None if none does."""
+def find_swap(source: Sequence[Token], text: Sequence[Token]) -> Swap | None:
+    """Return the exchange of the shortest spans that turns the source into the text, or None."""
     if len(source) != len(text):
         return None
     start, end = 0, len(source)
@@ -54,27 +54,37 @@ def swapped(source: Sequence[Token], text: Sequence[Token]) -> Swap | None:
 
 
 def is_of_target(source: Sequence[Token], swap: Swap, target: str) -> bool:
-    """Whether a swap is of objects or attributes as asked for."""
+    """Return whether a swap is of the requested target."""
     if swap.first[1] < swap.second[0]:
         return target in targets_of_swap(source, swap.first, swap.second)
     moved = min(swap.first, swap.second, key=lambda span: span[1] - span[0])
-    # One word moved past others: it describes another thing now, or it is no swap of two things.
+    # One word moved past others: an attribute that modifies another noun now.
     return target == ATTRIBUTE and target in targets_of_swap(source, moved, moved)
 
 
-def proposed_swap(caption: Caption, asked: Asked, source: Sequence[Token], swap: Swap) -> ProposedEdit:
-    """Return a swap as constraints see it."""
+def as_proposed_swap(caption: Caption, requested: RequestedEdit, source: Sequence[Token], swap: Swap) -> ProposedEdit:
+    """Return the proposed edit of a swap, for constraints."""
     (start, middle), (second, end) = swap.first, swap.second
     old, new, before, after = source[start:middle], source[second:end], "", ""
-    if asked.target == ATTRIBUTE and middle < second:
+    if requested.target == ATTRIBUTE and middle < second:
         before, after = noun_after(source, middle), noun_after(source, end)
-    elif asked.target == ATTRIBUTE and len(old) < len(new):  # the shorter stretch moved
+    elif requested.target == ATTRIBUTE and len(old) < len(new):  # the shorter span moved
         new, after = (), noun_after(source, end)
-    elif asked.target == ATTRIBUTE:
+    elif requested.target == ATTRIBUTE:
         old, before = (), noun_after(source, start)
-    key = noun_key if asked.target == OBJECT else _text
+    key = noun_key if requested.target == OBJECT else _text
     return ProposedEdit(
-        caption, "swap", asked.target, key(old), key(new), before, after, start, middle, (second, end), asked.kind
+        caption,
+        "swap",
+        requested.target,
+        key(old),
+        key(new),
+        before,
+        after,
+        start,
+        middle,
+        (second, end),
+        requested.kind,
     )
 
 

@@ -1,7 +1,7 @@
-"""Targets of an edit: object, attribute or relation, as far as tags tell.
+"""Classification of edited spans by tags: object, attribute or relation.
 
-A stretch of words can be read in more ways than one ("a *baseball* bat" names a kind of bat and describes it), so the
-answer is a set, and an edit counts as what was asked if that is in the set. Numbers are attributes. Participles before
+A span may be ambiguous ("a *baseball* bat" names a kind of bat and describes it), so the result is a set, and an edit
+is of the requested target if the set contains it. Numbers are attributes. Participles before
 a noun are attributes and elsewhere relations ("a parked car", "a car parked on a street").
 """
 
@@ -21,36 +21,36 @@ NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
 
 _COLOURS: Final = words_of_class("colour")
 _PHRASES: Final = frozenset(word for pair in opposites() for word in pair if " " in word)  # "upside down"
-_NAMING: Final = NOUNS | {"PRP"}
+_NOMINAL: Final = NOUNS | {"PRP"}
 _VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
-_DESCRIBING: Final = frozenset({"JJ", "JJR", "JJS", "CD", "VBN", "VBG", "RB", "RBR", "RBS"})
-_PLACING: Final = frozenset({"IN", "RP", "TO"})
-_SMALL: Final = frozenset({"DT", "PRP$", "PDT", "HYPH", "POS", "CC", "WDT", ","})
-_JOINING: Final = frozenset({"HYPH", "CC", ","})
-_PLACE_NOUNS, _COUNTS, _COPULA = words_with("place_noun"), words_with("counts"), words_with("copula")
+_MODIFIERS: Final = frozenset({"JJ", "JJR", "JJS", "CD", "VBN", "VBG", "RB", "RBR", "RBS"})
+_PREPOSITIONAL: Final = frozenset({"IN", "RP", "TO"})
+_MINOR: Final = frozenset({"DT", "PRP$", "PDT", "HYPH", "POS", "CC", "WDT", ","})
+_JOINS_MODIFIERS: Final = frozenset({"HYPH", "CC", ","})
+_PLACE_NOUNS, _NUMBERS, _COPULA = words_with("place_noun"), words_with("counts"), words_with("copula")
 _PURPOSE = words_with("purpose")
-_QUANTIFIES = ARTICLES | _COUNTS | words_with("of_several")
+_QUANTIFIES = ARTICLES | _NUMBERS | words_with("of_several")
 _RELATED: Final = frozenset({"next", "close"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What was to be written: ``hard_negative`` or ``hard_positive``, and form and target of the edit."""
+class RequestedEdit:
+    """A requested edit: its kind (``hard_negative`` or ``hard_positive``), form and target."""
 
     kind: str
     form: str
     target: str
 
     @classmethod
-    def of_type(cls, kind: str, name: str) -> "Asked":
+    def of_type(cls, kind: str, name: str) -> "RequestedEdit":
         """Return an edit of a type such as "replace-object"."""
         form, _, target = name.partition("-")
         return cls(kind, form, target)
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Words of a text: tokens ``start`` to ``end``, of which ``at`` count (those that are gone or new)."""
+class TokenSpan:
+    """Tokens ``start`` up to ``end`` of a text, of which those at positions ``at`` changed (deleted or inserted)."""
 
     tokens: Sequence[Token]
     start: int
@@ -58,57 +58,57 @@ class Stretch:
     at: tuple[int, ...]
 
     @classmethod
-    def of(cls, tokens: Sequence[Token], span: tuple[int, int]) -> "Stretch":
-        """Return a stretch of which all words count."""
+    def of(cls, tokens: Sequence[Token], span: tuple[int, int]) -> "TokenSpan":
+        """Return a span of which all words changed."""
         return cls(tokens, *span, tuple(range(*span)))
 
     @cached_property
     def words(self) -> list[Token]:
-        """The words that count."""
+        """The changed words."""
         return [self.tokens[at] for at in self.at]
 
     @cached_property
-    def counting(self) -> list[Token]:
-        """The words that count, without articles and such."""
-        return [word for word in self.words if word.tag not in _SMALL and word.pos != "PUNCT"]
+    def content(self) -> list[Token]:
+        """The changed words without articles, conjunctions and punctuation."""
+        return [word for word in self.words if word.tag not in _MINOR and word.pos != "PUNCT"]
 
     def following(self) -> Token | None:
-        """Return the token behind the stretch."""
+        """Return the token behind the span."""
         return self.tokens[self.end] if self.end < len(self.tokens) else None
 
     def before(self) -> Token | None:
-        """Return the token before the stretch."""
+        """Return the token before the span."""
         return self.tokens[self.start - 1] if self.start else None
 
 
-def targets_of_words(stretch: Stretch) -> frozenset[str]:
-    """Return what some words may stand for, seen where they are."""
-    words, found = stretch.counting, set[str]()
+def targets_of_words(span: TokenSpan) -> frozenset[str]:
+    """Return the possible targets of a span in its context."""
+    words, found = span.content, set[str]()
     if not words:
         return frozenset()
     if " ".join(word.text.lower() for word in words) in _PHRASES:
         return frozenset({ATTRIBUTE})
-    if deed(stretch):
+    if verb_of_phrase(span):
         return frozenset({RELATION})
     if _is_noun_phrase(words):
         found.add(OBJECT)
     coloured = all(word.text.lower() in _COLOURS for word in words)  # "a girl in blue"
-    if coloured or _counts(words) or (all(map(_describes, words)) and _is_at_noun(stretch)):
+    if coloured or _are_numbers(words) or (all(map(_is_modifier, words)) and _is_at_noun(span)):
         found.add(ATTRIBUTE)
-    lower = [token.text.lower() for token in stretch.tokens[stretch.start : stretch.end + 1]]  # "adjacent | to"
-    if _relates(words) or load_relations().match_preposition(lower, 0) >= stretch.end - stretch.start:
+    lower = [token.text.lower() for token in span.tokens[span.start : span.end + 1]]  # "adjacent | to"
+    if _is_relation(words) or load_relations().match_preposition(lower, 0) >= span.end - span.start:
         found.add(RELATION)
     return frozenset(found)
 
 
-def targets_of_addition(new: Stretch) -> frozenset[str]:
-    """Return what an insertion may be of."""
-    words, following, found = new.counting, new.following(), set[str]()
+def targets_of_addition(new: TokenSpan) -> frozenset[str]:
+    """Return the possible targets of an insertion."""
+    words, following, found = new.content, new.following(), set[str]()
     named = any(word.tag in NOUNS for word in words)
     between = new.tokens[new.start : new.end]
     if named:
         found.add(OBJECT)
-    if words and all(map(_describes, words)) and (_is_at_noun(new) or not named):
+    if words and all(map(_is_modifier, words)) and (_is_at_noun(new) or not named):
         found.add(ATTRIBUTE)
         alone = not {token.tag for token in between[1:]} & {"CC", ",", "IN", "DT"} and between[0].tag not in {
             "CC",
@@ -117,39 +117,39 @@ def targets_of_addition(new: Stretch) -> frozenset[str]:
         }
         if alone and following is not None and following.tag in NOUNS:
             found.discard(OBJECT)  # "a baseball | cap"
-    elif words and not named and all(_describes(word) or word.tag in _PLACING for word in words):
+    elif words and not named and all(_is_modifier(word) or word.tag in _PREPOSITIONAL for word in words):
         found.add(ATTRIBUTE)
     return frozenset(found)
 
 
 def targets_of_swap(source: Sequence[Token], first: tuple[int, int], second: tuple[int, int]) -> frozenset[str]:
-    """Return what two stretches that changed places may be: things, or what describes them."""
-    stretches = [Stretch.of(source, span) for span in (first, second)]
-    if all(_are_articles(each.words) or _counts(each.words) for each in stretches):
+    """Return the possible targets of two exchanged spans: objects or attributes."""
+    spans = [TokenSpan.of(source, span) for span in (first, second)]
+    if all(_are_articles(each.words) or _are_numbers(each.words) for each in spans):
         return frozenset({ATTRIBUTE})
-    # An article stands where the other thing's number and qualities go: "a dog near three black cats".
-    found = [frozenset({ATTRIBUTE}) if _are_articles(each.words) else targets_of_words(each) for each in stretches]
+    # An article is exchanged with the number and modifiers of the other noun: "a dog near three black cats".
+    found = [frozenset({ATTRIBUTE}) if _are_articles(each.words) else targets_of_words(each) for each in spans]
     both = frozenset.intersection(*found)
-    described = (each.before() for each in stretches)
+    described = (each.before() for each in spans)
     if OBJECT in both and any(
-        word is not None and _describes(word) and word.tag not in {"RB", "VBG"} for word in described
+        word is not None and _is_modifier(word) and word.tag not in {"RB", "VBG"} for word in described
     ):
         return both | {ATTRIBUTE}  # "a red car, a blue bus": exchanging the nouns exchanges what describes them
     return both
 
 
-def deed(stretch: Stretch) -> list[Token]:
-    """Return the verb, with its preposition, of a verb phrase with an object ("reading a book"); else nothing."""
-    words = stretch.counting
-    if len(words) < 2 or words[0].tag not in _VERBS or words[0].pos != "VERB" or not _is_doer(stretch.before()):
+def verb_of_phrase(span: TokenSpan) -> list[Token]:
+    """Return the verb, with its preposition, of a verb phrase with an object ("reading a book"); else an empty list."""
+    words = span.content
+    if len(words) < 2 or words[0].tag not in _VERBS or words[0].pos != "VERB" or not _may_be_subject(span.before()):
         return []
-    verb = words[: 1 + (words[1].tag in _PLACING)]
-    determined = any(stretch.tokens[at].tag in {"DT", "PRP$"} for at in range(stretch.start, stretch.end))
+    verb = words[: 1 + (words[1].tag in _PREPOSITIONAL)]
+    determined = any(span.tokens[at].tag in {"DT", "PRP$"} for at in range(span.start, span.end))
     return verb if determined and _is_noun_phrase(words[len(verb) :]) else []
 
 
-def counts_instead(old: Stretch, new: Stretch) -> bool:
-    """Whether a number replaces an article or the like, or the other way round: "two dogs" for "a dog"."""
+def is_number_change(old: TokenSpan, new: TokenSpan) -> bool:
+    """Return whether a number replaces an article or quantifier, or the reverse: "two dogs" for "a dog"."""
     gone, fresh = old.words, [word for word in new.words if word.pos != "PUNCT"]
     if (
         not gone
@@ -171,14 +171,14 @@ def noun_after(tokens: Sequence[Token], start: int) -> str:
     return head
 
 
-def _is_doer(before: Token | None) -> bool:
+def _may_be_subject(before: Token | None) -> bool:
     return before is not None and (
-        before.tag in _NAMING or before.pos == "AUX" or before.tag in {"RB", "WDT", "CC", "IN"}
+        before.tag in _NOMINAL or before.pos == "AUX" or before.tag in {"RB", "WDT", "CC", "IN"}
     )
 
 
 def _is_noun_phrase(words: Sequence[Token]) -> bool:
-    """Whether the words name one thing: a noun with what describes it, and perhaps "of" and another."""
+    """Return whether the words are one noun phrase, possibly with an "of" phrase."""
     parts: list[list[Token]] = [[]]
     for word in words:
         if word.text.lower() == "of":
@@ -189,32 +189,32 @@ def _is_noun_phrase(words: Sequence[Token]) -> bool:
         bool(words)
         and len(parts) <= 2
         and all(
-            part and part[-1].tag in _NAMING and all(word.tag in _NAMING or _describes(word) for word in part)
+            part and part[-1].tag in _NOMINAL and all(word.tag in _NOMINAL or _is_modifier(word) for word in part)
             for part in parts
         )
     )
 
 
-def _describes(word: Token) -> bool:
-    return word.tag in _DESCRIBING or word.tag in {"NN", "NNP"} or word.text.lower() in _COUNTS
+def _is_modifier(word: Token) -> bool:
+    return word.tag in _MODIFIERS or word.tag in {"NN", "NNP"} or word.text.lower() in _NUMBERS
 
 
-def _is_at_noun(stretch: Stretch) -> bool:
-    """Whether the words stand before a noun that they describe, or behind "is" and the like."""
-    last, before, words = stretch.tokens[stretch.end - 1], stretch.before(), stretch.counting
-    if last.tag in NOUNS and stretch.end - 1 not in stretch.at:
+def _is_at_noun(span: TokenSpan) -> bool:
+    """Return whether the words modify a following noun, or are predicates after a copula."""
+    last, before, words = span.tokens[span.end - 1], span.before(), span.content
+    if last.tag in NOUNS and span.end - 1 not in span.at:
         return True  # the noun is the same, in another number
     names = any(word.tag in NOUNS for word in words)
-    behind = list(stretch.tokens[stretch.end :])
+    behind = list(span.tokens[span.end :])
     acting = len(behind) > 1 and behind[0].text.endswith("ing") and behind[0].text.lower() not in _PURPOSE
     if names and acting and behind[1].tag in NOUNS:
-        return False  # "a man | riding horses" is no kind of horses, whatever a tagger takes "riding" for
+        return False  # "a man | riding horses": "riding" is a verb even if tagged as a noun
     described = last.lemma in _COLOURS or last.tag not in NOUNS
     for token in behind:
         if token.tag in NOUNS:
             return True
         if token.text.lower() not in _PURPOSE and token.tag not in (
-            _DESCRIBING | _JOINING if described else {"JJ", "HYPH"}
+            _MODIFIERS | _JOINS_MODIFIERS if described else {"JJ", "HYPH"}
         ):
             break
     if names or before is None:
@@ -223,16 +223,16 @@ def _is_at_noun(stretch: Stretch) -> bool:
     return before.text.lower() in _COPULA or before.tag in {"RB", "CC", ","} or (before.tag in NOUNS and not acts)
 
 
-def _counts(words: Sequence[Token]) -> bool:
-    return all(word.tag == "CD" or word.text.lower() in _COUNTS or word.text.lower() == "of" for word in words)
+def _are_numbers(words: Sequence[Token]) -> bool:
+    return all(word.tag == "CD" or word.text.lower() in _NUMBERS or word.text.lower() == "of" for word in words)
 
 
 def _are_articles(words: Sequence[Token]) -> bool:
     return all(word.text.lower() in ARTICLES for word in words)
 
 
-def _relates(words: Sequence[Token]) -> bool:
-    related = [word for word in words if word.tag in _PLACING | _VERBS or word.text.lower() in _RELATED]
+def _is_relation(words: Sequence[Token]) -> bool:
+    related = [word for word in words if word.tag in _PREPOSITIONAL | _VERBS or word.text.lower() in _RELATED]
     rest = [word for word in words if word not in related]
     places = all(word.text.lower() in _PLACE_NOUNS for word in words)
     return places or (

@@ -1,12 +1,12 @@
 """Cloze model of captions: the probability of every word or phrase in a slot, from the words around the slot.
 
 One small network per slot kind (`context.SLOT_KINDS`), as in Bengio et al. (2003): the vectors of the words at each
-position and the sum of those in the bag, divided by the root of their number, pass through one hidden layer of rectified
-units and a softmax over the targets of the kind. The networks share nothing, so each is trained alone.
+position and the sum of those in the bag, divided by the root of their number, pass through one hidden layer of
+rectified units and a softmax over the targets of the kind. The networks share nothing, so each is trained alone.
 
-A row of `ClozeNetwork.log_probs` is bitwise the same in any batch: products are taken in blocks of `_BLOCK` rows, filled
-up with empty ones, so that each row passes through the same instructions. Weights are float16 values, so that a model
-that was saved and loaded gives the same rows.
+A row of `ClozeNetwork.log_probs` is bitwise the same in any batch: products are taken in blocks of `_BLOCK` rows,
+filled up with empty ones, so that each row passes through the same instructions. Weights are float16 values, so that a
+model that was saved and loaded gives the same rows.
 """
 
 import hashlib

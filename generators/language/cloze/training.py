@@ -1,11 +1,11 @@
 """Training of a cloze model on a sample of filled slots, each network alone.
 
 Mini-batches in random order, with Adam for the layers and Adagrad with one step size a word for the word vectors; step
-sizes fall linearly to zero. Context words are replaced by `UNKNOWN` at random, so that the network learns what to make of
-a word that it does not know, and hidden units are dropped (Srivastava et al., 2014).
+sizes fall linearly to zero. Context words are replaced by `UNKNOWN` at random, so that the network learns what to make
+of a word that it does not know, and hidden units are dropped (Srivastava et al., 2014).
 
-Training starts at random, or from a network of other captions: its layers, and its vectors and outputs of the words that
-both know; the others start at random. The better it predicts the slots than their frequencies do, the fewer epochs
+Training starts at random, or from a network of other captions: its layers, and its vectors and outputs of the words
+that both know; the others start at random. The better it predicts the slots than their frequencies do, the fewer epochs
 follow: half of one for captions of the same domain, all for a pool of another kind of text.
 
 The seed is fixed and products use one thread, so equal examples give equal networks. Time is linear in the number of

@@ -33,6 +33,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import StorageError
 from pairwright.generators.llm.cache.database import (
     SELECT,
@@ -208,7 +209,7 @@ class Cache:
         try:
             self.flush()
         except StorageError as error:
-            raise StorageError(f"{error} {len(self._unwritten)} answers are lost.") from None
+            raise StorageError(f"{error} Lost: {count_phrase(len(self._unwritten), 'answer')}.") from None
         finally:
             self._connection.close()
             self._leases.close()

@@ -29,7 +29,7 @@ from pairwright.datasets.errors import ConfigError
 from pairwright.generators.llm.testing.answers import Answerer
 from pairwright.generators.llm.testing.api_errors import APIError
 from pairwright.generators.llm.testing.batches import BatchStore
-from pairwright.generators.llm.testing.chat import DELIVERY_FAULTS, NO_CREDIT, AnswerSources, Chat, ReplyCredit
+from pairwright.generators.llm.testing.chat import DELIVERY_FAULTS, NO_CREDIT, AnswerSources, ChatService, ReplyCredit
 from pairwright.generators.llm.testing.chat_request import body_key
 from pairwright.generators.llm.testing.faults import NOT_JSON, describe_fault, fault_error
 from pairwright.generators.llm.testing.files import FileStore
@@ -75,7 +75,7 @@ class ServerApp:
         """
         self._key = api_key.encode()
         sources = AnswerSources(answer, Replay(replay) if replay else None, Recorder(record) if record else None)
-        self._chat = Chat(script or ServerScript(), ServerStats(), sources)
+        self._chat = ChatService(script or ServerScript(), ServerStats(), sources)
         self._clear()
 
     def _clear(self) -> None:
@@ -95,11 +95,11 @@ class ServerApp:
             ConfigError: unknown key or invalid value; nothing is changed.
         """
         script = self.script.changed(changes, where="script")
-        self._chat = Chat(script, self._chat.stats, self._chat.sources)
+        self._chat = ChatService(script, self._chat.stats, self._chat.sources)
 
     def reset(self) -> None:
         """Reset counts, attempts, limits, files and batches."""
-        self._chat = Chat(self.script, self._chat.stats.fresh(), self._chat.sources)
+        self._chat = ChatService(self.script, self._chat.stats.fresh(), self._chat.sources)
         self._clear()
 
     def stats(self, *, each: bool = False) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import orjson
 
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.testing.api_errors import APIError
-from pairwright.generators.llm.testing.chat import Chat
+from pairwright.generators.llm.testing.chat import ChatService
 from pairwright.generators.llm.testing.chat_request import body_key, estimate_text_tokens
 from pairwright.generators.llm.testing.files import FileStore, paginate
 from pairwright.generators.llm.testing.http_messages import HTTPReply, HTTPRequest, json_reply
@@ -100,7 +100,7 @@ class BatchStore:
         self._files = files
         self._batches: dict[str, ServerBatch] = {}
 
-    def handle(self, request: HTTPRequest, rest: list[str], chat: Chat) -> HTTPReply:
+    def handle(self, request: HTTPRequest, rest: list[str], chat: ChatService) -> HTTPReply:
         """Return the reply to a request; ``rest``: path segments after ``/batches``.
 
         Raises:
@@ -126,7 +126,7 @@ class BatchStore:
             raise APIError(404, f"there is no batch {identity!r}", param="id")
         return found
 
-    def _create(self, data: bytes, chat: Chat) -> ServerBatch:
+    def _create(self, data: bytes, chat: ChatService) -> ServerBatch:
         try:
             given = orjson.loads(data)
         except orjson.JSONDecodeError:
@@ -163,7 +163,7 @@ class BatchStore:
         ]
 
     @staticmethod
-    def _refused(lines: list[BatchInputLine], number: int, chat: Chat) -> list[dict[str, Any]]:
+    def _refused(lines: list[BatchInputLine], number: int, chat: ChatService) -> list[dict[str, Any]]:
         refused = [
             at
             for at, line in enumerate(lines, start=1)
@@ -173,7 +173,7 @@ class BatchStore:
             chat.stats.faults["batch_line_refused"] += len(refused)
         return [_input_error("invalid_request", "the line is not valid (injected)", at) for at in refused]
 
-    def _advance(self, batch: ServerBatch, chat: Chat) -> None:
+    def _advance(self, batch: ServerBatch, chat: ChatService) -> None:
         if batch.status in _ENDED:
             return
         if batch.errors:
@@ -185,7 +185,7 @@ class BatchStore:
         else:
             self._work(batch, chat)
 
-    def _work(self, batch: ServerBatch, chat: Chat) -> None:
+    def _work(self, batch: ServerBatch, chat: ChatService) -> None:
         if batch.status == "validating":
             batch.become("in_progress")
         script = chat.script
@@ -198,14 +198,14 @@ class BatchStore:
             batch.become("finalizing")
             self._close(batch, "expired" if any(b'"batch_expired"' in row for row in batch.failed) else "completed")
 
-    def _left(self, batch: ServerBatch, chat: Chat, until: int) -> Iterator[BatchInputLine]:
+    def _left(self, batch: ServerBatch, chat: ChatService, until: int) -> Iterator[BatchInputLine]:
         order = list(range(len(batch.lines)))
         make_rng(chat.script.seed, "batch order", batch.number).shuffle(order)
         for at in order[batch.done : until]:
             batch.done += 1
             yield batch.lines[at]
 
-    def _process(self, batch: ServerBatch, line: BatchInputLine, chat: Chat) -> None:
+    def _process(self, batch: ServerBatch, line: BatchInputLine, chat: ChatService) -> None:
         if chat.plan.is_injected("batch_expired", body_key(line.body), batch.number):
             chat.stats.faults["batch_expired"] += 1
             batch.failed.append(_not_done(batch, line, "batch_expired"))
@@ -219,7 +219,9 @@ class BatchStore:
         self._put(batch.output if status == 200 else batch.failed, batch, line, response, chat)
 
     @staticmethod
-    def _put(file: list[bytes], batch: ServerBatch, line: BatchInputLine, response: dict[str, Any], chat: Chat) -> None:
+    def _put(
+        file: list[bytes], batch: ServerBatch, line: BatchInputLine, response: dict[str, Any], chat: ChatService
+    ) -> None:
         row, key = _row(batch, line, response, None), body_key(line.body)
         if chat.plan.is_injected("batch_line_lost", key, batch.number):
             chat.stats.faults["batch_line_lost"] += 1

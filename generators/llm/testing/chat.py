@@ -61,7 +61,7 @@ class AnswerSources:
 
 
 @dataclass(slots=True)
-class Chat:
+class ChatService:
     """Answers chat requests according to a script."""
 
     script: ServerScript

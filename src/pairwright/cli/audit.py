@@ -13,10 +13,11 @@ from pairwright.cli.options.input import DetailsOption, JsonOption, LayoutOption
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.options.model_runs import bill_lines
 from pairwright.cli.options.standard_input import copy_standard_input
-from pairwright.cli.output.console import StyledLine, count_phrase, emit, note
+from pairwright.cli.output.console import StyledLine, emit, note
 from pairwright.cli.output.files import check_extension, check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import skipped_lines, table
+from pairwright.datasets.count_phrases import count_phrase
 
 if TYPE_CHECKING:
     from pairwright.filters.audit.hackability import Audit

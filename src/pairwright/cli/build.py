@@ -17,10 +17,11 @@ from pairwright.cli.output.build_summary import (
     nothing_kept_in_build,
     stage_counts,
 )
-from pairwright.cli.output.console import count_phrase, emit, note
+from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.stage_bars import StageBars
 from pairwright.cli.plan import BuildOutOption, ConfigArgument, plan
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from pairwright.cli.options.declarations import App, limit_option, output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import columns, emit, note
 from pairwright.cli.output.files import check_outputs
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import UsageError
 
 app = App("Describe, export, import and prune the cache of model answers.")
@@ -43,7 +44,7 @@ def info(cache: CacheArgument, *, as_json: JsonOption = False) -> None:
         ]
         for share in summary["models"]
     ]
-    totals = f"{summary['answers']:,} answers, {summary['file_bytes']:,} bytes on disk."
+    totals = f"{count_phrase(summary['answers'], 'answer')}, {count_phrase(summary['file_bytes'], 'byte')} on disk."
     emit(summary, [*(columns([head, *rows], indent="") if rows else []), totals], as_json=as_json)
 
 
@@ -65,7 +66,9 @@ def export(
     source = _file(cache)
     check_outputs(out, reads=(str(source),))
     answers = export_cache(source, out)
-    emit({"answers": answers, "out": str(out)}, [f"{answers:,} answers written to {out}."], as_json=as_json)
+    emit(
+        {"answers": answers, "out": str(out)}, [f"{count_phrase(answers, 'answer')} written to {out}."], as_json=as_json
+    )
 
 
 @app.command("import")
@@ -87,7 +90,11 @@ def import_(
 
     found = import_cache(lines, _file(cache))
     result = {"added": found.added, "known": found.known}
-    emit(result, [f"{found.added:,} answers added; {found.known:,} exist already."], as_json=as_json)
+    emit(
+        result,
+        [f"{count_phrase(found.added, 'answer')} added; {found.known:,} {verb_form(found.known, 'exist')} already."],
+        as_json=as_json,
+    )
 
 
 @app.command("prune")
@@ -126,7 +133,11 @@ def prune(
         note("Nothing was removed (--dry-run).")
     result = {"dropped": done.dropped, "bytes": done.bytes, "kept": done.kept, "dry_run": dry_run}
     verb = "would be removed" if dry_run else "removed"
-    emit(result, [f"{done.dropped:,} answers {verb} ({done.bytes:,} bytes), {done.kept:,} kept."], as_json=as_json)
+    emit(
+        result,
+        [f"{count_phrase(done.dropped, 'answer')} {verb} ({count_phrase(done.bytes, 'byte')}), {done.kept:,} kept."],
+        as_json=as_json,
+    )
 
 
 def _file(path: Path) -> Path:

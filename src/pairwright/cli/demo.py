@@ -14,6 +14,7 @@ from pairwright.cli.output.console import emit
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.stage_bars import StageBars
 from pairwright.cli.output.summary import table
+from pairwright.datasets.count_phrases import count_phrase
 
 
 @with_progress
@@ -40,7 +41,7 @@ def demo(
     resumable_on_interrupt()
     corpus = out.resolve() / "corpus"
     progress = StageBars()
-    progress.note(f"Drawing {pairs:,} scenes in {out / 'corpus'} ...")
+    progress.note(f"Drawing {count_phrase(pairs, 'scene')} in {out / 'corpus'} ...")
     claim_folder(out)
     config = demo_config(corpus, pairs, seed).model_copy(update={"workers": workers})
     start_early(config, out)

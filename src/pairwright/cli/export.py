@@ -1,7 +1,6 @@
 """``pairwright export``: the kept rows of a build or shards in the layout of another tool."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,12 +16,13 @@ from pairwright.cli.options.declarations import (
     output_option,
 )
 from pairwright.cli.options.input import JsonOption, LayoutOption
-from pairwright.cli.output.console import columns, count_phrase, emit, note
+from pairwright.cli.output.console import columns, emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline
 from pairwright.cli.review import note_uncounted
-from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.count_phrases import count_phrase, verb_form
+from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.datasets.exports.writing import ExportFormat, ExportOptions, ExportResult
@@ -127,8 +127,7 @@ def export(
     check_outputs(None if is_remote(out) else out, reads=tuple(map(str, read)))
     with upload_on_success(out) as output:
         options = replace(options, finish=output.finish or options.finish)
-        with _advice_of_shards(input_, plain=plain and not append):
-            written, unmatched = _write(source, to, output.path, options, rationales)
+        written, unmatched = _write(source, to, output.path, options, rationales)
     files = output.sent or [str(path) for path in written.files]
     counts = {**({"for_training": written.training_only_rows} if written.training_only_rows else {}), **written.details}
     rows = [[name.replace("_", " "), count] for name, count in counts.items() if count]
@@ -138,8 +137,11 @@ def export(
         *columns(rows, indent=""),
         f"Written to {', '.join(files[:_SHOWN])}{more}",
     ]
+    if packed := counts.get("packed_images"):
+        what = f"The rows name {count_phrase(packed, 'image')} that tars or tables hold, so there are no such files"
+        note(f"{what}. Unpack the tars into the trainer's folder of images; of tables, export the build's shards.")
     if unmatched:
-        note(f"{unmatched:,} rationales match no sample of {input_}.")
+        note(f"{count_phrase(unmatched, 'rationale')} {verb_form(unmatched, 'match')} no sample of {input_}.")
     emit({"rows": written.rows, "files": files, **counts, "rationales_left": unmatched}, lines, as_json=as_json)
     if not written.rows:
         exit_below_target(f"No row was written: {input_} has no rows for --to {to}.")
@@ -159,22 +161,6 @@ def _write(
     opened = open_sample_source(source) if isinstance(source, Path) else source
     written = write(add_examples(opened, examples, matched), to, out, options)
     return written, sum(1 for each in examples if each.status == "kept" and each.key not in matched)
-
-
-@contextmanager
-def _advice_of_shards(input_: Path, *, plain: bool) -> Iterator[None]:
-    """Add to the error of an image of a build that its shards have all images, if INPUT alone is exported."""
-    from pairwright.datasets.images.loading import UnusableImageError
-    from pairwright.datasets.shards.layout import find_shards
-
-    try:
-        yield
-    except UnusableImageError as error:
-        shards = input_ / "shards"
-        if not plain or not shards.is_dir() or not find_shards(shards):
-            raise
-        fix = f"{error.fix} Or export the shards of the build, which hold the images: {shards}."
-        raise InputError(error.what, where=error.where, fix=fix) from None
 
 
 def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> None:

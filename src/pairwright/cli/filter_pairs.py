@@ -17,10 +17,11 @@ from pairwright.cli.options.input import (
     SeedOption,
     with_input_options,
 )
-from pairwright.cli.output.console import count_phrase, emit, note
+from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, share
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.progress import report_named_steps
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.rejects import list_reasons
@@ -127,7 +128,7 @@ def filter_pairs(
 
 
 def _lines(result: dict[str, Any]) -> list[str]:
-    kept = f"{result['kept']:,} of {result['in']:,} pairs kept ({share(result['kept'], result['in'])})"
+    kept = f"{result['kept']:,} of {count_phrase(result['in'], 'pair')} kept ({share(result['kept'], result['in'])})"
     lines: list[str] = [headline(f"{kept}, {result['seconds']} s")]
     if result["rejected"]:
         lines.append(f"rejected: {list_reasons(result['rejected'])}")

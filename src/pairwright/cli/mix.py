@@ -9,10 +9,11 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.options.declarations import limit_option, output_option
 from pairwright.cli.options.input import JsonOption
-from pairwright.cli.output.console import count_phrase, emit, list_counts
+from pairwright.cli.output.console import emit, list_counts
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, table
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.progress import report_named_steps
 
 if TYPE_CHECKING:
@@ -132,4 +133,4 @@ def _rejection_lines(source: dict[str, Any]) -> Iterator[str]:
             yield f"{source['name']}: {sum(reasons.values()):,} {outcome} ({list_counts(reasons)})"
     for other, number in source["duplicates"].items():
         owner = "itself" if other == source["name"] else other
-        yield f"{source['name']}: {number:,} duplicates of rows in {owner}"
+        yield f"{source['name']}: {count_phrase(number, 'duplicate')} of rows in {owner}"

@@ -10,6 +10,7 @@ from pairwright.cli.options.input import JsonOption
 from pairwright.cli.options.model_runs import plan_lines
 from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.progress import with_progress
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.rejects import list_reasons
 
 if TYPE_CHECKING:
@@ -56,13 +57,13 @@ def plan(config: ConfigArgument, *, out: BuildOutOption = None, as_json: JsonOpt
 
 def _work_lines(work: "BuildPlan", config: "BuildConfig") -> list[str]:
     at_most = "at most " if config.retrieve or config.fetch else ""
-    reasons = f", {sum(work.rejected.values()):,} rows rejected: {list_reasons(work.rejected)}"
+    reasons = f", {count_phrase(sum(work.rejected.values()), 'row')} rejected: {list_reasons(work.rejected)}"
     rejected = reasons if work.rejected else ""
     images = ", without images" if config.fetch and config.shards.images else ""
     rows = [
         ("stages", ", ".join(work.stages)),
-        ("input", f"{work.pairs:,} pairs{rejected}"),
-        ("parts", f"{work.parts:,}, of at most {work.part_size:,} pairs"),
+        ("input", f"{count_phrase(work.pairs, 'pair')}{rejected}"),
+        ("parts", f"{work.parts:,}, of at most {count_phrase(work.part_size, 'pair')}"),
         ("shards", f"{at_most}{work.shards:,}, about {work.bytes / 1e6:,.1f} MB{images}"),
     ]
     return columns(rows, indent="")

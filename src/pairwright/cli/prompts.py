@@ -24,6 +24,7 @@ from pairwright.cli.options.model_runs import bill_lines, cancel_plan_or_run
 from pairwright.cli.output.console import columns, emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.skip_counts import describe_skip_counts
 
@@ -181,11 +182,13 @@ def ask(
     if result is None:
         return
     reasons, skipped = list_counts(result["rejected"]), describe_skip_counts(result)
-    counts = f"{result['rows']:,} pairs, kept {result['kept']:,}"
+    counts = f"{count_phrase(result['rows'], 'pair')}, kept {result['kept']:,}"
     counts += (f", rejected: {reasons}" if reasons else "") + (f", skipped: {skipped}" if skipped else "")
     emit(result, [f"{counts} -> {result['out']}", *bill_lines(result)], as_json=as_json)
     if not result["kept"]:
-        exit_below_target(f"No answer was kept of {result['rows']:,} pairs{f': {reasons}' if reasons else ''}.")
+        exit_below_target(
+            f"No answer was kept of {count_phrase(result['rows'], 'pair')}{f': {reasons}' if reasons else ''}."
+        )
 
 
 def _load_prompts(folder: Path | None) -> "PromptBook":

@@ -21,10 +21,11 @@ from pairwright.cli.options.input import (
 )
 from pairwright.cli.options.model import ModelOptions, with_model_options
 from pairwright.cli.options.model_runs import bill_lines
-from pairwright.cli.output.console import count_phrase, emit, note
+from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, next_step, rejected_line, share, skipped_lines, table
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.filters.refinement.defaults import DEFAULT_MIN_KEEP, DEFAULT_TARGET
 
 if TYPE_CHECKING:
@@ -125,7 +126,9 @@ def refine(
         )
     rows, outcome = refine_candidates(frame, pool, method, scorers, choose=choose)
     if choose:
-        note(f"{rows.filter(reason=NOT_CHOSEN).height:,} rows are {NOT_CHOSEN}: another pair of their caption is used.")
+        note(
+            f"Rows that are {NOT_CHOSEN}: {rows.filter(reason=NOT_CHOSEN).height:,}. Another pair of their caption is used."
+        )
     write_candidates(rows, out, only_kept=only_kept, like=like, note=note)
     result: dict[str, Any] = {
         **outcome.as_json(),
@@ -149,7 +152,7 @@ def _prepare_rows(
     from pairwright.filters.refinement.pair_selection import add_original_captions
 
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
-        note(f"{shuffled:,} shuffle rows are for training only: rejected as {FOR_TRAINING}.")
+        note(f"{count_phrase(shuffled, 'shuffle row')} for training only: rejected as {FOR_TRAINING}.")
     if mirror_negatives:
         from pairwright.flows.commands.reuse_negatives import add_reused_negatives  # imports the editors
 
@@ -170,7 +173,10 @@ def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
     if pool.pool:
         note("Most of --corpus is under test: each row is scored without the captions of its own image.")
     if captions < _FEW:
-        note(f"Only {captions:,} captions train the scorers, too few for strong attacks. Use a larger --corpus.")
+        note(
+            f"Only {count_phrase(captions, 'caption')} {verb_form(captions, 'train')} the scorers, too few for strong attacks. "
+            "Use a larger --corpus."
+        )
     return pool
 
 
@@ -207,8 +213,8 @@ def _note_outcome(result: dict[str, Any], advice: str) -> None:
     if not result["in"]:
         note("No row to refine: all rows of INPUT are rejected.")
     elif "bound" in result:
-        bound = f"upper bound for any balanced subset: {result['bound']:,} rows"
-        note(f"Kept {result['kept']:,} of {result['in']:,} rows; {bound}.")
+        bound = f"upper bound for any balanced subset: {count_phrase(result['bound'], 'row')}"
+        note(f"Kept {result['kept']:,} of {count_phrase(result['in'], 'row')}; {bound}.")
         if advice:
             note(advice)
     elif not result["kept"]:
@@ -220,7 +226,9 @@ def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
     sets = {"all": result, **types} if len(types) > 1 else types
     head = ["type", "in", "kept", "strongest attack", "before", "after"]
     return [
-        headline(f"{result['kept']:,} of {result['in']:,} rows kept ({share(result['kept'], result['in'])})"),
+        headline(
+            f"{result['kept']:,} of {count_phrase(result['in'], 'row')} kept ({share(result['kept'], result['in'])})"
+        ),
         *table([head, *(_all_attacks(sets) if details else _strongest_attacks(sets))]),
         *rejected_line(result["rejected"], details=details),
         *skipped_lines(result),

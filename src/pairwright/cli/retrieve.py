@@ -17,10 +17,11 @@ from pairwright.cli.options.input import (
     load_exclusion,
     split_list,
 )
-from pairwright.cli.output.console import columns, count_phrase, emit
+from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.files import check_extension, check_outputs, write_table
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, warning
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.datasets.progress import open_step
 

@@ -13,6 +13,7 @@ from pairwright.cli.options.declarations import advanced_option, input_option, o
 from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.output.console import columns, emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _write_tasks(rows: "ReviewRows", out: Path, *, sample: int, seed: int, as_js
     check_outputs(out)
     count = write_tasks(rows, out, sample=sample, seed=seed)
     config = out.with_suffix(".xml")
-    lines = [f"{count:,} tasks in {out}; labeling configuration in {config}"]
+    lines = [f"{count_phrase(count, 'task')} in {out}; labeling configuration in {config}"]
     emit({"tasks": count, "out": str(out), "config": str(config)}, lines, as_json=as_json)
 
 
@@ -144,7 +145,7 @@ def _serve(session: "ReviewSession", path: Path, port: int, *, browser: bool, as
     def announce(url: str) -> None:
         facts = {"url": url, "pid": os.getpid(), "rows": len(session), "decided": before["decided"], "out": str(path)}
         lines = [
-            f"Review {len(session):,} of {session.of:,} rows as {session.reviewer!r}: {before['decided']:,} decided.",
+            f"Review {len(session):,} of {count_phrase(session.of, 'row')} as {session.reviewer!r}: {before['decided']:,} decided.",
             f"Open  {url}",
             f"Decisions go to {path}. Ctrl-C ends the review.",
         ]
@@ -154,7 +155,7 @@ def _serve(session: "ReviewSession", path: Path, port: int, *, browser: bool, as
 
     serve_until_signal(session, port, announce)
     now = session.progress()
-    note(f"{now['decided']:,} of {len(session):,} rows are decided: {list_counts(now['counts'])}.")
+    note(f"Decided {now['decided']:,} of {count_phrase(len(session), 'row')}: {list_counts(now['counts'])}.")
 
 
 def _open_browser(url: str) -> None:
@@ -179,7 +180,7 @@ def _report(rows: "ReviewRows", path: Path, reviewer: str, *, as_json: bool) -> 
     bad = result["bad"]
     if bad["seen"] or bad["unsure"]:
         lines.append(
-            f"Of the {bad['rest']:,} rows without a decision, at most {bad['rest_at_most']:,} are bad "
+            f"Of the {count_phrase(bad['rest'], 'row')} without a decision, at most {bad['rest_at_most']:,} {verb_form(bad['rest_at_most'], 'are')} bad "
             f"({bad['high_with_unsure']:.1%}; 95% interval; unsure counts as bad)."
         )
     else:

@@ -11,8 +11,9 @@ import typer
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
 from pairwright.cli.options.declarations import input_option, output_option
 from pairwright.cli.options.input import JsonOption
-from pairwright.cli.output.console import count_phrase, duration, emit, note, note_hub_models
+from pairwright.cli.output.console import duration, emit, note, note_hub_models
 from pairwright.cli.output.progress import with_progress
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.datasets.progress import open_step
 from pairwright.training.recipes.names import recipe_names
@@ -115,7 +116,9 @@ def train(
         report = run(TrainingRun(settings, data, model, out, **named, on_row=lambda row: note(_log_line(row))))
     if report.main:
         if report.cut:
-            note(f"{report.cut:,} texts were longer than the model's limit and truncated (counted in each epoch).")
+            note(
+                f"{count_phrase(report.cut, 'text')} longer than the model's limit, truncated (counted in each epoch)."
+            )
         emit(report.as_json(), _lines(report), as_json=as_json)
 
 
@@ -159,7 +162,7 @@ def _lines(report: "TrainingReport") -> list[str]:
         *_sample_counts("omitted", report.left_out),
         *_sample_counts("skipped", report.skipped),
         *_sample_counts("lacking", report.lacking),
-        f"  trained      {report.trained:,} parameters; {report.frozen:,} frozen",
+        f"  trained      {count_phrase(report.trained, 'parameter')}; {report.frozen:,} frozen",
         f"  loss         {report.loss:.4f}",
         *best,
         f"  took         {duration(report.seconds)}",

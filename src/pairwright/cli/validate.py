@@ -33,6 +33,7 @@ from pairwright.cli.output.summary import (
     table,
 )
 from pairwright.cli.refine import OnlyKeptOption
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rejects import list_reasons
 
@@ -171,11 +172,11 @@ def validation_lines(
     validators: list[list[object]] = [["validator", "rows", "kept", "rejected"]]
     validators += [[name, one["rows"], one["kept"], reasons(one["rejected"])] for name, one in result["by"].items()]
     bill = [line for one in result["by"].values() if "requests" in one for line in bill_lines({"llm": one})]
-    kept = f"{result['kept']:,} of {result['in']:,} rows kept ({share(result['kept'], result['in'])})"
+    kept = f"{result['kept']:,} of {count_phrase(result['in'], 'row')} kept ({share(result['kept'], result['in'])})"
     before = result["rejected_in_input"]
     return [
         headline(f"{kept}, {result['seconds']} s"),
-        *([f"{before:,} of them were rejected in INPUT before."] if before else []),
+        *([f"Rejected in INPUT before: {before:,} of them."] if before else []),
         *table(types),
         *(["", *table(validators)] if details else []),
         *facts,

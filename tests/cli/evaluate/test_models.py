@@ -72,7 +72,7 @@ def test_models_stand_side_by_side_in_a_table_a_page_and_json(tmp_path: Path, mo
     call = ["evaluate", "negatives", "run", "clip", "--data", "shards"]
     done = run(*call, "--html", "page.html")
     assert done.stdout.splitlines()[0].split() == ["of", "measure", "run", "95%", "clip", "95%", "n", "chance"]
-    assert "samples have no hard negative" in done.stderr
+    assert "Samples have no hard negative and are skipped: " in done.stderr
     assert "minus run" in done.stdout
     page = (tmp_path / "page.html").read_text()
     assert all(text in page for text in ("run", "clip", "brittleness (less is better)"))

@@ -49,7 +49,7 @@ def test_embeddings_need_labels_and_scores_take_none(run: Run, tmp_path: Path) -
     (tmp_path / "s.csv").write_text("s_caption,s_negative\n1,0.3\n")
     assert run("evaluate", "scores", "s.csv", "--by", "x", ok=False).returncode == 2
     (tmp_path / "l.csv").write_text("x\n1\n")
-    assert "1 rows for 3" in run("evaluate", "embeddings", "e.npy", "--labels", "l.csv", "--by", "x", ok=False).stderr
+    assert "1 row for 3" in run("evaluate", "embeddings", "e.npy", "--labels", "l.csv", "--by", "x", ok=False).stderr
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import PairwrightError
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
@@ -102,7 +103,7 @@ def test_what_rows_with_equal_captions_share_is_paid_and_counted_once(
         assert printed[name] == first[name] == again["in_all"][name]
     assert printed["cost"] == pytest.approx(first["cost"]) == pytest.approx(again["in_all"]["cost"])
     assert (
-        f"{printed['shared']} requests were those of another row (equal texts) and share its answer: billed once"
+        f"{count_phrase(printed['shared'], 'request')} had the texts of another row and its answer: billed once"
         in shown
     )
 

@@ -197,13 +197,21 @@ def test_negclip_names_a_text_only_pair_by_its_source_id(tmp_path: Path) -> None
 def test_negclip_counts_omitted_pairs(tmp_path: Path) -> None:
     pairs = [pair(number) for number in range(2)]
     written = export_records(pairs, [negative(pairs[0], "a cat")], "negclip", tmp_path / "n.tsv")
-    assert (written.rows, written.details) == (1, {"without_negatives": 1})
+    assert (written.rows, written.details) == (1, {"without_negatives": 1, "packed_images": 0})
 
 
 def test_without_a_rationale_nothing_is_exported_and_no_file_is_left(build: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no kept rationale"):
         export(build, "rationales", tmp_path / "r")
     assert [path for path in (tmp_path / "r").glob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("to", ["negclip", "sugarcrepe", "parquet"])
+def test_images_inside_tars_are_counted_where_rows_name_them(build: Path, tmp_path: Path, to: str) -> None:
+    out = tmp_path / {"negclip": "n.csv", "sugarcrepe": "s.json", "parquet": "p.parquet"}[to]
+    images = len({sample.pair.image for sample in open_sample_source(build / "shards").samples()})
+    assert export(build / "shards", to, out).details["packed_images"] == images
+    assert export(build, to, out).details["packed_images"] == 0
 
 
 def test_negclip_names_another_image(build: Path, tmp_path: Path) -> None:

@@ -113,9 +113,10 @@ def test_mlcroissant_validates_descriptions_and_reads_texts_and_images_by_them(t
 
 
 @needed("datasets")
-def test_load_dataset_opens_the_folder_for_the_hub(tmp_path: Path) -> None:
+@pytest.mark.parametrize("to", ["hf", "croissant"])
+def test_load_dataset_opens_folders_of_shards_with_a_card(tmp_path: Path, to: str) -> None:
     pairs, annotations = image_files(tmp_path / "pool", 12)
-    export(source_from_records(pairs, annotations), "hf", tmp_path / "hub")
+    export(source_from_records(pairs, annotations), to, tmp_path / "hub")
     read = read_by(HUGGING_FACE, [tmp_path / "hub"], tmp_path / "cache")
     assert read["rows"] == 12
     assert read["size"] == [32, 24]

@@ -144,7 +144,7 @@ def test_any_text_gives_as_many_marks_as_images(
 
 
 def test_a_row_with_another_number_of_marks_is_refused() -> None:
-    with pytest.raises(InputError, match="2 image marks for 1 images"):
+    with pytest.raises(InputError, match="2 image marks for 1 image"):
         require_marks("k-0", 2, 1)
 
 

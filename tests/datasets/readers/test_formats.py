@@ -306,6 +306,19 @@ def test_a_coco_image_with_a_bad_box_keeps_its_captions_and_has_no_boxes(tmp_pat
     assert [(reject.reason, reject.place) for reject in rejects] == [("bad_box", f"{path}:image 1, boxes")]
 
 
+@pytest.mark.parametrize("size", [(100.0, 50.0), ("100.0", 50), (None, None)])
+def test_a_coco_image_has_its_size_as_pandas_writes_it_or_from_the_instances(tmp_path: Path, size: Any) -> None:
+    path = coco(tmp_path)
+    data, instances = json.loads(path.read_text()), tmp_path / "instances.json"
+    expected, _ = read_all(path, instances=str(instances), verify_images="off")
+    for image in data["images"]:
+        image |= dict(zip(("width", "height"), size, strict=True))
+    path.write_text(json.dumps(data))
+    pairs, rejects = read_all(path, instances=str(instances), verify_images="off")
+    assert [pair.boxes for pair in pairs] == [pair.boxes for pair in expected]
+    assert not rejects
+
+
 def test_a_coco_image_without_instances_needs_no_size(tmp_path: Path) -> None:
     path = coco(tmp_path)
     data = json.loads(path.read_text())

@@ -342,14 +342,15 @@ def test_captions_that_vizwiz_flags_are_rejected_and_never_stop_the_reading(tmp_
         annotation(1, 1, "a red dog"),
         annotation(2, 1, "Quality issues are too severe to recognize visual content.", is_precanned=True),
         annotation(3, 2, "buy now", is_rejected=True),
+        annotation(4, 2, "buy more", is_rejected=True),
     ]
     images = [{"id": 1, "file_name": "1.jpg"}, {"id": 2, "file_name": "2.jpg"}]
     path = json_file("train.json", {"images": images, "annotations": annotations})(tmp_path)
     pairs, rejects = read(path, on_error="stop")
     assert summary(pairs, tmp_path) == [("1", "1.jpg", "a red dog", ())]
-    assert [(reject.reason, reject.detail) for reject in rejects] == [
-        ("flagged_caption", "is_precanned in the dataset"),
-        ("flagged_caption", "is_rejected in the dataset"),
+    assert [(reject.place, reject.reason, reject.detail, reject.part) for reject in rejects] == [
+        (f"{path}:annotation 2", "flagged_caption", "is_precanned in the dataset", "caption"),
+        (f"{path}:image 2", "flagged_caption", "is_rejected in the dataset", "row"),
     ]
 
 

@@ -60,9 +60,9 @@ def test_a_run_that_succeeds_logs_its_stages_and_calls_nothing(
     ]
     done = through_prefect("tests.flows.prefect.build_flow_run", config, tmp_path / "out", *command)
     (log,) = (tmp_path / "out" / LOG_FOLDER).glob("*.log")
-    assert "Built night: 1 samples" in done.stderr
+    assert "Built night: 1 sample " in done.stderr
     assert done.stderr.count("Built night") == 1
-    assert "Built night: 1 samples" in log.read_text()
+    assert "Built night: 1 sample " in log.read_text()
     assert not (tmp_path / "notified").exists()
 
 

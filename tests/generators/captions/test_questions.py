@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairwright.generators.captions.questions import asks
+from pairwright.generators.captions.questions import is_question
 from pairwright.generators.edit_types import NEGATIVE_TYPES
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
@@ -11,7 +11,7 @@ from tests.generators.rule_fixtures import annotate, pair_of, small_pool
 
 
 @pytest.mark.parametrize(
-    ("caption", "is_question"),
+    ("caption", "expected"),
     [
         ("What is the man holding?", True),
         ("is this a cat?", True),
@@ -26,8 +26,8 @@ from tests.generators.rule_fixtures import annotate, pair_of, small_pool
         ("?", False),
     ],
 )
-def test_a_question_is_known_by_its_first_word_and_its_mark(caption: str, *, is_question: bool) -> None:
-    assert asks(caption) is is_question
+def test_a_question_is_known_by_its_first_word_and_its_mark(caption: str, *, expected: bool) -> None:
+    assert is_question(caption) is expected
 
 
 @pytest.mark.parametrize("both_sides", [False, True])

@@ -204,6 +204,14 @@ def brief(caption: str) -> Annotation:
     return annotation
 
 
+def test_hashtags_at_the_end_of_a_caption_are_in_no_answer() -> None:
+    caption = "A woman holding a red umbrella \U0001f60d #cute #LapTop"
+    assert "The woman is holding a red umbrella." in answers(pair_of(caption))
+    row = brief(caption)
+    assert row.turns[1].text == "A woman holding a red umbrella \U0001f60d"
+    assert brief("A woman in front of bus #42").turns[1].text == "A woman in front of bus #42"
+
+
 def test_html_entities_and_tags_are_removed() -> None:
     """The pair keeps the caption as written."""
     found = answers(pair_of("A man sits on a &quot;throne&quot; &amp; a dog lies on a <b>red rug</b>&nbsp;"))

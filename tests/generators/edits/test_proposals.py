@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.edit_model import load_carried_model
+from pairwright.generators.edits.edit_model import load_bundled_model
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, build_proposer
 from pairwright.generators.edits.slots import Slot, context_of, find_slots
@@ -23,7 +23,7 @@ CAPTIONS = (
 
 @pytest.mark.parametrize("name", REPLACEMENT_TYPES)
 def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the_replaced_word_is(name: str) -> None:
-    materials = EditMaterials.of(load_wordnet(), small_pool(), load_carried_model())
+    materials = EditMaterials.of(load_wordnet(), small_pool(), load_bundled_model())
     proposer, cloze = build_proposer(name, materials, floor=0.02), materials.model.cloze
     captions = [Caption(pair_of(caption), tokens_of(caption)) for caption in CAPTIONS]
     slots = [find_slots(caption, load_wordnet()) for caption in captions]
@@ -31,9 +31,9 @@ def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the
     for proposals in proposer.propose(captions, slots):
         contexts = [
             context_of(proposals.caption, s.start, s.end, s.before, s.after)
-            for s in cast("Sequence[Slot]", proposals.places)
+            for s in cast("Sequence[Slot]", proposals.slots)
         ]
         log_probs = cloze.log_probs(proposer.kind, contexts)
-        assert (np.exp(log_probs[proposals.place, proposals.new]) >= proposer.floor * 0.999).all()
+        assert (np.exp(log_probs[proposals.slot, proposals.new]) >= proposer.floor * 0.999).all()
         number += len(proposals)
     assert number

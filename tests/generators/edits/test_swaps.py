@@ -12,7 +12,7 @@ from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.edits.swaps.attributes import swap_attributes
-from pairwright.generators.edits.swaps.fit import ClozeFit, Exchange, exchanged_order, weigh_swaps
+from pairwright.generators.edits.swaps.fit import ClozeFit, SpanSwap, exchanged_order, weigh_swaps
 from pairwright.generators.edits.swaps.objects import swap_objects
 from pairwright.generators.edits.swaps.proposal import SwapMaterials, SwapProposal
 from pairwright.generators.language.cloze.training import train_cloze_model
@@ -38,7 +38,7 @@ class SameFit:
 
     value: float
 
-    def ratios(self, exchanges: Sequence[Exchange]) -> list[float]:
+    def ratios(self, exchanges: Sequence[SpanSwap]) -> list[float]:
         """Return the same for all swaps."""
         return [self.value for _ in exchanges]
 
@@ -146,12 +146,12 @@ def test_a_cloze_model_compares_a_caption_before_and_after_a_swap() -> None:
     fit = ClozeFit(train_cloze_model(sample_slots(captions, tokens_of_all(captions), wordnet)), wordnet)
 
     def ratio(text: str, first: tuple[int, int], second: tuple[int, int]) -> float:
-        return fit.ratios([Exchange(ParsedText(tokens_of(text)), first, second)])[0]
+        return fit.ratios([SpanSwap(ParsedText(tokens_of(text)), first, second)])[0]
 
     assert ratio("a black cat on a red couch", (1, 2), (5, 6)) < 0.05
     assert 0.3 < ratio("a cat near a dog", (1, 2), (4, 5)) < 3
     texts = [ParsedText(tokens_of(text)) for text in ("a black cat on a red couch", "a white cat on a blue couch")]
-    exchanges = [Exchange(text, *spans) for text in texts for spans in (((1, 2), (5, 6)), ((2, 3), (6, 7)))]
+    exchanges = [SpanSwap(text, *spans) for text in texts for spans in (((1, 2), (5, 6)), ((2, 3), (6, 7)))]
     assert fit.ratios(exchanges) == [fit.ratios([each])[0] for each in exchanges]
 
 

@@ -70,9 +70,13 @@ def test_adjacency_joins_adjective_and_noun_and_preposition_with_both_sides() ->
 
 def test_runs_are_forms_right_after_each_other_and_the_ends_count() -> None:
     statistics = count_captions(map(caption, [*HOME, "A DOG sit in the small couch"])).frozen()
-    assert (statistics.run("a", "dog"), statistics.run("the", "couch"), statistics.run("dog", "a")) == (2, 2, 0)
-    assert (statistics.run("", "a"), statistics.run("couch", "")) == (4, 4)
-    assert statistics.run("a", "wave") == 0, "seen once"
+    assert (statistics.bigram("a", "dog"), statistics.bigram("the", "couch"), statistics.bigram("dog", "a")) == (
+        2,
+        2,
+        0,
+    )
+    assert (statistics.bigram("", "a"), statistics.bigram("couch", "")) == (4, 4)
+    assert statistics.bigram("a", "wave") == 0, "seen once"
 
 
 def test_links_are_governor_preposition_and_noun() -> None:
@@ -102,7 +106,7 @@ def test_a_file_of_before_runs_were_counted_is_read(tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "old.parquet")
     old = PoolStatistics.load(tmp_path / "old.parquet")
     assert (old.pairs, old.adjacent, old.runs) == (statistics.pairs, statistics.adjacent, {})
-    assert old.run("the", "couch") == 0
+    assert old.bigram("the", "couch") == 0
     assert old.linked("dog", "on", "couch") == 0
 
 

@@ -27,7 +27,7 @@ CAPTIONS = {
 
 
 @pytest.fixture(autouse=True)
-def _carried_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+def _bundled_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAIRWRIGHT_SPACY_MODEL", str(BUNDLED_PIPELINE))
 
 

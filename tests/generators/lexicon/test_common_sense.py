@@ -4,7 +4,7 @@ import pytest
 
 from pairwright.generators.edits.general_english import SEEN_COUNT, GeneralEnglish
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.lexicon.common_sense import goes_together
+from pairwright.generators.lexicon.common_sense import is_plausible_pair
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from pairwright.generators.lexicon.common_sense import goes_together
 )
 def test_common_sense_tells_what_goes_together(first: str, second: str, *, there: bool | None) -> None:
     wordnet = load_wordnet()
-    assert goes_together(first, second, lambda noun, kind: wordnet.is_a(noun, kind, "NOUN")) is there
+    assert is_plausible_pair(first, second, lambda noun, kind: wordnet.is_a(noun, kind, "NOUN")) is there
     general = GeneralEnglish(wordnet)
     assert (general.adjacency(first, second) > SEEN_COUNT) is (there is True)
     assert (general.adjacency(first, second) == 0) is (there is False)

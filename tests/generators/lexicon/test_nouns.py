@@ -111,7 +111,7 @@ def test_exclusion_and_substitution_are_symmetric(one: str, other: str) -> None:
 @given(a_noun)
 def test_a_noun_never_excludes_itself_or_replaces_a_frame(noun: str) -> None:
     assert not LEXICON.exclusive(noun, noun)
-    assert not any(LEXICON.is_frame(other) for other in LEXICON.substitutes(noun, NOUNS))
+    assert not any(LEXICON.is_non_object(other) for other in LEXICON.substitutes(noun, NOUNS))
 
 
 def test_substitutes_keep_the_order_of_the_vocabulary() -> None:
@@ -121,7 +121,7 @@ def test_substitutes_keep_the_order_of_the_vocabulary() -> None:
 
 def test_flags() -> None:
     assert LEXICON.has_flag("luggage", "mass")
-    assert LEXICON.is_frame("side")
+    assert LEXICON.is_non_object("side")
     assert LEXICON.is_alive("giraffe")
     assert not LEXICON.is_alive("monitor")
     assert "hat" in flagged("worn")
@@ -131,7 +131,7 @@ def test_every_class_of_the_tables_is_known() -> None:
     classes = {row["class"] for row in read_rows("noun_classes")}
     named = {name for features in noun_features().values() for name in features.classes}
     named |= {parent for row in read_rows("noun_classes") for parent in cell_words(row["parents"])}
-    for table, columns in (("noun_together", ("nouns", "others")), ("attribute_classes", ("beside", "never"))):
+    for table, columns in (("noun_compatibility", ("nouns", "others")), ("attribute_classes", ("beside", "never"))):
         cells = (word for row in read_rows(table) for column in columns for word in cell_words(row[column]))
         named |= {word[1:] for word in cells if word.startswith("@")}
     assert named <= classes

@@ -104,7 +104,7 @@ def test_what_all_models_lost_alike_is_told_once() -> None:
         ModelResult(name, "clip", None, TaskResult((), {"rows are gone": 2, "texts cut": n}))
         for n, name in ((1, "a"), (3, "b"))
     )
-    assert describe_counts([one, two]) == ["2 rows are gone.", "a: 1 texts cut.", "b: 3 texts cut."]
+    assert describe_counts([one, two]) == ["Rows are gone: 2.", "a: texts cut: 1.", "b: texts cut: 3."]
 
 
 def test_the_page_names_models_and_figures_and_needs_nothing_else() -> None:

@@ -111,7 +111,7 @@ def test_what_cannot_work_is_refused() -> None:
         loss_factory("negclip")(Namespace(rank=0, world_size=1, accum_freq=2))
     with pytest.raises(UsageError, match="bias"):
         OpenClipLoss("siglip-hn")(rows(2, 0), rows(2, 1), torch.tensor(1.0))
-    with pytest.raises(UsageError, match="1 texts, of which 1 are captions, for 2 images"):
+    with pytest.raises(UsageError, match="1 text, 1 of them captions, for 2 images"):
         OpenClipLoss("negclip")(rows(2, 0), rows(1, 1), torch.tensor(1.0))
 
 

@@ -8,7 +8,8 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.options.declarations import input_option
 from pairwright.cli.options.input import JsonOption, parse_columns
-from pairwright.cli.output.console import columns, count_phrase, emit, note
+from pairwright.cli.output.console import columns, emit, note
+from pairwright.datasets.count_phrases import count_phrase
 
 if TYPE_CHECKING:
     from pairwright.filters.metrics.hard_negative_accuracy import AccuracyResult, Evaluation, ShareWithInterval
@@ -76,7 +77,7 @@ def embeddings(
     rows = unit_rows(loaded, str(file))
     table = read_table(labels)
     if len(table) != len(rows):
-        what = f"{len(table):,} rows for {len(rows):,} embeddings"
+        what = f"{count_phrase(len(table), 'row')} for {count_phrase(len(rows), 'embedding')}"
         raise InputError(what, where=str(labels), fix="Write one row per embedding, in the same order.")
     found = {name: mean_average_precision(rows, _labels(table, name, labels)) for name in dict.fromkeys(by)}
     mean = sum(one.map for one in found.values()) / len(found)
@@ -129,7 +130,7 @@ def _labels(table: Any, name: str, where: Path) -> list[str]:
             raise InputError(f"no column {part}", where=str(where), fix=fix)
         if missing := table[part].null_count():
             fix = "Give every image a label."
-            raise InputError(f"{missing:,} rows have no {part}", where=str(where), fix=fix)
+            raise InputError(f"{count_phrase(missing, 'row')} without {part}", where=str(where), fix=fix)
     labels = ["\x1f".join(map(str, row)) for row in table.select(parts).iter_rows()]
     if len(set(labels)) == len(labels):
         raise InputError(f"no two rows have the same {name}", where=str(where), fix="Choose another --by.")

@@ -21,6 +21,7 @@ from pairwright.cli.output.console import emit, list_counts
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, main_reasons, skipped_lines
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.rejects import list_reasons
 
 
@@ -60,12 +61,12 @@ def groups(
 
 
 def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
-    found = f"{result['groups']:,} groups of 2 images x 2 texts from {result['images']:,} images, {result['seconds']} s"
+    found = f"{count_phrase(result['groups'], 'group')} of 2 images x 2 texts from {count_phrase(result['images'], 'image')}, {result['seconds']} s"
     reasons = (list_reasons if details else main_reasons)(result["rejected"])
     return [
         headline(found),
         f"types: {list_counts(result['types']) or 'none'}",
-        f"{result['candidates']:,} candidates; rejected: {reasons or 'none'}",
+        f"{count_phrase(result['candidates'], 'candidate')}; rejected: {reasons or 'none'}",
         *skipped_lines(result),
         "",
         f"Written to {result['out']}",

@@ -18,6 +18,7 @@ from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.refine import OnlyKeptOption
 from pairwright.cli.validate import exit_if_none_kept, validation_lines
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 
 
@@ -120,7 +121,7 @@ def _facts(by: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the lines about the model and the judge."""
     found = by["mistakes"]
     model, answered = found["model"], found["answered"]
-    lines = [f"{model}: {found['kept']:,} of {found['rows']:,} negatives chosen in both orders"]
+    lines = [f"{model}: {found['kept']:,} of {count_phrase(found['rows'], 'negative')} chosen in both orders"]
     if answered:
         lines[0] += f"; first answers {found['accuracy']:.1%} right, {found['chose_first']:.1%} choose (1)"
     if "judge" in by:

@@ -11,6 +11,7 @@ from pairwright.cli.output.console import emit
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, next_step, skipped_lines
+from pairwright.datasets.count_phrases import count_phrase
 
 
 @with_progress
@@ -40,7 +41,9 @@ def orders(
     check_outputs(out, reads=(input_,))
     result = write_word_orders(reading.read_options(input_), out, seed)
     lines = [
-        headline(f"{result['kept']:,} of {result['rows']:,} rows kept, of {result['captions']:,} captions"),
+        headline(
+            f"{result['kept']:,} of {count_phrase(result['rows'], 'row')} kept, of {count_phrase(result['captions'], 'caption')}"
+        ),
         *skipped_lines(result),
         f"Written to {out}",
         *next_step(f"pairwright audit {out}"),

@@ -24,6 +24,7 @@ from pairwright.cli.output.console import emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, rejected_line, share, skipped_lines, table
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 
 _IMPORT = "--import"
@@ -136,7 +137,9 @@ def rationales(
     emit(result, _lines(result, details=details), as_json=as_json)
     if not result["kept"]:
         reasons = list_counts(result["rejected"])
-        exit_below_target(f"No rationale was kept of {result['rows']:,} rows{f': {reasons}' if reasons else ''}.")
+        exit_below_target(
+            f"No rationale was kept of {count_phrase(result['rows'], 'row')}{f': {reasons}' if reasons else ''}."
+        )
 
 
 def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
@@ -148,7 +151,7 @@ def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
         f"{labels['agrees']:,} state their label, {labels['silent']:,} do not, {labels['contradicts']:,} contradict it"
     )
     split = f"train {result['splits']['train']:,}, validation {result['splits']['validation']:,}"
-    kept = f"{result['kept']:,} of {result['rows']:,} rows kept ({share(result['kept'], result['rows'])})"
+    kept = f"{result['kept']:,} of {count_phrase(result['rows'], 'row')} kept ({share(result['kept'], result['rows'])})"
     return [
         headline(f"{kept}, {result['seconds']} s"),
         *table(rows),
@@ -157,7 +160,7 @@ def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
         *skipped_lines({"broken_captions": {}, "broken_boxes": {}, **result}),
         *(bill_lines(result) if "llm" in result else []),
         "",
-        f"Written to {', '.join(result['files'])}: {result['student_rows']:,} student rows; {split}",
+        f"Written to {', '.join(result['files'])}: {count_phrase(result['student_rows'], 'student row')}; {split}",
     ]
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pairwright.cli.output.console import columns, count_phrase
+from pairwright.cli.output.console import columns
 from pairwright.cli.output.summary import (
     headline,
     next_step,
@@ -18,6 +18,7 @@ from pairwright.cli.output.summary import (
     warning,
     wrapped_table,
 )
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.rejects import list_reasons
 
 _ENOUGH = 20  # rows of a type

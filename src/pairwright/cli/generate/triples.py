@@ -24,6 +24,7 @@ from pairwright.cli.output.summary import (
     skipped_lines,
     table,
 )
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.rejects import list_reasons
 
 
@@ -94,12 +95,16 @@ def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
     rows: list[list[object]] = [["type", "rows", "kept", "rejected"]]
     rows += [[name, one["rows"], one["kept"], reasons(one["rejected"])] for name, one in result["types"].items()]
     positives = list_counts(result["positives"]) or "none"
-    facts = [f"Positives: {positives}; {result['same_place']:,} edit the same words as the negative"]
+    facts = [
+        f"Positives: {positives}; {result['same_place']:,} {verb_form(result['same_place'], 'edit')} the same words as the negative"
+    ]
     if result["no_positive"]:
         facts.append(f"Without a positive: {list_counts(result['no_positive'])}")
     if result["reformatted"]:
-        facts.append(f"{result['reformatted']:,} negatives were normalized to the format of their captions")
-    kept = f"{result['kept']:,} of {result['rows']:,} rows kept ({share(result['kept'], result['rows'])})"
+        facts.append(
+            f"{count_phrase(result['reformatted'], 'negative')} {verb_form(result['reformatted'], 'were')} normalized to the format of their captions"
+        )
+    kept = f"{result['kept']:,} of {count_phrase(result['rows'], 'row')} kept ({share(result['kept'], result['rows'])})"
     return [
         headline(f"{kept}, {result['seconds']} s"),
         *table(rows),

@@ -8,6 +8,7 @@ import typer
 
 from pairwright.cli.options.declarations import Command, input_option, output_option, with_options
 from pairwright.cli.options.standard_input import copy_standard_input
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 
@@ -156,6 +157,6 @@ def load_exclusion(
         return None
     counts = ", ".join(f"{count:,} by {name}" for name, count in exclusion.sizes.items())
     skipped = f"; skipped {skips}" if (skips := exclusion.skipped.describe()) else ""
-    unread = f"; {exclusion.unread:,} images cannot be read and are not compared" if exclusion.unread else ""
+    unread = f"; {count_phrase(exclusion.unread, 'image')} not compared, as unreadable" if exclusion.unread else ""
     note(f"Excluding {' and '.join([*paths, *images])}: {counts}{skipped}{unread}")
     return exclusion

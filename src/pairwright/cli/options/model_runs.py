@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pairwright.cli.options.model import ModelOptions
 from pairwright.cli.output.console import columns, duration, emit, note
 from pairwright.cli.output.progress import display, model_run_figures
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 
 if TYPE_CHECKING:
     from pairwright.flows.llm.model_access import ModelAccess
@@ -134,7 +135,7 @@ def cancelled_lines(ids: Sequence[str]) -> list[str]:
     """Return what was cancelled at the server."""
     if not ids:
         return ["No batch was running."]
-    return [f"{len(ids)} {'batch' if len(ids) == 1 else 'batches'} cancelled:", *ids]
+    return [f"{count_phrase(len(ids), 'batch')} cancelled:", *ids]
 
 
 def bill_lines(result: Mapping[str, Any]) -> list[str]:
@@ -144,16 +145,16 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
     bill = result["llm"]
     tokens = f"{bill['prompt_tokens']:,} tokens in, {bill['completion_tokens']:,} out"
     if bill["model"].startswith("local:"):
-        return [f"{bill['model']}: {bill['requests']:,} answers written, {tokens}"]
+        return [f"{bill['model']}: {count_phrase(bill['requests'], 'answer')} written, {tokens}"]
     cost = "price unknown" if bill["cost"] is None else format_usd(bill["cost"])
-    lines = [f"{bill['model']}: {bill['requests']:,} answers billed, {tokens}, {cost}"]
+    lines = [f"{bill['model']}: {count_phrase(bill['requests'], 'answer')} billed, {tokens}, {cost}"]
     if bill.get("estimated"):
         lines.append(
             f"The server did not count the tokens of {bill['estimated']:,} of these answers: they are estimated."
         )
     if shared := bill["in_all"].get("shared"):
-        lines.append(f"{shared:,} requests were those of another row (equal texts) and share its answer: billed once.")
+        lines.append(f"{count_phrase(shared, 'request')} had the texts of another row and its answer: billed once.")
     if alone := bill["in_all"].get("alone"):
-        rows = "caption was" if alone == 1 else "captions were"
-        lines.append(f"{alone:,} {rows} requested again alone: no usable part of a shared answer was theirs.")
+        again = f"{count_phrase(alone, 'caption')} {verb_form(alone, 'were')} requested again alone"
+        lines.append(f"{again}: no usable part of a shared answer was theirs.")
     return lines

@@ -5,7 +5,6 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
-from pairwright.cli.output.console import count_phrase
 from pairwright.cli.output.summary import (
     headline,
     next_step,
@@ -16,7 +15,9 @@ from pairwright.cli.output.summary import (
     wrapped_table,
 )
 from pairwright.datasets.build_manifest import shard_paths
-from pairwright.datasets.rejects import BAD_BOX, list_reasons
+from pairwright.datasets.count_phrases import count_phrase
+from pairwright.datasets.readers.skip_counts import REJECTED_PARTS
+from pairwright.datasets.rejects import list_reasons
 
 _TEXT_KINDS = {  # kind of text: its stage, and a noun
     "hard_negatives": ("negatives", "hard negative"),
@@ -42,9 +43,15 @@ def build_result(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def stage_counts(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return unit, counts and seconds of each stage of a manifest."""
+    """Return unit, counts and seconds of each stage of a manifest, and what was rejected of kept rows."""
     names = ("unit", "candidates", "kept", "rejected", "seconds")
-    return {stage: {name: counts[name] for name in names} for stage, counts in manifest["stages"].items()}
+    return {
+        stage: {
+            **{name: counts[name] for name in names},
+            **{name: counts["facts"][name] for name in REJECTED_PARTS if name in counts["facts"]},
+        }
+        for stage, counts in manifest["stages"].items()
+    }
 
 
 def misses_target(manifest: dict[str, Any]) -> bool:
@@ -117,17 +124,13 @@ def _type_lines(manifest: dict[str, Any], samples: int, *, details: bool) -> lis
 def _input_lines(manifest: dict[str, Any]) -> list[str]:
     """Return how many rows of the input were rejected, and why, and how many lost captions or boxes; empty if none."""
     pairs = manifest["stages"].get("pairs", {"rejected": {}, "candidates": 0})
-    captions = Counter(pairs.get("facts", {}).get("rejected_captions", {}))
-    rejected = Counter(pairs["rejected"]) - captions
-    boxes = rejected.pop(BAD_BOX, 0)
+    rejected = Counter(pairs["rejected"])
+    captions, boxes = (Counter(pairs.get("facts", {}).get(name, {})) for name in REJECTED_PARTS)
     where = "in rejected/pairs-*.parquet"
     lines = []
     if rejected:
-        rows = (
-            "rows of all versions" if manifest["build"]["number"] != manifest["build"]["full"] else "rows of the input"
-        )
-        candidates = pairs["candidates"] - boxes - captions.total()
-        lost = f"{rejected.total():,} of {candidates:,} {rows} rejected"
+        where_read = "all versions" if manifest["build"]["number"] != manifest["build"]["full"] else "the input"
+        lost = f"{rejected.total():,} of {count_phrase(pairs['candidates'], 'row')} of {where_read} rejected"
         lines.append(f"{lost}: {list_reasons(rejected)}. They are {where}.")
     if captions:
         count = count_phrase(captions.total(), "caption")
@@ -135,7 +138,7 @@ def _input_lines(manifest: dict[str, Any]) -> list[str]:
             f"Rejected alone, as their rows have others: {count} ({list_reasons(captions)}). Details are {where}."
         )
     if boxes:
-        what = f"{count_phrase(boxes, 'row')} of the input ({BAD_BOX} {boxes:,})"
+        what = f"{count_phrase(boxes.total(), 'row')} of the input ({list_reasons(boxes)})"
         lines.append(f"Read without boxes, since one of them is bad: {what}. Details are {where}.")
     return lines
 
@@ -154,7 +157,7 @@ def _refine_lines(manifest: dict[str, Any]) -> list[str]:
     facts = manifest["stages"].get("refine", {}).get("facts", {})
     if not facts.get("in"):
         return []
-    kept = f"refine: {facts['kept']:,} of {facts['in']:,} negatives kept"
+    kept = f"refine: {facts['kept']:,} of {count_phrase(facts['in'], 'negative')} kept"
     if facts.get("advice"):
         return [f"{kept}. {facts['advice']}"]
     if 2 * facts["kept"] >= facts["in"]:
@@ -178,7 +181,9 @@ def _model_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
 
     cost = manifest["cost"]
     price = "price unknown" if cost["usd"] is None else format_usd(cost["usd"])
-    lines = [f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
+    lines = [
+        f"Texts by models: {count_phrase(cost['requests'], 'answer')}, {count_phrase(cost['tokens'], 'token')}, {price}"
+    ]
     for name, bill in bills.items():
         files = failed_files(folder, name)
         if bill["failed"] and files:

@@ -97,11 +97,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
-def count_phrase(number: int, unit: str) -> str:
-    """Return ``1 caption``, ``2,000 captions``."""
-    return f"{number:,} {unit}{'' if number == 1 else 's'}"
-
-
 def list_counts(counts: Mapping[str, int]) -> str:
     """Return ``cola 3, length 1,200`` in the order of the mapping."""
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())

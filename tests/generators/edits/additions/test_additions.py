@@ -7,8 +7,13 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.realisation import rewrite
-from pairwright.generators.edits.additions.absence import passed_over
-from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT, attribute_places, object_places
+from pairwright.generators.edits.additions.absence import unnamed_share
+from pairwright.generators.edits.additions.insertion_points import (
+    ATTRIBUTE,
+    OBJECT,
+    attribute_insertions,
+    object_insertions,
+)
 from pairwright.generators.language.wordnet import wordnet_status
 from tests.generators.edits.additions.small_world import (
     caption_of,
@@ -41,7 +46,7 @@ images = st.lists(st.integers(0, 500), min_size=5, max_size=5).filter(any)
 )
 def test_objects_are_added_where_captions_have_them(text: str, expected: str) -> None:
     assert expected in {
-        rewrite(text, [place.change(caption_of(text), "umbrella")])[0] for place in object_places(caption_of(text))
+        rewrite(text, [place.change(caption_of(text), "umbrella")])[0] for place in object_insertions(caption_of(text))
     }
 
 
@@ -49,7 +54,7 @@ def test_objects_are_added_where_captions_have_them(text: str, expected: str) ->
     "text", ["a man between a dog and a cat", "Is there a dog?", "the man walks his dog slowly", "a dog at a"]
 )
 def test_no_object_is_added_at_the_end_where_it_would_not_belong(text: str) -> None:
-    assert not [place for place in object_places(caption_of(text)) if place.token == len(caption_of(text).tokens)]
+    assert not [place for place in object_insertions(caption_of(text)) if place.token == len(caption_of(text).tokens)]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +68,7 @@ def test_no_object_is_added_at_the_end_where_it_would_not_belong(text: str) -> N
 )
 def test_attributes_are_added_before_nouns_without_one(text: str, expected: set[str]) -> None:
     assert {
-        rewrite(text, [place.change(caption_of(text), "red")])[0] for place in attribute_places(caption_of(text))
+        rewrite(text, [place.change(caption_of(text), "red")])[0] for place in attribute_insertions(caption_of(text))
     } == expected
 
 
@@ -132,13 +137,13 @@ def test_scores_do_not_depend_on_the_other_captions() -> None:
     captions = [caption_of(text) for text in ("a man on a street", "kites", "a dog next to a cat on a bed")]
     together = small_additions().score(captions, OBJECT)
     alone = [small_additions().score([caption], OBJECT) for caption in captions]
-    assert [place.at for each in alone for place in each.places] == [place.at for place in together.places]
+    assert [place.at for each in alone for place in each.points] == [place.at for place in together.points]
     assert np.array_equal(np.concatenate([each.fit for each in alone]), together.fit)
 
 
 @given(images)
 def test_the_more_captions_are_silent_the_surer_an_object_is_absent(counts: list[int]) -> None:
-    shares = [passed_over(counts, captions) for captions in range(6)]
+    shares = [unnamed_share(counts, captions) for captions in range(6)]
     assert shares[0] == pytest.approx(1)
     assert all(0 <= share <= 1 for share in shares)
     assert shares == sorted(shares, reverse=True)

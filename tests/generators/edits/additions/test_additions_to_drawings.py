@@ -6,7 +6,7 @@ from pairwright.datasets.colorshape.corpus import make_sample, read_scene, sampl
 from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.realisation import rewrite
-from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
+from pairwright.generators.edits.additions.insertion_points import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import Additions
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.learning import sample_slots

@@ -4,15 +4,15 @@ import re
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.table import Example
+from pairwright.generators.edits.constraints.table import EditExample
 from tests.generators.rule_fixtures import pair_of, tokens_of
 
 NOUNS = frozenset({"NN", "NNS"})
 SMALL = frozenset({"a", "an", "the", "his"})
 
 
-def proposed(example: Example, kind: str = "hard_negative", crowds: tuple[str, ...] = ()) -> ProposedEdit:
-    """Return the edit of an example: stretches in brackets are replaced, or exchanged; words are added at "|"."""
+def proposed(example: EditExample, kind: str = "hard_negative", crowds: tuple[str, ...] = ()) -> ProposedEdit:
+    """Return the edit of an example: spans in brackets are replaced, or exchanged; words are added at "|"."""
     form, _, target = example.type.partition("-")
     caption, spans = _marked(example, crowds)
     (start, end), second = spans[0], spans[1] if len(spans) > 1 else (0, 0)
@@ -24,7 +24,7 @@ def proposed(example: Example, kind: str = "hard_negative", crowds: tuple[str, .
     return ProposedEdit(caption, form, target, old, new, before, after, start, end, second, kind)
 
 
-def _marked(example: Example, crowds: tuple[str, ...]) -> tuple[Caption, list[tuple[int, int]]]:
+def _marked(example: EditExample, crowds: tuple[str, ...]) -> tuple[Caption, list[tuple[int, int]]]:
     plain, marks = "", list[int]()
     for part in re.split(r"([\[\]]|\| ?)", example.caption):
         if part in {"[", "]"} or part.startswith("|"):

@@ -5,7 +5,7 @@ from functools import lru_cache
 import pytest
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.table import CONSTRAINTS, Constraint, Example, find_violation
+from pairwright.generators.edits.constraints.table import CONSTRAINTS, Constraint, EditExample, find_violation
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.edits.constraints.proposing import proposed
 from tests.generators.rule_fixtures import counted
@@ -46,36 +46,36 @@ def test_an_allowed_example_violates_no_constraint_but_those_of_plausibility(con
 
 
 def test_a_skipped_constraint_or_group_is_not_asked() -> None:
-    edit = proposed(Example("a [dog] on a bed", "cat", "replace-object", ("a cat",)))
+    edit = proposed(EditExample("a [dog] on a bed", "cat", "replace-object", ("a cat",)))
     found = find_violation(edit, known())
-    assert (found.id, found.reason) == ("mentioned", "true_of_image") if found else False
-    for skip in ({"mentioned", "plausibility"}, {"truth", "plausibility"}):
+    assert (found.id, found.reason) == ("stated_object", "true_of_image") if found else False
+    for skip in ({"stated_object", "plausibility"}, {"truth", "plausibility"}):
         assert find_violation(edit, known(), skip=frozenset(skip)) is None
 
 
 @pytest.mark.parametrize(
     ("caption", "new", "blocked"),
     [
-        ("three [boats] on a table", "water", "unused_form"),
-        ("three [boats] on a table", "cat", "unused_form"),
-        ("a [boat] on the water", "cattle", "unused_form"),
-        ("a ham [sandwich] on a table", "water", "unseen_thing"),
-        ("a bowl of [soup] near a boat", "fork", "unused_form"),
+        ("three [boats] on a table", "water", "countability"),
+        ("three [boats] on a table", "cat", "countability"),
+        ("a [boat] on the water", "cattle", "countability"),
+        ("a ham [sandwich] on a table", "water", "unseen_context"),
+        ("a bowl of [soup] near a boat", "fork", "countability"),
         ("a [cat] on a table", "sandwich", ""),
-        ("a [plate] and a cat near a table", "water", "strange_company"),
+        ("a [plate] and a cat near a table", "water", "no_cooccurrence"),
     ],
 )
 def test_words_that_captions_never_use_so_are_not_written(caption: str, new: str, blocked: str) -> None:
-    edit = proposed(Example(caption, new, "replace-object"))
+    edit = proposed(EditExample(caption, new, "replace-object"))
     violated = {each.id for each in CONSTRAINTS if each.violated(edit, known())}
-    asked = ("unused_form", "unseen_thing", "strange_company")
+    asked = ("countability", "unseen_context", "no_cooccurrence")
     assert next((each for each in asked if each in violated), "") == blocked
 
 
 @pytest.mark.parametrize(("noun", "violated"), [("cat", True), ("house cat", True), ("walrus", False)])
 def test_a_compound_is_described_as_its_head_and_a_rare_noun_by_any_attribute(noun: str, *, violated: bool) -> None:
-    edit = proposed(Example("a [red] cat on a table", "wooden", "replace-attribute"))._replace(after=noun)
-    constraint = next(each for each in CONSTRAINTS if each.id == "unknown_quality")
+    edit = proposed(EditExample("a [red] cat on a table", "wooden", "replace-attribute"))._replace(after=noun)
+    constraint = next(each for each in CONSTRAINTS if each.id == "unseen_attribute")
     assert constraint.violated(edit, known()) is violated
 
 
@@ -86,27 +86,27 @@ def test_ids_are_unique() -> None:
 @pytest.mark.parametrize(
     ("caption", "new", "kind", "other", "blocked"),
     [
-        ("a [dog] on a bed", "puppy", "replace-object", "", "same_thing"),
-        ("a [car] on a street", "racket", "replace-object", "a man with two tennis rackets", "mentioned"),
-        ("a [car] on a street", "tennis racket", "replace-object", "a man with a racket", "mentioned"),
-        ("a [car] on a street", "boat", "replace-object", "a canoe", "mentioned"),
-        ("a man in a [coat]", "hat", "replace-object", "a red-hatted man", "mentioned"),
-        ("a man in a [red] hat", "blue", "replace-attribute", "a blue-hatted man", "described"),
-        ("a man in a [red] hat", "blue", "replace-attribute", "a man has a blue hat", "described"),
-        ("an [open] window", "closed", "replace-attribute", "a room with the window closed", "described"),
-        ("a man [riding] a horse", "chase", "replace-relation", "a horse being chased by a man", "related"),
+        ("a [dog] on a bed", "puppy", "replace-object", "", "same_object"),
+        ("a [car] on a street", "racket", "replace-object", "a man with two tennis rackets", "stated_object"),
+        ("a [car] on a street", "tennis racket", "replace-object", "a man with a racket", "stated_object"),
+        ("a [car] on a street", "boat", "replace-object", "a canoe", "stated_object"),
+        ("a man in a [coat]", "hat", "replace-object", "a red-hatted man", "stated_object"),
+        ("a man in a [red] hat", "blue", "replace-attribute", "a blue-hatted man", "stated_attribute"),
+        ("a man in a [red] hat", "blue", "replace-attribute", "a man has a blue hat", "stated_attribute"),
+        ("an [open] window", "closed", "replace-attribute", "a room with the window closed", "stated_attribute"),
+        ("a man [riding] a horse", "chase", "replace-relation", "a horse being chased by a man", "stated_relation"),
         ("a man [riding] a horse", "chase", "replace-relation", "a horse ridden by a man", ""),
-        ("a man [chasing] a horse", "ride", "replace-relation", "a horse ridden by a man", "related"),
-        ("a man [far from] a suitcase", "hold", "replace-relation", "a person with a suitcase", "related"),
+        ("a man [chasing] a horse", "ride", "replace-relation", "a horse ridden by a man", "stated_relation"),
+        ("a man [far from] a suitcase", "hold", "replace-relation", "a person with a suitcase", "stated_relation"),
         ("a man [standing on] a bench", "sit on", "replace-relation", "a man on a bench", ""),
-        ("a man [standing on] a bench", "sit on", "replace-relation", "a guy is sitting on a bench", "related"),
-        ("a man [standing near] a bench", "sit on", "replace-relation", "a man on a bench", "related"),
-        ("a cat [under] a table", "on", "replace-relation", "a table with a cat on it", "related"),
-        ("[two] dogs here", "three", "replace-attribute", "a trio of dogs", "counted"),
-        ("[a] dog here", "two", "replace-attribute", "some dogs", "counted"),
+        ("a man [standing on] a bench", "sit on", "replace-relation", "a guy is sitting on a bench", "stated_relation"),
+        ("a man [standing near] a bench", "sit on", "replace-relation", "a man on a bench", "stated_relation"),
+        ("a cat [under] a table", "on", "replace-relation", "a table with a cat on it", "stated_relation"),
+        ("[two] dogs here", "three", "replace-attribute", "a trio of dogs", "possible_count"),
+        ("[a] dog here", "two", "replace-attribute", "some dogs", "possible_count"),
         ("a street without a [car]", "bus", "replace-object", "", "negation_scope"),
         ("a man who is not [riding] a horse", "lead", "replace-relation", "", "negation_scope"),
-        ("a street [without] cars", "with", "replace-relation", "", "denial"),
+        ("a street [without] cars", "with", "replace-relation", "", "negation_word"),
         ("a [black] or white dog", "red", "replace-attribute", "", "disjunction"),
         ("a dog [on] a bed", "under", "replace-relation", "two dogs", "one_of_several"),
     ],
@@ -114,6 +114,6 @@ def test_ids_are_unique() -> None:
 def test_what_others_say_blocks_an_edit_however_they_say_it(
     caption: str, new: str, kind: str, other: str, blocked: str
 ) -> None:
-    edit = proposed(Example(caption, new, kind, (other,) if other else ()))
+    edit = proposed(EditExample(caption, new, kind, (other,) if other else ()))
     found = find_violation(edit, known(), skip=frozenset({"plausibility"}))
     assert (found.id if found else "") == blocked

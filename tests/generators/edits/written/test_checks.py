@@ -17,8 +17,8 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.reasons import REASONS, nearness
-from pairwright.generators.edits.written.targets import Asked
-from pairwright.generators.edits.written.unwrapping import unwrapped
+from pairwright.generators.edits.written.sentence_extraction import extract_sentence
+from pairwright.generators.edits.written.targets import RequestedEdit
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
@@ -60,7 +60,7 @@ def check(source: str, text: str, asked: str, *others: str, kind: str = "hard_ne
     form, _, target = asked.partition("-")
     boxes = more.pop("boxes", ())
     caption = Caption(pair_of(source, *others, boxes=boxes), tokens_of(source))  # type: ignore[arg-type]
-    return checks().check_all(caption, [(Asked(kind, form, target), text)], **more)[0]  # type: ignore[arg-type]
+    return checks().check_all(caption, [(RequestedEdit(kind, form, target), text)], **more)[0]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_what_is_said_around_an_addition_is_not_added() -> None:
 @pytest.mark.parametrize("text", ["a: " * 50_000, "a cat (b) " * 50_000, "a cat -- " * 50_000 + "("])
 def test_labels_and_remarks_without_end_are_read_in_bounds(text: str) -> None:
     began = time.process_time()
-    unwrapped(text, "A dog on a bed.", bool)
+    extract_sentence(text, "A dog on a bed.", bool)
     assert time.process_time() - began < 2
 
 
@@ -370,7 +370,7 @@ def test_an_or_that_no_denial_asks_for_is_another_edit(source: str, text: str) -
 
 
 def test_a_list_that_grows_at_its_front_may_take_a_comma() -> None:
-    """In "X and Y" and "N, X, and Y" the comma belongs to the list; where "and" joins deeds there is no list."""
+    """In "X and Y" and "N, X, and Y" the comma belongs to the list; where "and" joins verb phrases there is no list."""
     found = check("a bed with a dog and a cat", "a bed with a bird, a dog, and a cat", "add-object")
     assert (found.reason, found.text, found.agreement_changes) == ("", "a bed with a bird, a dog and a cat", 0)
     source = "a man eating a pie and holding a cup"
@@ -416,7 +416,7 @@ def check_with_wordnet(
     """Check one text with all that is known of words."""
     form, _, target = asked.partition("-")
     caption = Caption(pair_of(source, *others, boxes=boxes), tokens_of(source))
-    return real_checks().check_all(caption, [(Asked(kind, form, target), text)])[0]
+    return real_checks().check_all(caption, [(RequestedEdit(kind, form, target), text)])[0]
 
 
 @pytest.mark.parametrize(
@@ -482,7 +482,7 @@ def test_a_group_behind_a_preposition_or_verb_needs_its_article(source: str, tex
     ],
 )
 def test_what_is_right_or_in_doubt_or_the_source_s_own_is_left_as_written(source: str, text: str, asked: str) -> None:
-    """The source's own slips are not corrected, and a subject in doubt says nothing of its verb."""
+    """Agreement errors of the source are not corrected, and an unclear subject does not constrain its verb."""
     found = check_with_wordnet(source, text, asked)
     assert (found.reason, found.text, found.agreement_changes) == ("", text, 0)
 
@@ -694,7 +694,7 @@ def test_what_the_rules_make_passes_the_checks(real_data: Path) -> None:
         pair = pair_of(source)
         for maker in makers:
             kept = [row for row in annotate_with(maker, pair, tokens) if row.status == "kept" and row.form != "shuffle"]
-            written = [(Asked(row.kind, row.form, row.target), row.text) for row in kept]
+            written = [(RequestedEdit(row.kind, row.form, row.target), row.text) for row in kept]
             found = judge.check_all(Caption(pair, tokens), written)
             made += len(kept)
             passed += sum(each.text == row.text for each, row in zip(found, kept, strict=True) if not each.reason)
@@ -707,7 +707,7 @@ def test_two_rows_of_a_caption_never_say_the_same() -> None:
     source, text = "A dog on a bed", "A cat on a bed"
     assert check(source, text, "replace-object", taken=["a cat on a bed."]).reason == "duplicate"
     assert check(source, text, "replace-object", other_side=["a cat on a bed."]).reason == "on_both_sides"
-    asked = Asked("hard_negative", "replace", "object")
+    asked = RequestedEdit("hard_negative", "replace", "object")
     twice = checks().check_all(Caption(pair_of(source), tokens_of(source)), [(asked, text), (asked, f"{text}.")])
     assert [row.reason for row in twice] == ["", "duplicate"]
 

@@ -8,7 +8,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_types import BENCHMARK_TYPES
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.edits.written.checks import Checked, EditChecks
-from pairwright.generators.edits.written.targets import Asked
+from pairwright.generators.edits.written.targets import RequestedEdit
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.rule_fixtures import pair_of, tokens_of
@@ -24,7 +24,9 @@ def check(source: str, text: str, asked: str, *others: str, other_types: tuple[s
     """Check one text as a hard negative."""
     form, _, target = asked.partition("-")
     caption = Caption(pair_of(source, *others), tokens_of(source))
-    return checks().check_all(caption, [(Asked("hard_negative", form, target), text)], other_types=other_types)[0]
+    return checks().check_all(caption, [(RequestedEdit("hard_negative", form, target), text)], other_types=other_types)[
+        0
+    ]
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,7 @@ def test_answers_that_cannot_be_written_at_the_end_are_counted(path: Path, monke
     with locked(path):
         with pytest.raises(StorageError, match="another process"):
             keep(cache)
-        with pytest.raises(StorageError, match="1 answers are lost"):
+        with pytest.raises(StorageError, match="Lost: 1 answer"):
             cache.close()
 
 

@@ -1,16 +1,15 @@
-"""What the boxes of an image say against a count or a place that a negative would put in, made by rules or written.
+"""Checks of counts and spatial relations against the boxes of an image.
 
-A negative has to be false, and a caption alone may not show it: "two dogs" is said of a picture with three dogs on it
-as well, and "three dogs" would then be true. Where boxes cover a noun, by its own name or by one that captions use for
-the same, an edit is *in doubt* unless the boxes refute it. Where they do not cover it they tell nothing, and nothing is
-in doubt for their sake.
+A negative must be false, which a caption alone may not prove: "two dogs" is also said of an image with three, where
+"three dogs" would be true. If boxes cover a noun, by its name or by one that captioners use for the same thing, an edit
+is *in doubt* unless the boxes refute it. If they do not cover it, they say nothing, and nothing is in doubt.
 
-Counts: as many boxes as the caption counts bear it out, and any other number is false. With more boxes the caption
-speaks of some of them, so only a number beyond all of them is false; with fewer, any number but theirs. A crowd has no
+Counts: as many boxes as the caption states confirm it, and any other number is false. With more boxes, the caption
+counts some of them, and only a number beyond all boxes is false; with fewer, any number except theirs. A crowd has no
 number.
 
-Places: only what a flat picture shows, sides and heights, nearness and being inside. Depth ("behind") is not among
-them. Lengths are parts of the width and height of the picture.
+Spatial relations: only those in the image plane (left, right, above, below, near, inside), no depth ("behind"). Lengths
+are fractions of the width and height of the image.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,10 +22,10 @@ from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.tables import read_rows
 
-MARGIN = 0.02  # by which centres must differ to be on the other side of each other
-CLOSE = 0.1  # what is no further apart is not far
-APART = 0.3  # what is further apart is not near
-MOSTLY = 0.5
+MARGIN = 0.02  # minimum distance of centres for left, right, above and below
+NEAR_DISTANCE = 0.1  # boxes closer than this are not far apart
+FAR_DISTANCE = 0.3  # boxes farther apart than this are not near
+MIN_OVERLAP = 0.5
 
 Refutes = Callable[[Box, Box], bool]
 _SEVERAL = words_with("vague")
@@ -38,18 +37,18 @@ def number_of(word: str) -> int:
 
 
 def is_vague(word: str) -> bool:
-    """Whether a word counts several without saying how many."""
+    """Return whether a word denotes an unspecified number."""
     return word in _SEVERAL
 
 
-def may_count(words: ImageWords, nouns: Iterable[str], word: str, said: int = 0) -> bool:
-    """Whether there may be as many things as a word says, by boxes, crowds, and the numbers that other captions give.
+def count_may_hold(words: ImageWords, nouns: Iterable[str], word: str, stated: int = 0) -> bool:
+    """Return whether boxes, crowds or other captions allow as many things as a number word says.
 
     Args:
         words: of the image.
-        nouns: lemmas by which captions may call the thing.
-        word: a number, or "several" and the like; another word counts nothing and is never borne out.
-        said: the number that the caption gives; 0 where it gives none.
+        nouns: lemmas that captions may use for the thing.
+        word: a number, or "several" and the like; false for other words.
+        stated: the number in the caption; 0 if there is none.
     """
     number, bounded = number_of(word), bool(words.labels or words.crowds)
     if is_vague(word):
@@ -60,40 +59,40 @@ def may_count(words: ImageWords, nouns: Iterable[str], word: str, said: int = 0)
     same = {other for other, value in counts().items() if value == number} if number else set[str]()
     if not same.isdisjoint(words.elsewhere):
         forms = {form for noun in nouns for form in (noun, plural_of(noun))}
-        if words.say(same, forms, own=False):
+        if words.has_description(same, forms, own=False):
             return True
-    return bool(number) and bounded and any(count_in_doubt(words, noun, said, number) for noun in nouns)
+    return bool(number) and bounded and any(count_in_doubt(words, noun, stated, number) for noun in nouns)
 
 
-def count_in_doubt(words: ImageWords, noun: str, said: int, new: int) -> bool:
-    """Whether boxes leave open that there are ``new`` things of that noun, of which the caption says ``said``.
+def count_in_doubt(words: ImageWords, noun: str, stated: int, new: int) -> bool:
+    """Return whether boxes allow ``new`` things of a noun, of which the caption states ``stated``.
 
     Args:
         words: of the image.
         noun: lemma.
-        said: the number in the caption; more than any count where it says "many".
-        new: the number that would be written.
+        stated: the number in the caption; larger than any count for "many".
+        new: the number that the edit inserts.
     """
     labels = _labels(words, noun)
     if not words.crowds.isdisjoint(labels):
         return True
     there = sum(words.labels[label] for label in labels & words.labels.keys())
-    if not there or there == said:
+    if not there or there == stated:
         return False
-    return new <= there if there > said else new == there
+    return new <= there if there > stated else new == there
 
 
 def exceeds_boxes(words: ImageWords, noun: str, number: int) -> bool:
-    """Whether ``number`` things of that noun are more than its boxes, of which there is one at least and no crowd."""
+    """Return whether a number exceeds the boxes of a noun, which has at least one box and no crowd."""
     labels = _labels(words, noun)
     there = sum(words.labels[label] for label in labels & words.labels.keys())
     return 0 < there < number and words.crowds.isdisjoint(labels)
 
 
-def place_in_doubt(words: ImageWords, one: str, wording: str, other: str) -> bool:
-    """Whether boxes leave open that a thing called ``one`` is, by that wording, at a thing called ``other``.
+def position_in_doubt(words: ImageWords, one: str, wording: str, other: str) -> bool:
+    """Return whether boxes allow a spatial relation between two nouns, given by their lemmas.
 
-    False as well when boxes cannot tell: they do not cover both nouns (lemmas), or the wording speaks of depth.
+    False as well if boxes cannot tell: they do not cover both nouns, or the relation is one of depth.
     """
     refutes = _REFUTED_BY.get(wording)
     if refutes is None or not words.boxes:
@@ -106,7 +105,7 @@ def place_in_doubt(words: ImageWords, one: str, wording: str, other: str) -> boo
 
 
 def _labels(words: ImageWords, noun: str) -> frozenset[str]:
-    """Return the labels that cover a noun: they are its name, or captions use them for the same."""
+    """Return the labels for a noun: its name, and names that captioners use for the same thing."""
     if not words.labels and not words.crowds:
         return frozenset()
     return loosely_same(noun) & (words.labels.keys() | words.crowds)
@@ -135,15 +134,15 @@ def _gap(one: Box, other: Box) -> float:
 
 
 def _is_in_line(one: Box, other: Box) -> bool:
-    """Whether most of the narrower box is straight above, below or upon the other."""
+    """Return whether most of the narrower box overlaps the other horizontally."""
     shared = min(one.x2, other.x2) - max(one.x1, other.x1)
-    return shared >= MOSTLY * min(one.x2 - one.x1, other.x2 - other.x1)
+    return shared >= MIN_OVERLAP * min(one.x2 - one.x1, other.x2 - other.x1)
 
 
 def _is_within(one: Box, other: Box) -> bool:
     width = min(one.x2, other.x2) - max(one.x1, other.x1)
     height = min(one.y2, other.y2) - max(one.y1, other.y1)
-    return width > 0 < height and width * height >= MOSTLY * (one.x2 - one.x1) * (one.y2 - one.y1)
+    return width > 0 < height and width * height >= MIN_OVERLAP * (one.x2 - one.x1) * (one.y2 - one.y1)
 
 
 _REFUTATIONS: Final[Mapping[str, Refutes]] = {
@@ -152,10 +151,12 @@ _REFUTATIONS: Final[Mapping[str, Refutes]] = {
     "lower": lambda one, other: _down(one, other) > MARGIN,
     "higher": lambda one, other: _down(one, other) < -MARGIN,
     "touches_not": lambda one, other: _gap(one, other) > MARGIN or _down(one, other) > MARGIN,
-    "close": lambda one, other: _gap(one, other) < CLOSE,
-    "apart": lambda one, other: _gap(one, other) > APART,
-    # One is upon or behind the other, or far from it; below it, close to it, it may well be next to it.
-    "not_beside": lambda one, other: (_is_in_line(one, other) and _gap(one, other) < 0) or _gap(one, other) > APART,
+    "close": lambda one, other: _gap(one, other) < NEAR_DISTANCE,
+    "apart": lambda one, other: _gap(one, other) > FAR_DISTANCE,
+    # One is on or behind the other, or far from it; right below it may still be next to it.
+    "not_beside": lambda one, other: (
+        (_is_in_line(one, other) and _gap(one, other) < 0) or _gap(one, other) > FAR_DISTANCE
+    ),
     "not_within": lambda one, other: not _is_within(one, other),
 }
 _REFUTED_BY: Final = {row["phrase"]: _REFUTATIONS[row["refuted_by"]] for row in read_rows("box_relations")}

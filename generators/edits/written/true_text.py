@@ -1,4 +1,4 @@
-"""The true side of a negative that a model wrote: the same text with true words in the place of the false ones."""
+"""Construction of the true text for a negative of a model: its new words replaced by true ones."""
 
 import re
 from typing import Final

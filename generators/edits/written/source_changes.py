@@ -1,7 +1,7 @@
-"""Changes of the source that an accepted text asks for, so that nothing else of the source changes.
+"""Translation of an accepted edit into character-level changes of its source.
 
-A writer also sets capitals, spaces and a final mark, and these alone would tell the texts apart. So only the new words
-are put into the source (`realisation.rewrite`).
+A model also normalizes capitals, spacing and the final mark, which alone would identify its texts. So only the new
+words are inserted into the source (`realisation.rewrite`).
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ _FINAL_MARKS: Final = frozenset(".!?,;:…")
 
 
 def without_final_mark(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Return the tokens up to the marks that end the text."""
+    """Return the tokens without final punctuation."""
     end = len(tokens)
     while end and _FINAL_MARKS.issuperset(tokens[end - 1].text):
         end -= 1
@@ -27,9 +27,9 @@ def without_final_mark(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def change_of_hunk(source: Sequence[Token], text: Sequence[Token], hunk: Hunk, is_name: IsName) -> Change:
-    """Return the change of the source that a difference asks for."""
+    """Return the change of the source that a hunk requires."""
     new = text[hunk.new_start : hunk.new_end]
-    words = _written(new, opens=hunk.new_start == 0, is_name=is_name)
+    words = _render_words(new, opens=hunk.new_start == 0, is_name=is_name)
     if hunk.start < hunk.end and words:
         return Change(source[hunk.start].start, source[hunk.end - 1].end, words)
     if hunk.start < hunk.end:  # a removal, with the space before it, or behind it at the start
@@ -39,25 +39,25 @@ def change_of_hunk(source: Sequence[Token], text: Sequence[Token], hunk: Hunk, i
     if hunk.start == 0:
         first = source[0]
         gap = " " * (hunk.new_end >= len(text) or text[hunk.new_end].start > new[-1].end)
-        return Change(first.start, first.end, words + gap + _written([first], opens=True, is_name=is_name))
+        return Change(first.start, first.end, words + gap + _render_words([first], opens=True, is_name=is_name))
     at = source[hunk.start - 1].end
     return Change(at, at, " " * (new[0].start > text[hunk.new_start - 1].end) + words)
 
 
 def comma_for_and(source: Sequence[Token], first: Hunk) -> Change:
-    """Return the change of the "and" at which a list's first difference stands to a comma, unless one is before it."""
+    """Return the change that replaces the "and" of an extended list by a comma, or deletes it after a comma."""
     before = source[first.start - 1]
     return Change(before.end, source[first.start].end, "" if before.text == "," else ",")
 
 
 def changes_of_swap(source: Sequence[Token], text: Sequence[Token], swap: Swap, is_name: IsName) -> list[Change]:
-    """Return the changes that exchange two stretches, and those of words that agree with them."""
+    """Return the changes that exchange two spans, and those of agreeing words."""
     (start, middle), (second, end) = swap.first, swap.second
     left, right = middle - start, end - second
-    ahead = _moved(source[second:end], text[start : start + right], is_name)
-    behind = _moved(source[start:middle], text[end - left : end], is_name)
+    ahead = _moved_words(source[second:end], text[start : start + right], is_name)
+    behind = _moved_words(source[start:middle], text[end - left : end], is_name)
     gap = source[second].start - source[middle - 1].end if second == middle else 0
-    if gap or second == middle:  # one stretch moved past the other
+    if gap or second == middle:  # one span moved past the other
         changes = [Change(source[start].start, source[end - 1].end, f"{ahead}{' ' * gap}{behind}")]
     else:
         changes = [Change(source[start].start, source[middle - 1].end, ahead)]
@@ -67,11 +67,11 @@ def changes_of_swap(source: Sequence[Token], text: Sequence[Token], swap: Swap, 
         words = source[at].text.lower(), text[new].text.lower()
         if words[0] != words[1] and words[0] not in ARTICLES:  # `rewrite` corrects articles
             changes.append(Change(source[at].start, source[at].end, words[1]))
-    return _side_by_side(changes)
+    return _merge_adjacent(changes)
 
 
-def _side_by_side(changes: list[Change]) -> list[Change]:
-    """Return the changes, those with one space between them as one: "two arms" for "one arm"."""
+def _merge_adjacent(changes: list[Change]) -> list[Change]:
+    """Return the changes, with those separated by one space merged: "two arms" for "one arm"."""
     made: list[Change] = []
     for change in sorted(changes):
         if made and change.start == made[-1].end + 1:
@@ -81,18 +81,18 @@ def _side_by_side(changes: list[Change]) -> list[Change]:
     return made
 
 
-def _moved(source: Sequence[Token], text: Sequence[Token], is_name: IsName) -> str:
-    """Return the words of a moved stretch: the source's own, but for those that agree with another noun now."""
+def _moved_words(source: Sequence[Token], text: Sequence[Token], is_name: IsName) -> str:
+    """Return the words of a moved span: those of the source, except those that agree with another noun now."""
     same = [old.text.lower() == new.text.lower() for old, new in zip(source, text, strict=True)]
     made = [
         old if each else replace(new, start=old.start, end=old.end)
         for old, new, each in zip(source, text, same, strict=True)
     ]
-    return _written(made, opens=made[0].start == 0, is_name=is_name)
+    return _render_words(made, opens=made[0].start == 0, is_name=is_name)
 
 
-def _written(tokens: Sequence[Token], *, opens: bool, is_name: IsName) -> str:
-    """Return words as they stand in the middle of a sentence, with single spaces where they are written apart."""
+def _render_words(tokens: Sequence[Token], *, opens: bool, is_name: IsName) -> str:
+    """Return words as written in the middle of a sentence, with single spaces."""
     words = "".join(" " * (at > 0 and token.start > tokens[at - 1].end) + token.text for at, token in enumerate(tokens))
     first = tokens[0] if tokens else None
     if first is None or not opens or is_name(first) or first.text[1:] != first.text[1:].lower():

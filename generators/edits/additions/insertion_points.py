@@ -1,11 +1,11 @@
-"""Places of a caption where words may be added, each with the context that a cloze model reads there.
+"""Insertion points: positions of a caption at which words may be added, with their cloze contexts.
 
-An object is added behind a phrase ("a dog | with a ball"), in a list ("a cup, | a fork and a plate"), at the end of the
-caption ("... | near a tree", "... | with a boat in the background") or before it ("a lamp and | a bed in a room"). An
-attribute is added before a noun that is not described ("a | red | bus").
+An object is added after a phrase ("a dog | with a ball"), in a coordination ("a cup, | a fork and a plate"), at the end
+of the caption ("... | near a tree", "... | with a boat in the background") or before it ("a lamp and | a bed in a
+room"). An attribute is added before a noun without modifiers ("a | red | bus").
 
-The words around the added one (the *frame*) are those of captions; whether captions would use them there is for the
-cloze model to say: `Place.relation` is the key of the frame's relation.
+The words around an added object are a *template*. Whether captions would use it there is predicted by the cloze model:
+`InsertionPoint.relation` is the key of the relation of the template.
 """
 
 import re
@@ -33,26 +33,26 @@ _FINITE_TAGS: Final = frozenset({"VBZ", "VBP", "VBD", "MD"})
 _VERB_TAGS: Final = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
 
 
-class Frame(NamedTuple):
-    """Words around an added object, of ``addition_frames.tsv``; one word for each "{}".
+class AdditionTemplate(NamedTuple):
+    """Words around an added object, of ``addition_templates.tsv``; one word for each "{}".
 
     Attributes:
         before: the words before its article, with a space before and behind: " with ".
         behind: the words behind it: " in the background".
         relation: key of its relation.
-        unless: words of the caption beside which it is not used.
-        shown: what it says is true of anything in the picture, wherever it is.
+        unless: words of a caption in which it is not used.
+        is_existential: whether it states existence only, which is true of any object in the image.
     """
 
     before: str
     behind: str
     relation: str
     unless: frozenset[str]
-    shown: bool
+    is_existential: bool
 
 
-class Place(NamedTuple):
-    """Where a word may be added.
+class InsertionPoint(NamedTuple):
+    """A position at which a word may be inserted.
 
     Attributes:
         target: `OBJECT` or `ATTRIBUTE`.
@@ -61,13 +61,13 @@ class Place(NamedTuple):
         before: text inserted before the word, and its article.
         behind: text inserted behind the word.
         token: the token before which it is inserted.
-        head: lemma of the noun that it is added to; empty if it is said of the whole picture.
+        head: lemma of the noun that it attaches to; empty if none.
         left: inserted words that a cloze model reads before the word.
         right: inserted words that it reads behind the word.
         relation: key of the relation that the added words begin with; empty if there is none.
-        shown: whether any object in the picture may be named here, wherever it is.
-        claim: whether the words around say no more than that; they are rare in captions.
-        phrase: that an attribute describes.
+        is_existential: whether any object of the image may be inserted here, wherever it is.
+        is_existential_only: whether the template has no relation besides; such templates are rare in captions.
+        phrase: phrase that an attribute modifies.
     """
 
     target: str
@@ -80,26 +80,26 @@ class Place(NamedTuple):
     left: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
     relation: str = ""
-    shown: bool = False
-    claim: bool = False
+    is_existential: bool = False
+    is_existential_only: bool = False
     phrase: NounPhrase | None = None
 
     @property
-    def asks_relation(self) -> bool:
-        """Whether its relation has to fit the noun: drawn figures may stand in any."""
-        return bool(self.relation) and self.head not in drawn_figures()
+    def requires_relation(self) -> bool:
+        """Whether its relation must fit the noun; geometric shapes fit any."""
+        return bool(self.relation) and self.head not in shape_nouns()
 
     def context(self, caption: Caption) -> ClozeContext:
-        """Return what is around the added word."""
+        """Return the context of the added word."""
         heads = ("", self.head if self.target == ATTRIBUTE else "")
         return context_of_insertion(caption, self.token, self.left, self.right, heads)
 
     def relation_context(self, caption: Caption, noun: str = _ANY_NOUN) -> ClozeContext:
-        """Return what is around the relation by which a noun is added."""
+        """Return the context of the relation by which a noun is added."""
         return context_of_insertion(caption, self.token, (), ("a", *noun.split(), *self.right), (self.head, noun))
 
     def proposed(self, caption: Caption, new: str) -> ProposedEdit:
-        """Return the addition as constraints see it."""
+        """Return the proposed edit, for constraints."""
         heads = ("", self.head) if self.target == ATTRIBUTE else (self.head, "")
         return ProposedEdit(caption, "add", self.target, "", new, *heads, start=self.token, end=self.token)
 
@@ -110,29 +110,31 @@ class Place(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def closing_frames() -> tuple[Frame, ...]:
-    """Return the frames that stand at the end of a caption."""
+def closing_templates() -> tuple[AdditionTemplate, ...]:
+    """Return the templates for the end of a caption."""
     return tuple(
-        Frame(*_around(row["frame"]), row["relation"], frozenset(row["unless"].split()), row["shown"] == "yes")
-        for row in read_rows("addition_frames")
+        AdditionTemplate(
+            *_around(row["template"]), row["relation"], frozenset(row["unless"].split()), row["existential"] == "yes"
+        )
+        for row in read_rows("addition_templates")
     )
 
 
-def drawn_figures() -> frozenset[str]:
-    """Return the nouns of figures: "circle", "star"."""
+def shape_nouns() -> frozenset[str]:
+    """Return the nouns of geometric shapes: "circle", "star"."""
     return nouns_of_class("shape")
 
 
-def object_places(caption: Caption) -> list[Place]:
-    """Return the places for a singular object, from left to right."""
-    places = [place for phrase in caption.things for place in _behind_phrase(caption, phrase)]
-    return [*_first(caption), *places, *_last(caption)]
+def object_insertions(caption: Caption) -> list[InsertionPoint]:
+    """Return the insertion points for a singular object, from left to right."""
+    points = [point for phrase in caption.things for point in _behind_phrase(caption, phrase)]
+    return [*_first(caption), *points, *_last(caption)]
 
 
-def attribute_places(caption: Caption) -> list[Place]:
-    """Return the places for an adjective: before nouns that are not described."""
+def attribute_insertions(caption: Caption) -> list[InsertionPoint]:
+    """Return the insertion points for an adjective: before nouns without modifiers."""
     return [
-        Place(ATTRIBUTE, start, start, "", " ", phrase.nouns[0], caption.head(phrase), phrase=phrase)
+        InsertionPoint(ATTRIBUTE, start, start, "", " ", phrase.nouns[0], caption.head(phrase), phrase=phrase)
         for phrase in caption.things
         if _is_bare(caption, phrase)
         for start in (caption.tokens[phrase.nouns[0]].start,)
@@ -140,7 +142,7 @@ def attribute_places(caption: Caption) -> list[Place]:
 
 
 def _is_bare(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether a noun has no adjective, could have one, and is the only one of its name in the caption."""
+    """Return whether a noun may get an adjective: it has none, and occurs once in the caption."""
     noun, head = phrase.nouns[0], caption.head(phrase)
     determined = phrase.determiner >= 0 or phrase.count >= 0 or caption.plural(phrase) or head in flagged("mass")
     follows = noun == (max(phrase.determiner, phrase.count) + 1 or phrase.start)
@@ -156,8 +158,8 @@ def _is_bare(caption: Caption, phrase: NounPhrase) -> bool:
     )
 
 
-def _behind_phrase(caption: Caption, phrase: NounPhrase) -> Iterator[Place]:
-    """Yield how an object joins a phrase inside a caption: in a list, by "and" behind "with", or by "with"."""
+def _behind_phrase(caption: Caption, phrase: NounPhrase) -> Iterator[InsertionPoint]:
+    """Yield the insertion points after a phrase: in a coordination, by "and" after "with", or by "with"."""
     before, after = caption.word(phrase.start - 1), caption.word(phrase.end)
     if not _is_indefinite(caption, phrase) or "between" in caption.lower[: phrase.start]:
         return
@@ -165,45 +167,45 @@ def _behind_phrase(caption: Caption, phrase: NounPhrase) -> Iterator[Place]:
         following = caption.starting_at(phrase.end + 1 + (caption.word(phrase.end + 1) == "and"))
         listed = after == "and" or (following is not None and caption.word(following.end) in {",", "and"})
         if following is not None and listed and _is_indefinite(caption, following):
-            comma = list_comma(caption.pair.caption, caption.tokens[phrase.end - 1].end)
-            yield _behind(caption, phrase, Frame(comma, "", "", frozenset(), shown=False))
+            comma = format_list_comma(caption.pair.caption, caption.tokens[phrase.end - 1].end)
+            yield _behind(caption, phrase, AdditionTemplate(comma, "", "", frozenset(), is_existential=False))
     elif (not after or after in words_with("closing")) and before in words_with("having") - {"and"}:
-        yield _behind(caption, phrase, Frame(" and ", "", "", frozenset(), shown=False))
+        yield _behind(caption, phrase, AdditionTemplate(" and ", "", "", frozenset(), is_existential=False))
     elif _leads_to_scene(caption, phrase) and not words_with("having") & set(caption.lower):
-        yield _behind(caption, phrase, Frame(" with ", "", "with", frozenset(), shown=False))
+        yield _behind(caption, phrase, AdditionTemplate(" with ", "", "with", frozenset(), is_existential=False))
 
 
 def _leads_to_scene(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether a phrase that nothing is done to is followed by where it is: "a man | in a field"."""
+    """Return whether a phrase that is no object of a verb is followed by a location: "a man | in a field"."""
     following = caption.starting_at(phrase.end + 1)
     return (
         caption.tag(phrase.end) == "IN"
         and following is not None
-        and caption.head(following) in flagged("surroundings") | drawn_figures()
+        and caption.head(following) in flagged("surroundings") | shape_nouns()
         and caption.tag(phrase.start - 1) not in _VERB_TAGS
     )
 
 
-def _behind(caption: Caption, phrase: NounPhrase, frame: Frame) -> Place:
-    return _place(caption.tokens[phrase.end - 1].end, phrase.end, caption.head(phrase), frame)
+def _behind(caption: Caption, phrase: NounPhrase, template: AdditionTemplate) -> InsertionPoint:
+    return _place(caption.tokens[phrase.end - 1].end, phrase.end, caption.head(phrase), template)
 
 
 def end_of_caption(caption: Caption) -> tuple[int, int] | None:
-    """Return the code point and the token at which words may be added to a statement that ends with a noun phrase."""
+    """Return the code point and the token at the end of a statement that ends with a noun phrase, or None."""
     text = caption.pair.caption.rstrip().removesuffix(".").rstrip()
     last = next((at for at, token in enumerate(caption.tokens) if token.start >= len(text)), len(caption.tokens))
     ends = caption.ending_at(last) is not None and text[-1:].isalnum()
     return (len(text), last) if ends and "?" not in text and "between" not in caption.lower else None
 
 
-def _last(caption: Caption) -> Iterator[Place]:
-    """Yield the frames that may close a caption."""
+def _last(caption: Caption) -> Iterator[InsertionPoint]:
+    """Yield the insertion points at the end of a caption."""
     found = end_of_caption(caption)
     phrase = caption.ending_at(found[1]) if found is not None else None
     if found is None or phrase is None:
         return
     at, last = found
-    drawn = all(caption.head(each) in drawn_figures() for each in caption.things)
+    drawn = all(caption.head(each) in shape_nouns() for each in caption.things)
     of_scene = drawn or (caption.head(phrase) in flagged("surroundings") and caption.tag(phrase.start - 1) == "IN")
     # "blocking a road | with a truck", "a cup and a plate | with a fork", "a circle is above a square | with a star"
     predicated = drawn and not _BE.isdisjoint(caption.lower) and caption.lower[0] != "there"
@@ -212,33 +214,46 @@ def _last(caption: Caption) -> Iterator[Place]:
         or caption.tag(phrase.start - 1) in _VERB_TAGS
         or caption.word(phrase.start - 1) in {"and", "or", ","}
     )
-    for frame in closing_frames():
-        bare = frame.relation == "with" and not frame.behind
-        if frame.unless.isdisjoint(caption.lower) and not (joined and bare) and not (drawn and frame.behind):
-            shown = frame.shown or (of_scene and bare)
-            yield _place(at, last, caption.head(phrase), frame._replace(shown=shown))
+    for template in closing_templates():
+        bare = template.relation == "with" and not template.behind
+        if template.unless.isdisjoint(caption.lower) and not (joined and bare) and not (drawn and template.behind):
+            is_existential = template.is_existential or (of_scene and bare)
+            yield _place(at, last, caption.head(phrase), template._replace(is_existential=is_existential))
 
 
-def _first(caption: Caption) -> Iterator[Place]:
-    """Yield the place before a caption that names what is there without a finite verb: "a bench and | a lamp"."""
+def _first(caption: Caption) -> Iterator[InsertionPoint]:
+    """Yield the insertion point before a verbless caption: "a bench and | a lamp"."""
     phrase = caption.starting_at(0)
     if phrase is None or caption.lower[0] not in words_with("opening") or not caption.is_whole(phrase):
         return
     named = caption.is_thing(phrase) or caption.head(phrase) in flagged("gathering")
     verbless = caption.tag(phrase.end) in {"IN", "VBG", "VBN"} and _FINITE_TAGS.isdisjoint(caption.tags)
-    if not (named and verbless) or caption.head(phrase) in flagged("surroundings") | drawn_figures():
+    if not (named and verbless) or caption.head(phrase) in flagged("surroundings") | shape_nouns():
         return
     if ANAPHORS.isdisjoint(caption.lower):
         first, head = caption.tokens[0], caption.head(phrase)
         behind = f" and {caption.lower[0]}"
-        yield Place(OBJECT, first.start, first.end, "", behind, 0, head, ("a",), ("and",), shown=True)
+        yield InsertionPoint(OBJECT, first.start, first.end, "", behind, 0, head, ("a",), ("and",), is_existential=True)
 
 
-def _place(at: int, token: int, head: str, frame: Frame) -> Place:
-    before, behind = frame.before.split() or [","], tuple(frame.behind.replace(",", " , ").split())
-    claim = not frame.relation and frame.shown
-    left, relation, shown = (*before, "a"), frame.relation, frame.shown
-    return Place(OBJECT, at, at, frame.before, frame.behind, token, head, left, behind, relation, shown, claim)
+def _place(at: int, token: int, head: str, template: AdditionTemplate) -> InsertionPoint:
+    before, behind = template.before.split() or [","], tuple(template.behind.replace(",", " , ").split())
+    is_existential_only = not template.relation and template.is_existential
+    left, relation, is_existential = (*before, "a"), template.relation, template.is_existential
+    return InsertionPoint(
+        OBJECT,
+        at,
+        at,
+        template.before,
+        template.behind,
+        token,
+        head,
+        left,
+        behind,
+        relation,
+        is_existential,
+        is_existential_only,
+    )
 
 
 def context_of_insertion(
@@ -255,13 +270,13 @@ def context_of_insertion(
     return ClozeContext(left, right, heads, _content(caption))
 
 
-@lru_cache(maxsize=8)  # a caption has many places
+@lru_cache(maxsize=8)  # a caption has many insertion points
 def _content(caption: Caption) -> tuple[str, ...]:
     return tuple([each.lemma for each in caption.tokens if each.pos in _BAG][:MAX_BAG])
 
 
-def _around(frame: str) -> tuple[str, str]:
-    before, _, behind = frame.partition("{}")
+def _around(template: str) -> tuple[str, str]:
+    before, _, behind = template.partition("{}")
     return before if before.startswith(",") else f" {before}", behind
 
 
@@ -270,7 +285,7 @@ def _is_indefinite(caption: Caption, phrase: NounPhrase) -> bool:
     return inside[0] in words_with("indefinite") and ANAPHORS.isdisjoint(inside)
 
 
-def list_comma(text: str, at: int = 0) -> str:
-    """Return a comma with the spaces that a caption writes around its own: at a place, or else around its first one."""
+def format_list_comma(text: str, at: int = 0) -> str:
+    """Return a comma with the spacing that the caption uses: at a position, else at its first comma."""
     found = (_COMMA.match(text, at) or _COMMA.search(text)) if "," in text else None
     return found[0] if found is not None else ", "

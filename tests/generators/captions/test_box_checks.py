@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.records import Box
-from pairwright.generators.captions.box_truth import count_in_doubt, may_count, place_in_doubt
+from pairwright.generators.captions.box_checks import count_in_doubt, count_may_hold, position_in_doubt
 from pairwright.generators.captions.image_words import ImageWords
 from tests.generators.rule_fixtures import pair_of
 
@@ -70,7 +70,7 @@ def test_people_by_any_name_are_persons() -> None:
     ],
 )
 def test_a_place_that_boxes_do_not_refute_is_in_doubt(boxes: tuple[Box, ...], wording: str, *, doubt: bool) -> None:
-    assert place_in_doubt(words(*boxes), "dog", wording, "table") is doubt
+    assert position_in_doubt(words(*boxes), "dog", wording, "table") is doubt
 
 
 side = st.floats(0, 0.5).map(lambda low: (low, low + 0.3))
@@ -82,7 +82,7 @@ def test_of_two_opposite_sides_one_is_always_in_doubt(
 ) -> None:
     both = words(Box("dog", across[0], down[0], across[1], down[1]), Box("table", far[0], deep[0], far[1], deep[1]))
     for one, other in (("left of", "right of"), ("above", "below"), ("far from", "near")):
-        assert place_in_doubt(both, "dog", one, "table") or place_in_doubt(both, "dog", other, "table")
+        assert position_in_doubt(both, "dog", one, "table") or position_in_doubt(both, "dog", other, "table")
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_of_two_opposite_sides_one_is_always_in_doubt(
     ],
 )
 def test_a_written_count_is_held_against_the_same_boxes(word: str, said: int, boxes: int, *, borne_out: bool) -> None:
-    assert may_count(words(*dogs(boxes)), ["dog"], word, said) is borne_out
+    assert count_may_hold(words(*dogs(boxes)), ["dog"], word, said) is borne_out
 
 
 def test_a_written_count_that_another_caption_gives_is_borne_out() -> None:
-    assert may_count(ImageWords.of(pair_of("two dogs", "three dogs on a bed")), ["dog"], "three", 2)
+    assert count_may_hold(ImageWords.of(pair_of("two dogs", "three dogs on a bed")), ["dog"], "three", 2)

@@ -1,7 +1,7 @@
-"""The edit among the differences between a text and its source, and what it is of.
+"""Location of the edit among the differences between a text and its source.
 
-One hunk has to be the edit. Beside it, words that agree with it may differ. Repairs of small words are not taken over (see
-`repairs`). Anything else is a second edit. Hunks of one relation ("next to", "to the left of") are one.
+Exactly one hunk must be the edit. Words that agree with it may differ as well, and repairs of function words are undone
+(`repairs`). Any other hunk is a second edit. Hunks of one relation ("next to", "to the left of") are merged.
 """
 
 from collections.abc import Sequence
@@ -14,67 +14,69 @@ from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import Hunk
-from pairwright.generators.edits.written.repairs import is_small
+from pairwright.generators.edits.written.repairs import is_minor
 from pairwright.generators.edits.written.targets import (
     ATTRIBUTE,
     NOUNS,
     OBJECT,
     RELATION,
-    Asked,
-    Stretch,
-    counts_instead,
-    deed,
+    RequestedEdit,
+    TokenSpan,
+    is_number_change,
     noun_after,
     targets_of_addition,
     targets_of_words,
+    verb_of_phrase,
 )
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.nouns import flagged
 from pairwright.generators.lexicon.relations import load_relations
 
-_LONGEST: Final = {"replace": 5, "add": 9}  # words that count, on either side
+_LONGEST: Final = {"replace": 5, "add": 9}  # content words, on either side
 _MASS = flagged("mass")
 _PLURAL: Final = frozenset({"NNS", "NNPS"})
-_INSIDE: Final = frozenset({"JJ", "JJR", "JJS", "VBN", "VBG", "CD", "NN", "NNS", "NNP", "HYPH", "CC", ",", "RB"})
-_JOINERS: Final = frozenset({"CC", "IN", "TO", "VBG", "VBN", "WDT"})
-_PLACING: Final = frozenset({"IN", "RP", "TO"})
-_ENDING: Final = frozenset(".;:!?()[]—–")  # end a sentence or put words aside
-_SPEAKING: Final = frozenset({"i", "you"})  # ", I changed it"
+_INSIDE_PHRASE: Final = frozenset({"JJ", "JJR", "JJS", "VBN", "VBG", "CD", "NN", "NNS", "NNP", "HYPH", "CC", ",", "RB"})
+_CONNECTIVES: Final = frozenset({"CC", "IN", "TO", "VBG", "VBN", "WDT"})
+_PREPOSITIONAL: Final = frozenset({"IN", "RP", "TO"})
+_SEPARATORS: Final = frozenset(".;:!?()[]—–")  # sentence ends and parentheticals
+_FIRST_PERSON: Final = frozenset({"i", "you"})  # ", I changed it"
 _AUXILIARIES: Final = frozenset({"be", "have"})
 _DETERMINING: Final = frozenset({"DT", "PRP$", "CD", "JJ"})
-_LISTS_ON: Final = frozenset({",", "and", "or"})
+_LIST_CONNECTIVES: Final = frozenset({",", "and", "or"})
 
 
-def find_edit(asked: Asked, hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | str:
+def find_edit(
+    requested: RequestedEdit, hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]
+) -> Hunk | str:
     """Return the one hunk that is the edit, or a reason."""
     edits = [hunk for hunk in hunks if not hunk.is_agreement and not _is_repair(hunk, source, new)]
-    if asked.target == RELATION and edits:
-        edits = _joined_in_relation(edits, source, new)
+    if requested.target == RELATION and edits:
+        edits = _merge_relation_hunks(edits, source, new)
     if not edits:
         return "another_form" if all(hunk.is_agreement for hunk in hunks) else "repaired"
     if len(edits) > 1:
         return "several_edits"
-    main = _without_repairs(edits[0], source, new)
-    if asked.kind == "hard_positive" and asked.form == "replace" and asked.target == OBJECT:
-        main = _longer_name(main, source)
+    main = _trim_repairs(edits[0], source, new)
+    if requested.kind == "hard_positive" and requested.form == "replace" and requested.target == OBJECT:
+        main = _extend_by_noun(main, source)
     return main
 
 
-def grown_list(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | None:
-    """Return what is added where a list grows at its end, "X and Y" to "X, Y, and Z"; None if none does.
+def find_list_extension(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | None:
+    """Return the item that extends a coordination at its end ("X and Y" to "X, Y, and Z"), or None.
 
-    The first hunk then is the comma that replaces "and", or the "and" behind a comma that is gone.
+    The first hunk is then the comma that replaces "and", or the deleted "and" after a comma.
     """
     if len(hunks) < 2:
         return None
     first, last = hunks[0], hunks[-1]
-    old, said = _words(source[first.start : last.end]), _words(new[first.new_start : last.new_end])
+    old, extended = _words(source[first.start : last.end]), _words(new[first.new_start : last.new_end])
     if not first.start or old[:1] != ["and"] or len(old) == 1:
         return None
     items = old[1:] if source[first.start - 1].text == "," else [",", *old[1:]]
-    if said[: len(items)] != items:
+    if extended[: len(items)] != items:
         return None
-    added = said[len(items) :]
+    added = extended[len(items) :]
     ands = added[added[:1] == [","] :]
     if ands[:1] != ["and"] or len(ands) == 1 or "and" in items or not {",", "and"}.isdisjoint(ands[1:]):
         return None
@@ -82,8 +84,8 @@ def grown_list(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Tok
     return Hunk(last.end, last.end, start, last.new_end, (), tuple(range(start, last.new_end)))
 
 
-def follows(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Whether a difference in agreement follows from the edit: a pronoun, a verb, noun or article of another number."""
+def agrees_with_edit(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
+    """Return whether a hunk is agreement with the edit: a pronoun, or a verb, noun or article of another number."""
     if _is_article_of(hunk, main, source, new):
         return True
     if not hunk.is_agreement or main.start <= hunk.start < main.end:
@@ -93,13 +95,17 @@ def follows(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token
     return owned or all(
         source[at].tag in {"PRP", "PRP$"}
         or (number and source[at].pos in {"AUX", "VERB"})
-        or (source[at].tag in NOUNS and at >= main.end and _INSIDE.issuperset(t.tag for t in source[main.end : at]))
+        or (
+            source[at].tag in NOUNS
+            and at >= main.end
+            and _INSIDE_PHRASE.issuperset(t.tag for t in source[main.end : at])
+        )
         for at, _ in hunk.agreed
     )
 
 
 def _is_article_of(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Whether an article came or went since the noun behind it has another number: "a long | tongue", "long | claws"."""
+    """Return whether an article was inserted or deleted because its noun changed number: "a long | tongue"."""
     words = [source[at] for at in hunk.gone] + [new[at] for at in hunk.new]
     if (
         len(words) != 1
@@ -118,57 +124,59 @@ def _is_article_of(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequenc
     return (
         tuple(noun.tag for noun in nouns) == (("NN", "NNS") if hunk.gone else ("NNS", "NN"))
         and bool(between)
-        and between <= _INSIDE
+        and between <= _INSIDE_PHRASE
     )
 
 
-def wrong_edit(asked: Asked, old: Stretch, new: Stretch) -> str:
-    """Return why a difference is not what was asked for, or an empty string."""
-    counted = counts_instead(old, new)
-    gone, fresh = old.counting, new.counting
+def find_mismatch(requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -> str:
+    """Return why a difference is not the requested edit, or an empty string."""
+    counted = is_number_change(old, new)
+    gone, fresh = old.content, new.content
     if not fresh and not counted:
         return "left_out" if gone or not new.at else "repaired"
     if old.at and not gone and not counted:
         return "repaired"
     form = "replace" if old.at else "add"
-    if form != asked.form:
+    if form != requested.form:
         return "another_form"
     if max(len(gone), len(fresh)) > _LONGEST[form]:
         return "too_long"
-    return _wrong_target(asked, old, new, counted=counted)
+    return _find_target_mismatch(requested, old, new, counted=counted)
 
 
-def _wrong_target(asked: Asked, old: Stretch, new: Stretch, *, counted: bool) -> str:
-    if asked.form == "add":
+def _find_target_mismatch(requested: RequestedEdit, old: TokenSpan, new: TokenSpan, *, counted: bool) -> str:
+    if requested.form == "add":
         targets = targets_of_addition(new)
     else:
         targets = frozenset({ATTRIBUTE}) if counted else targets_of_words(old) & targets_of_words(new)
-    if deed(old) and deed(new):
-        return "too_long"  # another deed with another thing
-    if asked.target in targets:
-        return "not_grammatical" if _joins_badly(asked, old, new) else ""
-    several = len(old.counting) > 1 or (bool(old.at) and sum(word.tag in NOUNS for word in new.counting) > 1)
+    if verb_of_phrase(old) and verb_of_phrase(new):
+        return "too_long"  # another verb with another object
+    if requested.target in targets:
+        return "not_grammatical" if _breaks_sentence(requested, old, new) else ""
+    several = len(old.content) > 1 or (bool(old.at) and sum(word.tag in NOUNS for word in new.content) > 1)
     return "too_long" if several and not targets else "another_target"
 
 
-def proposed(caption: Caption, asked: Asked, old: Stretch, new: Stretch) -> ProposedEdit:
-    """Return the edit as constraints see it."""
+def as_proposed_edit(caption: Caption, requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -> ProposedEdit:
+    """Return the proposed edit, for constraints."""
     source = old.tokens
     before = next((token.lemma for token in reversed(source[: old.start]) if token.tag in NOUNS), "")
-    # Where the noun itself is in the hunk, in another number, it is what is described.
+    # A noun that only changed number within the hunk is the described one.
     inside = [source[at] for at in range(old.start, old.end) if at not in old.at]
     described = next((token.lemma for token in reversed(inside) if token.tag in NOUNS), "")
     after = described or noun_after(source, old.end)
     joined = source[old.end : old.end + 2]
     if len(joined) > 1 and joined[0].tag == "HYPH" and joined[1].text.endswith("ed"):
         after = joined[1].text.lower()[:-2]  # "a red-haired girl"
-    gone, fresh = _key(asked.target, old), _key(asked.target, new)
+    gone, fresh = _lexicon_key(requested.target, old), _lexicon_key(requested.target, new)
     start = old.start
-    verb = source[old.start - 1] if old.start and asked.target == RELATION else None
+    verb = source[old.start - 1] if old.start and requested.target == RELATION else None
     if verb is not None and verb.pos == "VERB" and not split_relation(gone)[0] and not split_relation(fresh)[0]:
         gone, fresh = f"{verb.lemma} {gone}", f"{verb.lemma} {fresh}"  # "sitting | on", "sitting | under"
         start -= 1
-    return ProposedEdit(caption, asked.form, asked.target, gone, fresh, before, after, start, old.end, kind=asked.kind)
+    return ProposedEdit(
+        caption, requested.form, requested.target, gone, fresh, before, after, start, old.end, kind=requested.kind
+    )
 
 
 def noun_key(tokens: Sequence[Token]) -> str:
@@ -182,13 +190,13 @@ def noun_key(tokens: Sequence[Token]) -> str:
     return " ".join([*(token.text.lower() for token in nouns[:-1]), *(token.lemma for token in nouns[-1:])])
 
 
-def _key(target: str, stretch: Stretch) -> str:
-    words = stretch.counting or stretch.words
-    if target == RELATION and (acted := deed(stretch)):
-        return " ".join(token.lemma for token in acted)
+def _lexicon_key(target: str, span: TokenSpan) -> str:
+    words = span.content or span.words
+    if target == RELATION and (verb := verb_of_phrase(span)):
+        return " ".join(token.lemma for token in verb)
     if target == ATTRIBUTE:
         return " ".join(_words(words))
-    relation = " ".join(token.lemma for token in stretch.words)
+    relation = " ".join(token.lemma for token in span.words)
     return relation if target == RELATION else noun_key(words) or relation
 
 
@@ -197,11 +205,11 @@ def _words(tokens: Sequence[Token]) -> list[str]:
 
 
 def _is_repair(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    return all(is_small(source[at]) for at in hunk.gone) and all(is_small(new[at]) for at in hunk.new)
+    return all(is_minor(source[at]) for at in hunk.gone) and all(is_minor(new[at]) for at in hunk.new)
 
 
-def _without_repairs(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) -> Hunk:
-    """Return an edit without what the source does without: an auxiliary or comma at its ends, an article of its noun."""
+def _trim_repairs(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) -> Hunk:
+    """Return an edit without repairs at its ends: an inserted auxiliary, comma or article that the source omits."""
     if hunk.gone and hunk.agreed[:1] == ((hunk.start, hunk.new_start),) and source[hunk.start].text.lower() in ARTICLES:
         hunk = replace(hunk, start=hunk.start + 1, new_start=hunk.new_start + 1, agreed=hunk.agreed[1:])
     gone, start, end = [source[at] for at in hunk.gone], hunk.new_start, hunk.new_end
@@ -228,15 +236,15 @@ def _without_repairs(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) 
     return replace(hunk, new_start=start, new_end=end, new=kept)
 
 
-def _longer_name(hunk: Hunk, source: Sequence[Token]) -> Hunk:
-    """Return the hunk with the noun before it, where words behind a noun are new or gone: "laptop | computer"."""
+def _extend_by_noun(hunk: Hunk, source: Sequence[Token]) -> Hunk:
+    """Return the hunk extended by the noun before it, if it only inserts or deletes words: "laptop | computer"."""
     if (hunk.gone and hunk.new) or not hunk.start or source[hunk.start - 1].tag not in NOUNS:
         return hunk
-    return _spanning(hunk, hunk.start - 1, hunk.end, hunk.new_start - 1, hunk.new_end)
+    return _resize_hunk(hunk, hunk.start - 1, hunk.end, hunk.new_start - 1, hunk.new_end)
 
 
-def _joined_in_relation(edits: list[Hunk], source: Sequence[Token], new: Sequence[Token]) -> list[Hunk]:
-    """Return the hunks, as one where a relation replaces another: "in front of" for "in"."""
+def _merge_relation_hunks(edits: list[Hunk], source: Sequence[Token], new: Sequence[Token]) -> list[Hunk]:
+    """Return the hunks, merged if one relation replaces another: "in front of" for "in"."""
     first, last = edits[0], edits[-1]
     find = load_relations().find_prepositions
     known = find(_words(source)).items()
@@ -244,15 +252,15 @@ def _joined_in_relation(edits: list[Hunk], source: Sequence[Token], new: Sequenc
         before, behind = first.new_start - start, end - last.new_end
         span = first.start - before, last.end + behind
         if before >= 0 <= behind and span in known:
-            return [_spanning(first, *span, start, end)]
+            return [_resize_hunk(first, *span, start, end)]
     between = [token for one, two in pairwise(edits) for token in source[one.end : two.start]]
-    if all(token.tag in _PLACING for token in between):  # "standing on top of", "sitting on"
-        return [_spanning(first, first.start, last.end, first.new_start, last.new_end)]
+    if all(token.tag in _PREPOSITIONAL for token in between):  # "standing on top of", "sitting on"
+        return [_resize_hunk(first, first.start, last.end, first.new_start, last.new_end)]
     return edits
 
 
-def _spanning(hunk: Hunk, start: int, end: int, new_start: int, new_end: int) -> Hunk:
-    """Return a hunk of these tokens, all but those that agree being gone and new."""
+def _resize_hunk(hunk: Hunk, start: int, end: int, new_start: int, new_end: int) -> Hunk:
+    """Return a hunk of these tokens; all but agreeing ones count as deleted and inserted."""
     old, new = ({pair[side] for pair in hunk.agreed} for side in (0, 1))
     gone = tuple(at for at in range(start, end) if at not in old)
     return Hunk(
@@ -267,27 +275,27 @@ def _spanning(hunk: Hunk, start: int, end: int, new_start: int, new_end: int) ->
 
 
 def _changes_number(main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Whether an edit may change the number of its noun, so that a verb has to change."""
+    """Return whether an edit may change the number of its noun, so that its verb must change."""
     tags = [[tokens[at].tag for at in places] for tokens, places in ((source, main.gone), (new, main.new))]
     nouns = all(each and each[-1] in NOUNS for each in tags)
     several = any({"CC", "CD", "DT"} & {*each} for each in tags)
     return not nouns or several or (tags[0][-1] in _PLURAL) is not (tags[1][-1] in _PLURAL)
 
 
-def _joins_badly(asked: Asked, old: Stretch, new: Stretch) -> bool:
-    """Whether new words break their sentence in two, stand before an article, or name a thing that nothing joins."""
+def _breaks_sentence(requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -> bool:
+    """Return whether new words end the sentence early, precede an article, or add a noun without a connective."""
     fresh, last, following = new.words, new.before(), new.following()
-    if not (_ENDING | _SPEAKING).isdisjoint({*_words(fresh)} - {*_words(old.words)}):
+    if not (_SEPARATORS | _FIRST_PERSON).isdisjoint({*_words(fresh)} - {*_words(old.words)}):
         return True
-    if asked.form != "add":
+    if requested.form != "add":
         return False
     behind = following.text.lower() if following is not None else ""
-    if asked.target == ATTRIBUTE:
+    if requested.target == ATTRIBUTE:
         return behind in ARTICLES | {"the"} and fresh[-1].tag[:2] in {"JJ", "VB"}
     joined = next((two.tag for one, two in pairwise(new.tokens[new.end :]) if one.tag == "CC"), "")
     if fresh[0].text != "," in _words(fresh):
         return joined.startswith("VB")  # "eating a | pizza, a | pie and holding a cup"
-    if last is None or last.tag not in NOUNS | {"JJ"} or not _JOINERS.isdisjoint(token.tag for token in fresh):
+    if last is None or last.tag not in NOUNS | {"JJ"} or not _CONNECTIVES.isdisjoint(token.tag for token in fresh):
         return False
     named = following is not None and following.tag in NOUNS
-    return behind not in _LISTS_ON if fresh[0].text == "," else not named
+    return behind not in _LIST_CONNECTIVES if fresh[0].text == "," else not named

@@ -1,20 +1,20 @@
-"""The carried edit model: small, readable, and knows what captions say."""
+"""The bundled edit model: small, readable, and knows what captions say."""
 
 import numpy as np
 
-from pairwright.generators.edits.edit_model import CARRIED, EditModel, load_carried_model
+from pairwright.generators.edits.edit_model import BUNDLED_MODEL, EditModel, load_bundled_model
 from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeContext
 
 
 def test_it_has_targets_of_every_kind_and_takes_less_than_five_megabytes() -> None:
-    model = load_carried_model()
+    model = load_bundled_model()
     assert all(len(model.cloze.targets(kind)) > 200 for kind in SLOT_KINDS)
-    assert sum(path.stat().st_size for path in EditModel.files(CARRIED)) < 5_000_000
-    assert (CARRIED / "NOTICE").exists()
+    assert sum(path.stat().st_size for path in EditModel.files(BUNDLED_MODEL)) < 5_000_000
+    assert (BUNDLED_MODEL / "NOTICE").exists()
 
 
 def test_it_knows_where_a_man_rides_what() -> None:
-    cloze = load_carried_model().cloze
+    cloze = load_bundled_model().cloze
     context = ClozeContext(("a", "riding", "man", "a"), ("in", "the", "ocean", ""), ("", ""), ("man", "ride", "ocean"))
     scores = cloze.log_probs("noun", [context])[0]
     assert cloze.targets("noun")[int(np.argmax(scores))] in {"wave", "surfboard"}

@@ -1,8 +1,8 @@
-"""The sentence in what a model wrote, as plain as its source: what stands around it goes, and what marks it up.
+"""Extraction of the edited sentence from a model's answer, without labels, quotes, remarks and markup.
 
-Models name what they give ("New sentence:"), say the source again before it, quote it, go on behind it, and point at
-the words that they changed ("a **cat**", "a CAT"). None of that is part of the caption, and a trace of it would tell a
-negative from its source. What the source has itself is not taken off.
+Models label their answer ("New sentence:"), repeat the source before it, quote it, append remarks, and mark the words
+that they changed ("a **cat**", "a CAT"). None of that is part of the caption, and a remainder of it would make a
+negative detectable. Characters and marks that the source has itself are kept.
 """
 
 import re
@@ -19,14 +19,14 @@ from pairwright.generators.llm.output.boilerplate import starts_trailing_remark
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
 from pairwright.generators.llm.output.plain_text import TextShape, extract_text
 
-_PLAIN: Final = re.compile(r"[A-Za-z](?:-?[a-z0-9, ])*(?<=[a-z0-9])\.?")  # marks nothing, and nothing stands around it
+_PLAIN: Final = re.compile(r"[A-Za-z](?:-?[a-z0-9, ])*(?<=[a-z0-9])\.?")  # no markup, and nothing around the sentence
 _LAYERS: Final = 4  # labels and remarks around one sentence
-_SIGNS: Final = frozenset({"Cf", "So"})  # what is not seen; pictures and ticks
+_SIGNS: Final = frozenset({"Cf", "So"})  # Unicode categories: invisible characters; emoji and ticks
 _NEXT_CAPTION: Final = re.compile(
     r"\n[ \t>*#_]*(?:caption|sentence)[*_]*[ \t]*:", re.IGNORECASE
 )  # as our prompts begin
 _ASIDE: Final = re.compile(
-    r"\s(?:[(\[](?P<said>[^()\[\]]{1,300})[)\]]|(?:-{2,}|[—–|])\s*(?P<dashed>[^()\[\]—–|]{1,300}))[ .]*\Z"
+    r"\s(?:[(\[](?P<bracketed>[^()\[\]]{1,300})[)\]]|(?:-{2,}|[—–|])\s*(?P<dashed>[^()\[\]—–|]{1,300}))[ .]*\Z"
 )
 _NOTE: Final = re.compile(
     r"(?:was|were|changed|replaced|swapped|exchanged|added|modified|edited|replace|swap|add|originally|formerly|instead|"
@@ -51,7 +51,7 @@ _ONE_LINE: Final = TextShape(
     ),
 )
 
-# Marks around words, and what is left of them; each goes only where the source has none of its sort.
+# Markup: a character of it, its pattern and the replacement; applied only if the source lacks the character.
 _MARKS: Final = (
     ("*", re.compile(r"(\*{1,3})(?=\S)([^*\n]+)(?<=\S)\1"), r"\2"),
     ("_", re.compile(r"(?<!\w)(_{1,3})(?=\S)([^_\n]+)(?<=\S)\1(?!\w)"), r"\2"),
@@ -63,46 +63,46 @@ _MARKS: Final = (
     ('"', re.compile(r'(?<!\d)"'), ""),
     ("'", re.compile(r"(?<![\w'])'([^'\n]+)'(?![\w'])"), r"\1"),
 )
-_SHOUTED: Final = re.compile(r"\b[A-Z]{2,}\b")
+_CAPITALIZED: Final = re.compile(r"\b[A-Z]{2,}\b")
 _SHORT_FORMS = words_with("abbreviation")
 _NO_TEXT = words_with("no_text")
 
 
 @lru_cache(maxsize=1_000)  # the captions of an image are compared with each of its texts
-def sameness(text: str) -> str:
-    """Return what two texts share when they differ in capitals, spacing and the final mark only."""
+def comparison_key(text: str) -> str:
+    """Return a text without capitals, spacing and final mark: equal keys count as the same text."""
     return normalize_text(text).rstrip(" .!?,;:…")
 
 
-def unwrapped(text: str, source: str, is_word: Callable[[str], bool]) -> str:
-    """Return the sentence in what was written, marked up and spelled as its source; empty where that says "none".
+def extract_sentence(text: str, source: str, is_word: Callable[[str], bool]) -> str:
+    """Return the sentence in a model's answer, without markup that its source lacks; empty if the answer is "none".
 
     Args:
         text: as the model wrote it.
         source: the caption.
-        is_word: whether a word in small letters is one.
+        is_word: whether a lower-case word is known.
     """
     if not _PLAIN.fullmatch(text):
-        text = _without_marks(text, source, is_word)
-    said = text.lower().strip(" .!")
-    return "" if said in _NO_TEXT and said != source.lower().strip(" .!") else text
+        text = _strip_all(text, source, is_word)
+    plain = text.lower().strip(" .!")
+    return "" if plain in _NO_TEXT and plain != source.lower().strip(" .!") else text
 
 
-def _without_marks(text: str, source: str, is_word: Callable[[str], bool]) -> str:
-    text = _spelled_as(strip_control_tokens(strip_thinking(text)[0])[0].strip(), source)
+def _strip_all(text: str, source: str, is_word: Callable[[str], bool]) -> str:
+    text = _match_characters(strip_control_tokens(strip_thinking(text)[0])[0].strip(), source)
     if not _is_marked(source):
-        text = _sentence(_behind_source(text, source), source)
-    return _unshouted(_unmarked(text, source), source, is_word)
+        text = _strip_wrapping(_strip_repeated_source(text, source), source)
+    return _strip_emphasis_capitals(_strip_markup(text, source), source, is_word)
 
 
 @lru_cache(maxsize=64)  # a caption has several texts in a row
 def _is_marked(source: str) -> bool:
-    """Whether the source itself has what models write around a sentence."""
+    """Return whether the source itself has labels or quotes like those that models write."""
     return bool(extract_text(source, _ONE_LINE).tolerated)
 
 
-def _spelled_as(text: str, source: str) -> str:
-    """Return a text with letters, quotes and hyphens of the sort that the source has, and no signs that it has not."""
+def _match_characters(text: str, source: str) -> str:
+    """Return a text with the source's kinds of letters, quotes and hyphens, and no symbols that it lacks."""
     if "&" in text and "&" not in source:
         text = unescape(text)
     composed = "NFC" if unicodedata.is_normalized("NFC", source) else "NFD"
@@ -117,16 +117,20 @@ def _spelled_as(text: str, source: str) -> str:
     return text
 
 
-def _behind_source(text: str, source: str) -> str:
-    """Return what is given as the new one where the source itself comes first: "a dog -> a cat"."""
+def _strip_repeated_source(text: str, source: str) -> str:
+    """Return the part behind the source if the text repeats it: "a cat" of "a dog -> a cat"."""
     parts = _BEFORE_AND_AFTER.split(text)
-    return parts[1] if len(parts) == 2 and sameness(_sentence(parts[0], source)) == sameness(source) else text
+    return (
+        parts[1]
+        if len(parts) == 2 and comparison_key(_strip_wrapping(parts[0], source)) == comparison_key(source)
+        else text
+    )
 
 
-def _sentence(text: str, source: str) -> str:
-    """Return a text without quotes, label, opening or afterword around it, and no next caption."""
+def _strip_wrapping(text: str, source: str) -> str:
+    """Return a text without the quotes, labels, preambles and remarks around it, and without a next caption."""
     for _ in range(_LAYERS):
-        found = _uncovered(_POINTING.sub("", text))
+        found = _strip_quotes_and_labels(_POINTING.sub("", text))
         inner = _without_aside(_without_label(found, source), source)
         if inner == found:
             return found
@@ -134,7 +138,7 @@ def _sentence(text: str, source: str) -> str:
     return text
 
 
-def _uncovered(text: str) -> str:
+def _strip_quotes_and_labels(text: str) -> str:
     for tried in (text, _NEXT_CAPTION.split(text, maxsplit=1)[0]):
         read = extract_text(tried, _ONE_LINE)
         if read.value is not None:
@@ -143,38 +147,38 @@ def _uncovered(text: str) -> str:
 
 
 def _without_label(text: str, source: str) -> str:
-    """Return a text without the few words up to a colon, where the source has no colon: "Hard negative caption: a cat"."""
+    """Return a text without its label if the source has no colon: "a cat" of "Hard negative caption: a cat"."""
     label = None if ":" in source else _LABEL.match(text)
     return text[label.end() :] if label else text
 
 
 def _without_aside(text: str, source: str) -> str:
-    """Return a text without a remark on it at its end, in brackets or behind a dash; what it adds to its source is none."""
+    """Return a text without a trailing remark, in brackets or behind a dash, unless it is what the edit adds."""
     aside = _ASIDE.search(text)
     if aside is None:
         return text
-    before, said = text[: aside.start()].rstrip(), aside["said"] or aside["dashed"]
-    if starts_trailing_remark(said):
+    before, remark = text[: aside.start()].rstrip(), aside["bracketed"] or aside["dashed"]
+    if starts_trailing_remark(remark):
         return before
-    own = aside[0].strip()[0] in source or sameness(before) == sameness(source)
-    ended = aside["said"] is not None and before.endswith((".", "!", "?"))
-    return before if (ended or _NOTE.match(said)) and not own else text
+    own = aside[0].strip()[0] in source or comparison_key(before) == comparison_key(source)
+    ended = aside["bracketed"] is not None and before.endswith((".", "!", "?"))
+    return before if (ended or _NOTE.match(remark)) and not own else text
 
 
-def _unmarked(text: str, source: str) -> str:
+def _strip_markup(text: str, source: str) -> str:
     for mark, around, kept in _MARKS:
         if mark in text and mark not in source:
             text = around.sub(kept, text)
     return text.strip()
 
 
-def _unshouted(text: str, source: str, is_word: Callable[[str], bool]) -> str:
-    """Return a text without the capitals of single words, where the source has no such words that it replaces."""
-    own = set(_SHOUTED.findall(source))
-    shouted = set(_SHOUTED.findall(text)) - own
+def _strip_emphasis_capitals(text: str, source: str, is_word: Callable[[str], bool]) -> str:
+    """Return a text with words in capitals lowered, unless they replace words in capitals of the source."""
+    own = set(_CAPITALIZED.findall(source))
+    shouted = set(_CAPITALIZED.findall(text)) - own
     if not shouted or caption_style(source) is not Style.SENTENCE or caption_style(text) is not Style.SENTENCE:
         return text
-    if own - set(_SHOUTED.findall(text)):
+    if own - set(_CAPITALIZED.findall(text)):
         return text  # "a sign that says STOP"
     plain = {word for word in shouted - _SHORT_FORMS if is_word(word.lower())}
-    return _SHOUTED.sub(lambda found: found[0].lower() if found[0] in plain else found[0], text)
+    return _CAPITALIZED.sub(lambda found: found[0].lower() if found[0] in plain else found[0], text)

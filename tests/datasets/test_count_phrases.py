@@ -1,0 +1,28 @@
+"""Counts in messages agree with their nouns and verbs."""
+
+import pytest
+
+from pairwright.datasets.count_phrases import count_phrase, verb_form
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "shown"),
+    [
+        (1, "caption", "1 caption"),
+        (0, "caption", "0 captions"),
+        (2_000, "new row", "2,000 new rows"),
+        (2, "query", "2 queries"),
+        (2, "key", "2 keys"),
+        (2, "batch", "2 batches"),
+        (2, "box", "2 boxes"),
+    ],
+)
+def test_a_unit_is_in_the_plural_except_for_one(number: int, unit: str, shown: str) -> None:
+    assert count_phrase(number, unit) == shown
+
+
+@pytest.mark.parametrize(
+    ("verb", "of_one"), [("are", "is"), ("have", "has"), ("were", "was"), ("match", "matches"), ("keep", "keeps")]
+)
+def test_a_verb_agrees_with_the_number(verb: str, of_one: str) -> None:
+    assert (verb_form(1, verb), verb_form(2, verb), verb_form(0, verb)) == (of_one, verb, verb)
