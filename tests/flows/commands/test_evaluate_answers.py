@@ -84,7 +84,7 @@ def test_scores_relative_to_the_reference_by_type_with_what_was_left_out(folder:
     }
     assert {figure["value"] for figure in two["figures"] if figure["measure"] == "relative score"} == {1.0}
     assert told["llm"]["requests"] == 15
-    assert "one.jsonl: 2 judgements cannot be read." in done.stderr
+    assert "one.jsonl: judgements cannot be read: 2." in done.stderr
     assert "relative score" in Path("page.html").read_text()
     assert judge.stats()["requests"] == 15
     again = json.loads(called("one.jsonl", "two.jsonl", *asking, "--json", "--html", "page.html").stdout)
