@@ -82,7 +82,7 @@ def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome])
         picked.add(role.get(pick, pick))
     if picked == {_POSITIVE}:
         return ValidationVerdict("", ((SCORE, 1.0),))
-    if UNCLEAR in picked:
+    if picked & {UNCLEAR, REFUSED}:
         return ValidationVerdict("judge_unreadable", ((SCORE, 0.5),))
     if picked <= {_NEGATIVE, BOTH}:
         return ValidationVerdict("true_of_image", ((SCORE, 0.0),))

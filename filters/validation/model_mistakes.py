@@ -12,7 +12,15 @@ from dataclasses import replace
 from typing import Final
 
 from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
-from pairwright.filters.validation.llm_judge import FIRST, SECOND, UNCLEAR, pair_for_row, parse_pick, read_answer
+from pairwright.filters.validation.llm_judge import (
+    FIRST,
+    REFUSED,
+    SECOND,
+    UNCLEAR,
+    pair_for_row,
+    parse_pick,
+    read_answer,
+)
 from pairwright.filters.validation.verdicts import ValidationRow, ValidationVerdict
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
@@ -27,7 +35,7 @@ REASONS: Final = {
     "model_correct": "the model chooses the caption",
     "order_dependent": "the model chooses the negative in one of the two orders only",
     "model_undecided": "the model chooses neither text, or both",
-    "model_unreadable": "the answer is empty or names no choice (reasoning requires --parameter max_tokens=N)",
+    "model_unreadable": "the answer is empty, a refusal, or names no choice (reasoning requires --parameter max_tokens=N)",
 }
 
 _POSITIVE, _NEGATIVE = "positive", "negative"
@@ -78,7 +86,7 @@ def combine_choices(
         return ValidationVerdict(failed[0])
     choices = [_choice(question, order, outcome) for order, outcome in zip(orders, outcomes, strict=False)]
     if not {_POSITIVE, _NEGATIVE}.issuperset(choices):
-        return ValidationVerdict("model_unreadable" if UNCLEAR in choices else "model_undecided")
+        return ValidationVerdict("model_unreadable" if {UNCLEAR, REFUSED} & {*choices} else "model_undecided")
     wrong = choices.count(_NEGATIVE)
     reason = {0: "model_correct", 1: "order_dependent", 2: ""}[wrong]
     return ValidationVerdict(reason, ((CHOSE_FIRST, float(choices[0] == orders[0][0])), (SCORE, wrong / 2)))

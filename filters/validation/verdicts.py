@@ -10,7 +10,7 @@ REASONS: Final = {
     "identical": "the negative equals the caption, except for capitals, spacing and the final mark",
     "caption_doubted": "the judge finds neither text true, so the caption cannot be the right answer",
     "judge_undecided": "the two answers of the judge disagree",
-    "judge_unreadable": "an answer of the judge is empty or names no choice (reasoning requires --parameter max_tokens=N)",
+    "judge_unreadable": "an answer of the judge is empty, a refusal, or names no choice (reasoning requires --parameter max_tokens=N)",
     "no_image": "the image is missing or invalid, or the row names none",
     "image_url": "the image is a web address, and --image-urls does not send these",
     "image_outside_root": "the image is outside the folder --image-root",

@@ -45,7 +45,7 @@ class JudgingRequest:
         models: image-text-to-text models, or .jsonl files of answers.
         questions: file for `filters.metrics.answer_judging.read_questions`.
         images: root folder of the images.
-        out: output next to which failed rows are written.
+        out: file next to which failed rows are written.
         device: device of the models.
         batch: questions per batch.
         see_image: send the image of each question to the judge.

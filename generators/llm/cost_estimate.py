@@ -469,17 +469,26 @@ def _seconds(plan: StagePlan, settings: LLMSettings, *, batch: bool) -> Estimate
     if batch:
         days = BATCH_S * len(plan.rounds) * (2 if plan.repairs.high else 1)  # a repair is a batch of its own
         return EstimatedRange(days, 0.0, days)
-    return EstimatedRange(*(_time(plan, which, settings) for which in ("value", "low", "high")))
+    value, low, high = (
+        (getattr(plan.requests, which), getattr(plan.tokens_in, which), getattr(plan.tokens_out, which))
+        for which in ("value", "low", "high")
+    )
+    expected = _time(plan, *value, settings)
+    # What is requested in addition, alone and in repairs, follows the expected answers, which it waits for.
+    more = (max(0.0, high[0] - value[0]), max(0.0, high[1] - value[1]), max(0.0, high[2] - value[2]))
+    further = _time(plan, *more, settings)
+    longest = max(expected + further, _time(plan, *high, settings))
+    return EstimatedRange(expected, min(expected, _time(plan, *low, settings)), longest)
 
 
-def _time(plan: StagePlan, which: str, settings: LLMSettings) -> float:
-    requests: float = getattr(plan.requests, which)
-    out: float = getattr(plan.tokens_out, which)
-    tokens = getattr(plan.tokens_in, which) + out
-    answer = FIRST_TOKEN_S + TOKEN_S * (out / requests if requests else 0.0)
+def _time(plan: StagePlan, requests: float, tokens_in: float, tokens_out: float, settings: LLMSettings) -> float:
+    """Return the seconds that requests with this number of tokens take."""
+    if not requests:
+        return 0.0
+    answer = FIRST_TOKEN_S + TOKEN_S * tokens_out / requests
     longest = max(answer * len(plan.rounds), (requests * answer) / settings.max_concurrency)
     if settings.requests_per_minute:
         longest = max(longest, 60 * requests / settings.requests_per_minute)
     if settings.tokens_per_minute:
-        longest = max(longest, 60 * tokens / settings.tokens_per_minute)
+        longest = max(longest, 60 * (tokens_in + tokens_out) / settings.tokens_per_minute)
     return longest

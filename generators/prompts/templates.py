@@ -9,8 +9,8 @@ A template may print a value, loop over one and test one, and nothing else:
 
 **Values are data, not instructions.** Every printed value is written as JSON, so a text is in double quotes with inner
 quotes escaped: no caption can end its own string. Line breaks, invisible and bidirectional characters and lone
-surrogates are escaped, so none of them affects the layout of the message. This applies to every value and cannot be
-turned off. Values are never parsed as templates.
+surrogates are escaped, so none of them affects the layout of the message. Special tokens of chat templates are escaped,
+too (`special_tokens`). This applies to every value and cannot be turned off. Values are never parsed as templates.
 
 **Templates are untrusted.** They are checked against a list of allowed nodes before compilation: no calls, filters,
 attributes, arithmetic or includes, and a nested loop only over an item of the outer loop, so the output grows linearly
@@ -32,6 +32,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.special_tokens import escape_special_tokens
 
 MAX_LENGTH = 1_000_000  # characters of one message
 
@@ -68,7 +69,7 @@ class TemplateError(Exception):
 
 
 def json_for_prompt(value: Any) -> str:
-    """Return a value as one line of JSON with invisible characters escaped.
+    """Return a value as one line of JSON with invisible characters and special tokens escaped.
 
     Raises:
         TypeError: the value is no text, number, bool, list or mapping.
@@ -76,7 +77,7 @@ def json_for_prompt(value: Any) -> str:
     """
     kind = type(value)
     if kind is str:
-        quoted = encode_basestring(value)  # called by `json.dumps`, without creating an encoder
+        quoted = escape_special_tokens(encode_basestring(value))  # called by `json.dumps`, without creating an encoder
         return quoted if value.isascii() and value.isprintable() else _HIDDEN.sub(_escape, quoted)
     if kind is float:
         return repr(value) if isfinite(value) else json.dumps(value, allow_nan=False)  # raises

@@ -45,7 +45,7 @@ from pairwright.generators.rationales.labels import Agreement, Labels, check_agr
 from pairwright.generators.rationales.tasks import TaskDefinition, TaskRow
 
 NAME = "rationales"
-VERSION = 3  # raise when the same rows and answers would give other examples
+VERSION = 4  # raise when the same rows and answers would give other examples
 
 WRONG_LABEL = "wrong_label"
 INCONSISTENT = "inconsistent"

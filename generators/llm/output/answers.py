@@ -19,8 +19,9 @@ from pydantic import BaseModel
 
 from pairwright.generators.llm.client.chat_completions import Reasoning, parse_reasoning
 from pairwright.generators.llm.client.messages import Message, Reply, Request
+from pairwright.generators.llm.client.special_tokens import escape_special_tokens
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
-from pairwright.generators.llm.output.boilerplate import echoes_prompt, is_refusal
+from pairwright.generators.llm.output.boilerplate import copies_demonstration, echoes_prompt, is_refusal
 from pairwright.generators.llm.output.errors import OutputError, ParsedAnswer
 from pairwright.generators.llm.output.json_parsing import (
     find_json_values,
@@ -146,7 +147,7 @@ def _build_repair(request: Request, answer: Answer[Any], feedback: str, shape: S
     """Return the request followed by the answer of the model and the feedback on it."""
     said, _ = strip_thinking(answer.raw[:MAX_ECHOED_CHARS])
     turns = (
-        Message("assistant", said.strip() or EMPTY_ANSWER),
+        Message("assistant", escape_special_tokens(said.strip()) or EMPTY_ANSWER),
         Message("user", f"{feedback} {_REPAIR_ENDINGS[_form(shape)]}"),
     )
     # Held to the schema again, the model would write whitespace again.
@@ -255,4 +256,4 @@ def _find_forbidden_text(request: Request, texts: Iterable[str]) -> OutputError 
     said = list(texts)
     if any(is_refusal(text) for text in said):
         return OutputError("refused")
-    return OutputError("echoed") if echoes_prompt(said, request) else None
+    return OutputError("echoed") if echoes_prompt(said, request) or copies_demonstration(said, request) else None

@@ -4,12 +4,14 @@ Each pattern applies only where it occurs in practice (at the start of a text or
 anything: "Sorry, we are closed" is the text of a sign, "I'm sorry, but I can't help with that" is not.
 """
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
-from pairwright.generators.llm.client.messages import Request
+from pairwright.generators.llm.client.messages import Message, Request
+from pairwright.generators.llm.output.json_parsing import iter_strings
 
 # Spaces as \s: a verbose pattern ignores plain ones.
 _CANNOT = r"(?:can(?:no|')t|can\snot|(?:am|'m)\s(?:unable|not\sable|not\sallowed)\sto|won't|will\snot)"
@@ -154,14 +156,49 @@ def echoes_prompt(texts: Sequence[str], request: Request) -> bool:
     said = "\n".join(texts)  # no mark and no line goes over the end of one
     if any(mark in said for mark in marks):
         return True
-    flat = [" ".join(text.split()).casefold() for text in texts if len(text) >= _LONG]
+    flat = [_flat(text) for text in texts if len(text) >= _LONG]
     longest = max(map(len, flat), default=0)
     return any(any(line in text for text in flat) for line in takewhile(lambda each: len(each) <= longest, lines))
+
+
+def copies_demonstration(texts: Iterable[str], request: Request) -> bool:
+    """Return whether a text of an answer is one, of at least `_LONG` characters, of a demonstration's answer.
+
+    A demonstration about the same text as the request (a line of at least `_LONG` characters) may have the same answer.
+    """
+    shown = _shown_texts(request.messages[:-1])
+    lines = request.messages[-1].text.splitlines()
+    return any(shown[flat].isdisjoint(lines) for text in texts if (flat := _flat(text)) in shown)
+
+
+@lru_cache(maxsize=64)
+def _shown_texts(fixed: Sequence[Message]) -> dict[str, frozenset[str]]:
+    """Return the long texts in the answers of demonstrations, each with the long lines of the question."""
+    found: dict[str, frozenset[str]] = {}
+    for question, answer in pairwise(fixed):
+        if answer.role == "assistant":
+            lines = frozenset(line for line in question.text.splitlines() if len(line) >= _LONG)
+            texts = (_flat(text) for text in _strings(answer.text))
+            found |= {text: lines | found.get(text, frozenset()) for text in texts if len(text) >= _LONG}
+    return found
+
+
+def _strings(answer: str) -> Iterator[str]:
+    """Yield the strings of an answer that is JSON, else the answer."""
+    try:
+        value = json.loads(answer)
+    except json.JSONDecodeError:
+        value = answer
+    return iter_strings(value)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 @lru_cache(maxsize=64)
 def _own(system: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the tags of a system text and its long lines, the shortest first."""
-    lines = (" ".join(line.split()).casefold() for line in system.splitlines())
+    lines = (_flat(line) for line in system.splitlines())
     long = sorted({line for line in lines if len(line) >= _LONG}, key=lambda line: (len(line), line))
     return tuple(sorted(set(_TAG.findall(system)))), tuple(long)

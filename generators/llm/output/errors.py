@@ -82,8 +82,8 @@ OUTPUT_ERROR_CODES: Mapping[str, OutputErrorCode] = {
     ),
     "echoed": OutputErrorCode(
         "the answer repeats parts of the prompt",
-        "Your answer repeats parts of the instructions or the marks around the input.",
-        "Check the row: its text may read like an instruction.",
+        "Your answer repeats parts of the instructions, the examples or the marks around the input.",
+        "Check the row: its text may read like an instruction. A small model may copy the examples.",
     ),
     "planned": OutputErrorCode(
         "the prompt's typical answer does not fit the shape", "", "Give the prompt a `typical` answer that fits."

@@ -122,7 +122,8 @@ def test_only_picks_of_both_orders_count(tmp_path: Path) -> None:
     assert judged(question, knows("a blue square")) == ("true_of_image", {"judge": 0.0})
     assert judged(question, knows()) == ("caption_doubted", {"judge": 0.5})
     assert judged(question, says("(1)")) == ("judge_undecided", {"judge": 0.5})  # whatever is shown first
-    assert judged(question, says("Let me think.")) == ("judge_unreadable", {"judge": 0.5})
+    for text in ("Let me think.", "I'm sorry, I can't assist with this request."):
+        assert judged(question, says(text)) == ("judge_unreadable", {"judge": 0.5})
 
 
 def test_request_errors_and_missing_images_give_no_verdict(tmp_path: Path) -> None:
@@ -195,7 +196,13 @@ def test_the_facts_of_an_image_come_from_all_its_pairs() -> None:
 def test_an_unreadable_choice_is_no_choice_between_neither_and_both(tmp_path: Path) -> None:
     """All rows of a model that reasoned up to its token limit were undecided."""
     question = ValidationRow("a", image(tmp_path), "a red square", "a blue square")
-    for text, reason in (("", "model_unreadable"), ("neither", "model_undecided"), ("both", "model_undecided")):
+    refused = ("I'm sorry, I can't assist with this request.", "model_unreadable")
+    for text, reason in (
+        refused,
+        ("", "model_unreadable"),
+        ("neither", "model_undecided"),
+        ("both", "model_undecided"),
+    ):
         finder = MistakeFinder(PromptBook(None), "m", MessageImages(), [question])
         (row,) = run_step(finder.annotate(pair_for_row(question), random.Random(0)), says(text))
         assert (row.reason, row.scores) == (reason, {})

@@ -84,12 +84,34 @@ def test_scores_relative_to_the_reference_by_type_with_what_was_left_out(folder:
     }
     assert {figure["value"] for figure in two["figures"] if figure["measure"] == "relative score"} == {1.0}
     assert told["llm"]["requests"] == 15
-    assert "one.jsonl: 2 judgements cannot be read." in done.stderr
+    assert "one.jsonl: judgements cannot be read: 2." in done.stderr
     assert "relative score" in Path("page.html").read_text()
     assert judge.stats()["requests"] == 15
     again = json.loads(called("one.jsonl", "two.jsonl", *asking, "--json", "--html", "page.html").stdout)
     assert again["models"] == told["models"]
     assert again["llm"]["requests"] == 0
+
+
+def test_failed_rows_are_written_next_to_the_page_or_else_next_to_the_questions(folder: Path, judge: Server) -> None:
+    (folder / "data").mkdir()
+    Path("questions.jsonl").rename(folder / "data" / "questions.jsonl")
+    call = [
+        "evaluate",
+        "answers",
+        "one.jsonl",
+        "--data",
+        "data/questions.jsonl",
+        "--model",
+        "m",
+        "--base-url",
+        judge.url,
+    ]
+    for options in ([], ["--html", "page.html"]):
+        assert CliRunner().invoke(app, [*call, *options]).exit_code == 0
+    assert sorted(str(path) for path in Path().rglob("*.failed.jsonl")) == [
+        "data/questions.answers.failed.jsonl",
+        "page.failed.jsonl",
+    ]
 
 
 def test_a_judge_is_needed_and_answers_to_all_questions(folder: Path) -> None:

@@ -91,7 +91,7 @@ def test_kept_are_the_negatives_that_the_model_chooses_in_both_orders_and_the_ju
     folder, scenes = corpus
     out = tmp_path / "hard.jsonl"
     with models(corpus, drawn) as server:
-        call = [folder / "captions.jsonl", "--model", "vlm", "--base-url", server.url, "--out", out]
+        call = [folder / "captions.jsonl", "--model", "vlm", "--base-url", server.url, "--out", out, "--per-type", 4]
         summary = called(*call, "--judge-model", "judge")
         paid = server.stats()["requests"]
         first = out.read_bytes()

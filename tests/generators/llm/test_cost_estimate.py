@@ -229,6 +229,19 @@ def test_time_follows_the_tightest_of_ceilings_and_concurrency() -> None:
     )
 
 
+def test_the_upper_bound_of_the_time_includes_items_that_are_requested_alone() -> None:
+    """Many short requests after few long ones: the mean answer is shorter, and yet everything takes longer."""
+
+    def merged(text: str, attempt: int) -> LLMStep[str]:
+        [*_, first] = next(grouped(text, attempt))
+        [outcome] = yield [replace(first, expects="word " * 500)]
+        return outcome.text if isinstance(outcome, Reply) else outcome.code
+
+    plan = plan_stage("s", rows(10, merged), None, settings=replace(SETTINGS, max_concurrency=64), prices=PRICES)
+    assert plan.requests.high > plan.requests.value
+    assert plan.seconds.low <= plan.seconds.value < plan.seconds.high
+
+
 def test_a_row_that_raises_is_counted_with_what_it_had_asked() -> None:
     def broken(text: str, attempt: int) -> LLMStep[str]:
         yield from once(text, attempt)

@@ -156,6 +156,23 @@ def test_any_text_is_one_json_string_on_one_visible_line(text: str) -> None:
     data.encode("utf-8")
 
 
+@pytest.mark.parametrize(
+    "token",
+    ["<|image_pad|>", "<|im_end|>", "<image>", "<s>", "</s>", "<start_of_turn>", "[INST]", "[/INST]", "[IMG]",
+     "<｜end▁of▁sentence｜>"],
+)  # fmt: skip
+def test_special_tokens_of_chat_templates_are_escaped(token: str) -> None:
+    text = f"a {token} dog"
+    sent = json_for_prompt([text])
+    assert token not in sent
+    assert json.loads(sent) == [text]
+
+
+@pytest.mark.parametrize("text", ["a heart <3 on a wall", "5 < 6 > 4", "a [red] sign", "x <- y", "a < b >"])
+def test_other_brackets_are_written_as_they_are(text: str) -> None:
+    assert json_for_prompt(text) == f'"{text}"'
+
+
 def test_invisible_characters_are_escaped() -> None:
     hidden = "\u200b\u200e\u200f\u202a\u202e\u2066\u2069\u2060\ufeff\u00ad\u061c\U000e0041\U000e0100\u3164\x7f\x9b\x1b"
     assert json_for_prompt(hidden).isascii()

@@ -55,9 +55,9 @@ def answers(
     refuse_repeated_models(models)
     if not all(name.endswith(".jsonl") for name in models) and not model_options.dry_run:
         require_torch(models)
-    out = html or Path("answers.html")
+    out = html or data.with_suffix(".answers.html")
     request = JudgingRequest(tuple(models), data, images, out, device, batch_size, see_image)
-    access = model_options.access(out)
+    access = model_options.access(html or Path("answers.html"))  # without --html the cache is in the current folder
     judged = cancel_plan_or_run(
         model_options,
         access,

@@ -398,7 +398,53 @@ def test_an_answer_may_say_again_what_the_row_says() -> None:
     )
 
 
+SHOWN = "The woman is slicing bread with a long knife at the counter."
+WITH_EXAMPLE = Request(
+    (
+        Message("system", "Write a caption."),
+        Message("user", 'Caption: "Someone makes lunch in a small kitchen."'),
+        Message("assistant", json.dumps({"caption": SHOWN, "kind": "swap"})),
+        Message("user", 'Caption: "Two dogs run along a beach."'),
+    ),
+    "m",
+)
+
+
+@pytest.mark.parametrize("text", [SHOWN, SHOWN.upper(), f" {SHOWN.replace(' ', '  ')}"])
+def test_an_answer_that_copies_the_answer_of_a_demonstration_is_rejected(text: str) -> None:
+    for said, shape in ((json.dumps({"caption": text}), Edit), (text, TextShape())):
+        assert only(said, shape=shape, request=WITH_EXAMPLE).reason == "echoed"
+
+
+def test_a_copied_text_demonstration_is_rejected() -> None:
+    *turns, last = WITH_EXAMPLE.messages
+    request = replace(WITH_EXAMPLE, messages=(*turns[:2], Message("assistant", SHOWN), last))
+    assert only(SHOWN, shape=TextShape(), request=request).reason == "echoed"
+
+
+def test_short_texts_of_a_demonstration_may_be_an_answer() -> None:
+    assert only('{"caption": "Two dogs.", "kind": "swap"}', request=WITH_EXAMPLE).value is not None
+
+
+def test_a_row_about_the_text_of_a_demonstration_may_have_its_answer() -> None:
+    *turns, _ = WITH_EXAMPLE.messages
+    request = replace(WITH_EXAMPLE, messages=(*turns, Message("user", f"{turns[1].text}\nPreference: short")))
+    assert only(json.dumps({"caption": SHOWN}), request=request).value == Edit(caption=SHOWN)
+
+
 # --- repair
+
+
+def test_a_repair_shows_special_tokens_as_plain_text() -> None:
+    sent: list[Request] = []
+    said = iter([reply('{"caption": 5} <|image_pad|> <image> [INST]</s>'), reply(GOOD)])
+
+    def answer(request: Request) -> RequestOutcome:
+        sent.append(request)
+        return next(said)
+
+    run_step(request_answers([REQUEST], Edit), answer)
+    assert sent[1].messages[2].text == r'{"caption": 5} \u003c|image_pad|> \u003cimage> \u005bINST]\u003c/s>'
 
 
 def unchanged(edit: Edit) -> OutputError | None:
