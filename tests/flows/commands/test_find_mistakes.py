@@ -121,8 +121,7 @@ def test_kept_are_the_negatives_that_the_model_chooses_in_both_orders_and_the_ju
     wrong = mistakes["kept"] + mistakes["rejected"]["order_dependent"]
     assert mistakes["requests"] == mistakes["answered"] + wrong
     assert mistakes["accuracy"] == round(mistakes["rejected"]["model_correct"] / mistakes["answered"], 4)
-    # Half of the answers to the content of the texts are (1), and all of the sixth that goes by position.
-    assert abs(mistakes["chose_first"] - 7 / 12) < 2 * (0.25 / mistakes["answered"]) ** 0.5
+    assert 0.3 < mistakes["chose_first"] < 0.7
     assert summary["by"]["judge"]["rows"] == mistakes["kept"]
     assert summary["kept"] + sum(summary["rejected"].values()) == summary["in"]
 
