@@ -160,7 +160,9 @@ def _start(state: Path, array: Path, task: int, script: str, output: str) -> tup
     with Path(log_file).open("ab") as log:
         environment = {**os.environ, "SLURM_ARRAY_TASK_ID": str(task)}
         process = subprocess.Popen(["bash", script], stdout=log, stderr=log, env=environment, start_new_session=True)
-    (array / f"{task}.pid").write_text(str(process.pid))
+    written = array / f"{task}.new"  # whoever sees the file sees the whole number
+    written.write_text(str(process.pid))
+    written.rename(array / f"{task}.pid")
     return process, moment
 
 
