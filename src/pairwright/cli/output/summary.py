@@ -71,7 +71,8 @@ def shown_reasons(rejected: Mapping[str, int], *, details: bool) -> str:
 
 def rejected_line(rejected: Mapping[str, int], *, details: bool) -> list[str]:
     """Return the line of rejected rows by reason, none if there are none."""
-    return [f"rejected: {shown_reasons(rejected, details=details)}"] if rejected else []
+    reasons = shown_reasons(rejected, details=details)
+    return [f"rejected: {reasons}"] if reasons else []
 
 
 def share(part: int, whole: int) -> str:
