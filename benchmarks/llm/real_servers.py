@@ -313,9 +313,9 @@ class Outcome:
     said: str = ""
 
     def __str__(self) -> str:
-        told = ", ".join(f"{count} {name}" for name, count in self.counts.items())
+        reasons = ", ".join(f"{count} {name}" for name, count in self.counts.items())
         tokens = f"{self.planned:,.0f} | {self.tokens_in:,}"
-        return f"{self.seconds:.1f} s | {self.code} | {self.requests} | {self.failed} | {tokens} | {told or self.said[:300]}"
+        return f"{self.seconds:.1f} s | {self.code} | {self.requests} | {self.failed} | {tokens} | {reasons or self.said[:300]}"
 
 
 def command_of(server: Server, work: Work, case: Case) -> list[str]:

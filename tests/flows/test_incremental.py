@@ -458,8 +458,8 @@ def test_what_has_no_picture_is_set_aside_once_where_the_build_has_pictures(tmp_
         build(written(bare, one), tmp_path / "build")
 
 
-def with_pictures(folder: Path, *names: str, **given: str) -> BuildConfig:
-    """Return an incremental config of a row for each picture, which is made; one named ``broken`` is none."""
+def with_images_named(folder: Path, *names: str, **given: str) -> BuildConfig:
+    """Return an incremental config of a row for each created image; with ``on_error``, of a broken image, too."""
     for number, name in enumerate(names):
         Image.new("RGB", (8, 8), (number, 0, 0)).save(folder / name)
     rows = [{"caption": f"a red circle {number}", "image": name} for number, name in enumerate(names)]
@@ -474,21 +474,21 @@ def with_pictures(folder: Path, *names: str, **given: str) -> BuildConfig:
 
 def test_new_pictures_of_another_format_are_refused_before_any_work(tmp_path: Path) -> None:
     """They were found when the new shards were joined to the old ones, after all texts had been made."""
-    build(with_pictures(tmp_path, "a.png"), tmp_path / "build")
+    build(with_images_named(tmp_path, "a.png"), tmp_path / "build")
     heard = Heard()
     with pytest.raises(InputError, match=r"other formats \(jpg 1\) than those of the build \(png\)"):
-        build(with_pictures(tmp_path, "a.png", "b.jpg"), tmp_path / "build", heard)
+        build(with_images_named(tmp_path, "a.png", "b.jpg"), tmp_path / "build", heard)
     assert set(heard.ran) == {"pairs"}
-    build(with_pictures(tmp_path, "a.png", "b.png"), tmp_path / "build")
+    build(with_images_named(tmp_path, "a.png", "b.png"), tmp_path / "build")
     assert manifest_of(tmp_path / "build")["increments"][0]["pairs"]["new"] == 1
     assert verify(tmp_path / "build") == []
 
 
 def test_an_increment_may_begin_to_skip_broken_rows(tmp_path: Path) -> None:
     """The message about a broken row recommends it, and then it was refused as a changed setting."""
-    build(with_pictures(tmp_path, "a.png"), tmp_path / "build")
+    build(with_images_named(tmp_path, "a.png"), tmp_path / "build")
     with pytest.raises(InputError, match="on_error: skip"):
-        build(with_pictures(tmp_path, "a.png", "b.png", on_error="stop"), tmp_path / "build")
-    build(with_pictures(tmp_path, "a.png", "b.png", on_error="skip"), tmp_path / "build")
+        build(with_images_named(tmp_path, "a.png", "b.png", on_error="stop"), tmp_path / "build")
+    build(with_images_named(tmp_path, "a.png", "b.png", on_error="skip"), tmp_path / "build")
     assert manifest_of(tmp_path / "build")["increments"][0]["pairs"]["new"] == 1
     assert manifest_of(tmp_path / "build")["stages"]["pairs"]["rejected"] == {"bad_image": 1}

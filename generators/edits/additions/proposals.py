@@ -180,7 +180,7 @@ class Additions:
         return point[kept], new[kept]
 
     def _possible_objects(self, caption: Caption) -> int:
-        """Return the objects that the image may show: shapes only in drawings, and nobody if the caption says "alone"."""
+        """Return the objects that the image may show: only shapes in drawings, and no persons if the caption says "alone"."""
         hidden = self._figures if shape_nouns().isdisjoint(caption.lemmas) else 0
         return ~(hidden if words_with("alone").isdisjoint(caption.lower) else hidden | self._alive)
 

@@ -27,12 +27,12 @@ from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.relations import load_relations
 
-_UNSEEN = words_with("ubiquitous")
+_UBIQUITOUS = words_with("ubiquitous")
 
 
 def is_ubiquitous(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether nearly every image shows the new object, mentioned or not: a floor, a hand."""
-    return edit.new in _UNSEEN
+    return edit.new in _UBIQUITOUS
 
 
 def often_cooccurs(edit: ProposedEdit, known: Knowledge) -> bool:
