@@ -30,7 +30,7 @@ from pairwright.datasets.readers.input_rows import InputRowIterator
 from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.parquet import read_parquet
-from pairwright.datasets.readers.text_files import iter_lines
+from pairwright.datasets.readers.text_files import iter_lines, strip_compression
 from pairwright.datasets.records import Turn
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
 from pairwright.datasets.shards.reading import read_shard
@@ -188,7 +188,7 @@ def _guess_source_format(path: Path, written: str, option_names: OptionNames) ->
     if path.is_dir() and is_build(path):
         return "build"
     name = written.lower()
-    if name.removesuffix(".gz").endswith(".json"):
+    if strip_compression(name).endswith(".json"):
         return _list_or_lines(path)
     kind = match_suffix(name)
     if kind and not path.is_dir():

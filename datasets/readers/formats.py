@@ -34,7 +34,7 @@ from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.known_layouts import FIRST_ANSWER
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.stored_inputs import list_in_place
-from pairwright.datasets.readers.text_files import iter_lines, parse_json, read_text_bytes
+from pairwright.datasets.readers.text_files import iter_lines, parse_json, read_text_bytes, strip_compression
 from pairwright.datasets.readers.webdataset import read_webdataset
 from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.datasets.remote.local_copies import fetch_local_copy
@@ -120,7 +120,7 @@ _BUILT_IN = (
         "one JSON object per line",
         read_jsonl,
         (".jsonl", ".ndjson", ".jsonlines"),
-        gzip=True,
+        compressed=True,
         caption_per_row=True,
     ),
     Reader(
@@ -128,7 +128,7 @@ _BUILT_IN = (
         "comma-separated columns",
         read_csv,
         (".csv",),
-        gzip=True,
+        compressed=True,
         fixed_columns=True,
         caption_per_row=True,
     ),
@@ -137,7 +137,7 @@ _BUILT_IN = (
         "tab-separated columns",
         read_tsv,
         (".tsv",),
-        gzip=True,
+        compressed=True,
         fixed_columns=True,
         caption_per_row=True,
     ),
@@ -191,7 +191,7 @@ NON_PAIR_FORMATS = {
         ),
     )
 }
-ARCHIVE_SUFFIXES = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"})
+_ARCHIVE_SUFFIXES = frozenset({".zip", ".7z"})
 _CAPTION_NAMES = frozenset(name for rank in COLUMN_NAMES_BY_FIELD["caption"] for name in rank)
 _TEXT_SUFFIXES = frozenset({".txt", ".token"})  # of tables, recognised by their first line
 _PREVIEW_BYTES = 200
@@ -219,16 +219,16 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
     if not path.exists():
         raise _missing_path_error(path)
     name = path.name.lower()
-    plain = name.removesuffix(".gz")
+    plain = strip_compression(name)
     if plain.endswith(".json"):
         return _guess_json(path)
     if format_ := match_suffix(name) or _match_plugin_suffix(path, option_names):
         return format_
-    if path.suffix.lower() in ARCHIVE_SUFFIXES:
+    if plain != name or path.suffix.lower() in _ARCHIVE_SUFFIXES:
         raise InputError(
             "a compressed file",
             where=str(path),
-            fix="Unpack it first. Only .json, .jsonl, .csv and .tsv files may be gzipped.",
+            fix="Unpack it first. Only .json, .jsonl, .csv and .tsv files may be compressed (.gz, .bz2, .xz, .zst).",
         )
     if path.suffix.lower() == ".arrow":
         raise InputError("an Arrow file", where=str(path), fix=f"Convert it: {arrow_conversion(path)}.")
@@ -245,9 +245,9 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
 
 def match_suffix(name: str) -> str:
     """Return the built-in format of a file name in lower case, empty for an unknown ending."""
-    plain = name.removesuffix(".gz")
+    plain = strip_compression(name)
     for reader in READERS.built_in.values():
-        if plain.endswith(reader.suffixes) and (plain == name or reader.gzip):
+        if plain.endswith(reader.suffixes) and (plain == name or reader.compressed):
             return reader.name
     return ""
 
@@ -258,7 +258,7 @@ def _match_plugin_suffix(path: Path, option_names: OptionNames) -> str:
     found = [
         reader.name
         for reader in _plugins()
-        if name.endswith(reader.suffixes) or (reader.gzip and name.removesuffix(".gz").endswith(reader.suffixes))
+        if name.endswith(reader.suffixes) or (reader.compressed and strip_compression(name).endswith(reader.suffixes))
     ]
     if len(found) > 1:
         fix = "Rename it." if option_names.no_options else f"Name one: {option_names.choice('format', found)}."
@@ -397,7 +397,7 @@ def _locate_stored(
         written, format_ or guess_format(files[0], option_names), option_names, caption_is_named=caption_is_named
     )
     single = len(files) == 1 and to_path(written).name == files[0].name
-    name = files[0].name.removesuffix(".gz").rpartition(".")[0] if single else files[0].parent.name
+    name = strip_compression(files[0].name).rpartition(".")[0] if single else files[0].parent.name
     return LocatedInput(format_, files, files[0].parent, name)
 
 
@@ -417,7 +417,7 @@ def _reject_placeholder_file(path: Path) -> None:
 
 
 def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").rpartition(".")[0] or path.name if path.is_file() else path.name
+    return strip_compression(path.name).rpartition(".")[0] or path.name if path.is_file() else path.name
 
 
 def _expand_folders(files: tuple[Path, ...], reader: Reader) -> Iterator[Path]:
@@ -430,9 +430,11 @@ def _expand_folders(files: tuple[Path, ...], reader: Reader) -> Iterator[Path]:
         if file.is_dir() == reader.reads_folders:
             yield file
         elif file.is_dir():
-            endings = reader.suffixes + tuple(f"{suffix}.gz" for suffix in reader.suffixes if reader.gzip)
-            inner = sorted(path for path in file.iterdir() if path.name.endswith(endings) and path.name[0] != ".")
-            if not endings or not inner:
+            bare = strip_compression if reader.compressed else str
+            inner = sorted(
+                path for path in file.iterdir() if bare(path.name).endswith(reader.suffixes) and path.name[0] != "."
+            )
+            if not inner:
                 raise InputError(f"a folder without {reader.name} files", where=str(file), fix="Name a file.")
             yield from inner
         else:

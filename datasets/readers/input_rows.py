@@ -77,7 +77,7 @@ class Reader:
         suffixes: file name endings of the format, in lower case, with their dot.
         sniff_json: recognises the content of a ``.json`` file.
         reads_folders: whether an input is a folder; else it is a file, or a folder of files with these `suffixes`.
-        gzip: whether files with these `suffixes` may be gzipped.
+        compressed: whether files with these `suffixes` may be compressed (``.jsonl.gz``, ``.csv.zst``).
         fixed_columns: whether all rows of a file have the same columns.
         caption_per_row: whether an image with several captions has a row of each, next to each other.
     """
@@ -88,6 +88,6 @@ class Reader:
     suffixes: tuple[str, ...] = ()
     sniff_json: Callable[[Any], bool] | None = None
     reads_folders: bool = False
-    gzip: bool = False
+    compressed: bool = False
     fixed_columns: bool = False
     caption_per_row: bool = False

@@ -1,4 +1,4 @@
-"""Reader of JSON files that are a list of rows, plain or gzipped, in constant memory.
+"""Reader of JSON files that are a list of rows, plain or compressed, in constant memory.
 
 LLaVA's instruction files are such lists of a gigabyte and more.
 
@@ -9,13 +9,12 @@ unknown; a row with a lone surrogate or a number too large is rejected alone.
 import codecs
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
-from pairwright.datasets.readers.text_files import MAX_LINE, open_text, parse_object, strip_bom
+from pairwright.datasets.readers.text_files import BOM, MAX_LINE, READ_ERRORS, open_text, parse_object
 from pairwright.datasets.rejects import RejectError, make_reject
 
 _CHUNK = 2**20
@@ -122,11 +121,11 @@ def _read_chunks(path: Path) -> Iterator[str]:
         with open_text(path) as handle:
             first = True
             while data := handle.read(_CHUNK):
-                yield decoder.decode(strip_bom(data, path) if first else data)
+                yield decoder.decode(data.removeprefix(BOM) if first else data)
                 first = False
             yield decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise InputError(f"not_utf8: {error.reason}", where=str(path), fix="Save the file as UTF-8.") from None
-    except (OSError, EOFError, zlib.error) as error:
+    except READ_ERRORS as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read ({why})", where=str(path), fix="Copy the file again.") from None

@@ -1,4 +1,4 @@
-"""Reader of JSON files that are one object with rows, plain or gzipped.
+"""Reader of JSON files that are one object with rows, plain or compressed.
 
     {"info": {...}, "annotations": [{"caption": ...}, ...]}   one list of rows among other values (RedCaps, Karpathy)
     {"train": [{"caption": ...}, ...], "test": [...]}         a list of rows per split; `split` is its name

@@ -1,4 +1,4 @@
-"""Reader of JSON Lines: one object per line, plain or gzipped. Blank lines are skipped; a JSON list is an error."""
+"""Reader of JSON Lines: one object per line, plain or compressed. Blank lines are skipped; a JSON list is an error."""
 
 import re
 from pathlib import Path

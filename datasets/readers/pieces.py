@@ -31,7 +31,7 @@ from pairwright.datasets.readers.pairs import (
     select_reader,
 )
 from pairwright.datasets.readers.parquet import find_earlier_group, read_parquet
-from pairwright.datasets.readers.text_files import count_line_starts, find_earlier_line, open_text
+from pairwright.datasets.readers.text_files import count_line_starts, find_earlier_line, is_plain_text
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.remote.reading import open_table
@@ -177,9 +177,8 @@ def _divide(file: Path, format_: str, bytes_: int, size: int) -> Iterator[Stretc
 
 def _is_plain(file: Path) -> bool:
     try:
-        with open_text(file) as handle:
-            return handle.seekable() and not hasattr(handle, "mtime")  # a gzip file has one
-    except (OSError, InputError):
+        return is_plain_text(file)
+    except OSError:
         return False  # its reader reports it
 
 

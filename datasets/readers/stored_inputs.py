@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES
+from pairwright.datasets.readers.text_files import strip_compression
 from pairwright.datasets.remote.listing import find_input_files
 from pairwright.datasets.remote.object_store import StoredFile, open_store
 from pairwright.datasets.remote.store_path import StorePath
 
 _READ_IN_PLACE = frozenset(
     {".tar", ".parquet", ".jsonl", ".ndjson", ".jsonlines", ".csv", ".tsv", ".json"}
-)  # gzipped ones too
+)  # compressed ones too
 _SIDECAR = ".json"  # in a folder: of an image of the same name
 
 
@@ -62,4 +63,4 @@ def list_below(folder: Path) -> list[Path]:
 
 
 def _kind(name: str) -> str:
-    return os.path.splitext(name.removesuffix(".gz"))[1].lower()  # noqa: PTH122 - text, not a path
+    return os.path.splitext(strip_compression(name))[1].lower()  # noqa: PTH122 - text, not a path

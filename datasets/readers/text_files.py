@@ -1,19 +1,22 @@
-"""Text input: decompression, bounded lines, strict UTF-8 and JSON.
+"""Text input: decompression, UTF-16, bounded lines, strict UTF-8 and JSON.
 
-Lines are bounded, so that a file without line ends cannot fill memory. A byte order mark is skipped; UTF-16 is an error.
-JSON may have NaN and Infinity, as Python writes them, but no lone surrogates, which do not survive Parquet. Gzip is
-recognised by the first bytes, not by name.
+Lines are bounded, so that a file without line ends cannot fill memory. A byte order mark is skipped. Compression (gzip,
+bzip2, xz, zstd) and UTF-16 are recognised by the first bytes, not by name. JSON may have NaN and Infinity, as Python writes
+them, but no lone surrogates, which do not survive Parquet.
 
 Limits: `MAX_LINE` bytes per line (16 MiB).
 """
 
+import bz2
 import gzip
+import io
 import json
+import lzma
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 import orjson
 
@@ -23,30 +26,49 @@ from pairwright.datasets.rejects import RejectError, is_utf8_encodable
 
 MAX_LINE = 16 * 2**20
 _BLOCK = 2**16
+_T = TypeVar("_T")
 BOM = b"\xef\xbb\xbf"
 _INT64 = 2**63  # whole numbers beyond it, and beyond 64 bits without sign, are read as floats, as by orjson
-_GZIP = b"\x1f\x8b"
-_ARCHIVES = {
-    b"PK\x03\x04": "zip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"7z\xbc\xaf\x27\x1c": "7z",
+_ARCHIVES = {b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_COMPRESSED_SUFFIXES = frozenset({".gz", ".bz2", ".xz", ".zst"})
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeError)
+"""What reading a file of `open_text` may raise."""
+
+
+def _open_zstd(handle: BinaryIO) -> BinaryIO:
+    import pyarrow as pa
+
+    return cast("BinaryIO", pa.CompressedInputStream(handle, "zstd"))
+
+
+_DECOMPRESSORS: dict[bytes, Callable[[BinaryIO], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+    b"\x28\xb5\x2f\xfd": _open_zstd,
 }
+_HEAD = max(map(len, (*_DECOMPRESSORS, *_ARCHIVES)))
+
+
+def strip_compression(name: str) -> str:
+    """Return the name of a file without the ending of its compression: ``a.jsonl`` for ``a.jsonl.zst``."""
+    base, dot, ending = name.rpartition(".")
+    return base if f"{dot}{ending.lower()}" in _COMPRESSED_SUFFIXES else name
 
 
 def iter_lines(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Iterator[tuple[int, bytes]]:
-    """Yield (line number from 1, line with its end) of a file that may be gzipped.
+    """Yield (line number from 1, line with its end in UTF-8) of a file as `open_text` opens it.
 
     A line longer than `MAX_LINE` is cut to its first `MAX_LINE` + 1 bytes; the rest is skipped.
 
     Args:
         path: of the file.
-        stretch: of a file that is not gzipped, only the lines that begin at a byte from ``start`` to before ``stop``,
+        stretch: of a file that `is_plain_text`, only the lines that begin at a byte from ``start`` to before ``stop``,
             and the number of lines before; a ``stop`` of 0 is the end of the file.
 
     Raises:
-        InputError: if the file cannot be read to its end, or is UTF-16.
+        InputError: if the file cannot be read to its end.
     """
     start, stop, number = stretch
     try:
@@ -58,8 +80,8 @@ def iter_lines(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Iterato
                 number += 1
                 if len(line) > MAX_LINE and not line.endswith(b"\n"):
                     _skip_line(handle)
-                yield number, strip_bom(line, path) if number == 1 else line
-    except (OSError, EOFError, zlib.error) as error:
+                yield number, line.removeprefix(BOM) if number == 1 else line
+    except READ_ERRORS as error:
         raise InputError(
             f"cannot be read ({getattr(error, 'strerror', None) or error})",
             where=f"{path}:{number + 1}",
@@ -111,40 +133,72 @@ def find_earlier_line(path: Path, start: int, lines: int) -> int:
 
 
 def open_text(path: Path) -> BinaryIO:
-    """Open a text file for reading bytes, gzipped or not, regardless of its name.
+    """Open a text file for reading its bytes, decompressed, and UTF-16 as UTF-8; regardless of its name.
+
+    Reading may raise `READ_ERRORS`.
 
     Raises:
-        InputError: for another kind of archive (zip, bzip2, xz, zstd, 7z).
+        InputError: for an archive (zip, 7z).
         OSError: if the file cannot be opened.
     """
     handle = path.open("rb")
-    head = handle.read(max(map(len, _ARCHIVES)))
+    head = handle.read(_HEAD)
     handle.seek(0)
-    if head.startswith(_GZIP):
+    if kind := _find_by_magic(_ARCHIVES, head):
         handle.close()
-        return cast("BinaryIO", gzip.open(path.open("rb"), "rb"))
-    for magic, kind in _ARCHIVES.items():
-        if head.startswith(magic):
-            handle.close()
-            raise InputError(f"a {kind} file", where=str(path), fix="Unpack it first, or compress it with gzip.")
-    return handle
+        raise InputError(f"a {kind} file", where=str(path), fix="Unpack it first, or compress it with gzip or zstd.")
+    if decompress := _find_by_magic(_DECOMPRESSORS, head):
+        handle = io.BufferedReader(decompress(handle))
+        head = handle.peek(len(BOM))
+    return cast("BinaryIO", io.BufferedReader(_Utf8FromUtf16(handle)) if head.startswith(_UTF16) else handle)
+
+
+def is_plain_text(path: Path) -> bool:
+    """Return whether the bytes of a file are those that `open_text` gives, so that a part of it can be read.
+
+    Raises:
+        OSError: if the file cannot be opened.
+    """
+    with path.open("rb") as handle:
+        return handle.seekable() and not handle.read(_HEAD).startswith((*_DECOMPRESSORS, *_ARCHIVES, *_UTF16))
+
+
+def _find_by_magic(table: Mapping[bytes, _T], head: bytes) -> _T | None:
+    return next((value for magic, value in table.items() if head.startswith(magic)), None)
+
+
+class _Utf8FromUtf16(io.RawIOBase):
+    """Stream of the UTF-8 bytes of a UTF-16 text with a byte order mark, as Excel saves "Unicode Text"."""
+
+    def __init__(self, handle: BinaryIO) -> None:
+        self._text = io.TextIOWrapper(handle, "utf-16", newline="")
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        """Return that the stream can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill ``buffer`` with the next bytes; return their number, 0 at the end."""
+        self._waiting = self._waiting or self._text.read(_BLOCK).encode()
+        size = min(len(buffer), len(self._waiting))
+        buffer[:size], self._waiting = self._waiting[:size], self._waiting[size:]
+        return size
+
+    def close(self) -> None:
+        """Close the stream and its file."""
+        self._text.close()
+        super().close()
 
 
 def read_text_bytes(path: Path) -> bytes:
-    """Return the bytes of a file that may be gzipped, without a byte order mark; errors as in `iter_lines`."""
+    """Return the bytes of a file as `open_text` opens it, without a byte order mark; errors as in `iter_lines`."""
     try:
         with open_text(path) as handle:
-            return strip_bom(handle.read(), path)
-    except (OSError, EOFError, zlib.error) as error:
+            return handle.read().removeprefix(BOM)
+    except READ_ERRORS as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read ({why})", where=str(path), fix="Check the path, or copy it again.") from None
-
-
-def strip_bom(data: bytes, path: Path) -> bytes:
-    """Return ``data``, the start of a file, without its UTF-8 byte order mark; UTF-16 is an `InputError`."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputError("the text is UTF-16", where=str(path), fix="Save the file as UTF-8.")
-    return data.removeprefix(BOM)
 
 
 def parse_text(data: bytes) -> str:

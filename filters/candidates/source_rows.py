@@ -19,7 +19,7 @@ from pairwright.datasets.option_names import COMMAND_LINE
 from pairwright.datasets.readers import text_files
 from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
 from pairwright.datasets.readers.field_values import to_json_value
-from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes
+from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes, strip_compression
 from pairwright.datasets.rejects import Reject, RejectError, fix_for
 from pairwright.filters.candidates.invalid_rows import InvalidRow
 
@@ -27,6 +27,9 @@ LocatedRow = tuple[str, Mapping[str, Any]]
 LocatedReading = tuple[str, Mapping[str, Any] | InvalidRow]
 
 SUFFIXES: Final = (".jsonl", ".json", ".tsv", ".csv", ".parquet")
+NEGATIVE_COLUMNS: Final = ("negative", "negative_caption", "negatives", "negative_captions")
+"""Columns with a negative of the caption, or a list of its negatives; the first with a value counts."""
+_LIST_COLUMNS = frozenset({"negatives", "negative_captions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,8 @@ class Source:
 
     @cached_property
     def suffix(self) -> str:
-        """File name ending in lower case, without ``.gz``."""
-        path = self.path.with_suffix("") if self.path.suffix == ".gz" else self.path
-        return path.suffix.lower()
+        """File name ending in lower case, without that of a compression."""
+        return Path(strip_compression(self.path.name)).suffix.lower()
 
     @cached_property
     def stem(self) -> str:
@@ -180,6 +182,34 @@ def read_parquet_file(path: Path, rows: int | None = None) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError) as error:
         what = f"invalid Parquet file ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=str(path), fix="Write it again.") from None
+
+
+def split_negatives(place: str, row: Mapping[str, Any] | InvalidRow) -> Iterator[LocatedReading]:
+    """Yield a row for each negative of a row with a list of them, and other rows unchanged.
+
+    A list in a table may be its text. An id gets the number of the negative; a row with an empty list becomes a rejected
+    one, so that it is counted.
+    """
+    column = "" if isinstance(row, InvalidRow) else next((n for n in NEGATIVE_COLUMNS if row.get(n) is not None), "")
+    if not column or isinstance(row, InvalidRow):
+        yield place, row
+        return
+    value = row[column]
+    if isinstance(value, str) and column in _LIST_COLUMNS and value.lstrip().startswith("["):
+        try:
+            value = parse_text_list(value, column, place)
+        except InvalidRow as flaw:
+            yield place, flaw
+            return
+    others = {name: cell for name, cell in row.items() if name != column}
+    if not isinstance(value, list):
+        yield place, {**others, "negative": value}
+    elif not value:
+        yield place, {**others, "negative": "", "status": "rejected", "reason": row.get("reason") or "no_candidate"}
+    else:
+        for number, negative in enumerate(value):
+            id_ = {"id": f"{row['id']}-{number}"} if row.get("id") and len(value) > 1 else {}
+            yield f"{place}, negative {number + 1}", {**others, **id_, "negative": negative}
 
 
 def row_or_error(place: str, read: Callable[[], Mapping[str, Any]]) -> LocatedReading:

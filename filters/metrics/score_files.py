@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes
+from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes, strip_compression
 from pairwright.datasets.suggestions import require_known, suggest_alternatives
 
 SCORES = ("s_caption", "s_negative", "s_positive")
@@ -59,7 +59,7 @@ def read_table(path: Path) -> pl.DataFrame:
         InputError: the file is missing, invalid or empty.
         UsageError: the extension has no format.
     """
-    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    ending = Path(strip_compression(path.name.lower())).suffix
     if not path.exists():
         raise InputError("no such file", where=str(path), fix="Check the path.")
     if ending not in {".jsonl", ".csv", ".tsv", ".parquet"}:

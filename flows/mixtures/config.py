@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.mixtures.sources import ImageCheckMode, SourceFormat
+from pairwright.datasets.readers.text_files import strip_compression
 from pairwright.datasets.settings_files import load_settings, validation_messages
 from pairwright.flows.config.base import Section
 from pairwright.generators.conversations.question_templates import CHOICE_FORMAT, SHORT_FORMAT
@@ -117,6 +118,6 @@ def _named(source: object) -> object:
     if not isinstance(source, dict) or source.get("name") or not isinstance(source.get("path"), str):
         return source
     path = Path(source["path"])
-    stem = path.name.partition("{")[0].rstrip("-_.") if "{" in path.name else path.name.removesuffix(".gz")
+    stem = path.name.partition("{")[0].rstrip("-_.") if "{" in path.name else strip_compression(path.name)
     name = (stem.rpartition(".")[0] or stem) or path.absolute().parent.name
     return {**source, "name": name or "source"}

@@ -18,6 +18,7 @@ from typing import Any
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.jsonl import read_jsonl
+from pairwright.datasets.readers.text_files import strip_compression
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.rng import make_rng
 
@@ -52,7 +53,7 @@ def read_questions(
     """
     if documents < 2:
         raise UsageError(f"{documents} documents: must be at least 2.")
-    name = path.name.lower().removesuffix(".gz")
+    name = strip_compression(path.name.lower())
     if not name.endswith((".jsonl", ".csv", ".tsv")):
         raise UsageError(f"{path}: unsupported extension. Use .jsonl, .jsonl.gz, .csv or .tsv.")
     if not path.is_file():

@@ -22,6 +22,7 @@ from pairwright.datasets.records import Box, Pair, pair_key
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.writing import write_shards
+from tests.datasets.compression import COMPRESSORS
 
 
 def picture(width: int = 4, height: int = 3, kind: str = "JPEG") -> bytes:
@@ -136,6 +137,33 @@ def test_gzip_is_recognised_by_content_whatever_the_name(tmp_path: Path, name: s
     content = b'{"caption": "a"}\n{"caption": "b"}\n'
     (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
     assert [pair.caption for pair in read(tmp_path / name)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("ending", COMPRESSORS)
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "tsv", "json"])
+def test_compressed_text_in_several_encodings_reads_like_plain_text(
+    tmp_path: Path, kind: str, ending: str, encoding: str
+) -> None:
+    rows = [{"image": f"{at}.jpg", "caption": f"a caf\u00e9 {at} \N{WINE GLASS}"} for at in range(9000)]
+    texts = {
+        "jsonl": "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
+        "json": json.dumps(rows, ensure_ascii=False),
+        "csv": "\r\n".join(["image,caption", *(",".join(row.values()) for row in rows)]),
+        "tsv": "\n".join(["image\tcaption", *("\t".join(row.values()) for row in rows)]),
+    }
+    path = tmp_path / f"a.{kind}{ending}"
+    path.write_bytes(COMPRESSORS[ending](texts[kind].encode(encoding)))
+    pairs = read(path, verify_images="off")
+    assert [pair.caption for pair in pairs] == [row["caption"] for row in rows]
+    assert {pair.source for pair in pairs} == {"a"}
+
+
+def test_several_compressed_streams_in_one_file_are_one_text(tmp_path: Path) -> None:
+    for ending, compress in COMPRESSORS.items():
+        path = tmp_path / f"a.jsonl{ending}"
+        path.write_bytes(compress(b'{"caption": "a"}\n') + compress(b'{"caption": "b"}\n'))
+        assert [pair.caption for pair in read(path)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])

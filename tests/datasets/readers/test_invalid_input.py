@@ -1,8 +1,10 @@
 """Broken input: one clear line under ``stop``, a rejected row with its reason under ``skip``, never a silent loss."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import pickle
 import re
 import tarfile
@@ -21,6 +23,7 @@ from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import EXCERPT_LENGTH, REASONS, Reject
+from tests.datasets.compression import compress_zstd
 
 GOOD = b'{"caption": "good"}\n'
 
@@ -478,10 +481,20 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a CSV whose header is no UTF-8": (write("a.csv", b"caf\xe9,caption\na,b\n"), "header is not UTF-8"),
     "a CSV without a caption": (write("a.csv", b"id,words\n1,b\n"), "no column 'caption'; there are: id, words"),
     "JSON Lines without any caption": (write("a.jsonl", b'{"a": 1}\n{"a": 2}\n'), "no column 'caption'"),
-    "UTF-16": (write("a.jsonl", '{"caption": "a"}'.encode("utf-16")), "UTF-16"),
+    "UTF-16 that breaks off": (write("a.jsonl", '{"caption": "a"}'.encode("utf-16")[:-1]), "cannot be read .*utf-16"),
     "gzip that breaks off": (write("a.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00"), "cannot be read"),
     "a zip under the name .jsonl": (write("a.jsonl", b"PK\x03\x04" + b"\0" * 50), "a zip file. Unpack it first"),
-    "zstd under the name .csv": (write("a.csv", b"\x28\xb5\x2f\xfd" + b"\0" * 50), "a zstd file. Unpack it first"),
+    "7z under the name .csv": (write("a.csv", b"7z\xbc\xaf\x27\x1c" + b"\0" * 50), "a 7z file. Unpack it first"),
+    "zstd that is damaged": (write("a.csv.zst", b"\x28\xb5\x2f\xfd" + b"\xff" * 50), "cannot be read"),
+    "zstd that breaks off": (
+        write("a.jsonl.zst", compress_zstd(b'{"caption": "a dog"}\n' * 999)[:-9]),
+        "cannot be read",
+    ),
+    "bzip2 that breaks off": (write("a.jsonl.bz2", bz2.compress(b'{"caption": "a"}\n')[:-9]), "cannot be read"),
+    "xz that is damaged": (
+        write("a.jsonl.xz", lzma.compress(b'{"caption": "a"}\n')[:12] + b"\0" * 50),
+        "cannot be read",
+    ),
     "gzipped Parquet": (write("a.parquet.gz", gzip.compress(b"PAR1")), "a compressed file. Unpack it first"),
     "Parquet that breaks off": (torn_parquet, "not a whole Parquet file"),
     "an empty Parquet file": (write("a.parquet", b""), "not a whole Parquet file"),
@@ -502,7 +515,7 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "numbers and captions": (write("a.txt", b"1\ta dog\n"), r"header line \(image, a tab, and caption\) and rename"),
     "a pointer of Git LFS": (write("a.parquet", b"version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"),
     "a web page": (write("a.jsonl", b"\n<!DOCTYPE html><title>404</title>"), "a web page, not data"),
-    "a compressed file": (write("a.jsonl.zst", b"x"), "compressed file. Unpack it first"),
+    "a compressed file": (write("a.txt.zst", b"x"), "compressed file. Unpack it first"),
     "commas in a TSV": (
         write("a.tsv", b"image,caption\nb,c\n"),
         r"a\.tsv:1: the header is one column, 'image,caption'. Separate",

@@ -19,6 +19,7 @@ from pairwright.flows.config.build import parse_config
 from pairwright.flows.stage_selection import StageSelection
 from pairwright.flows.stages import scan
 from pairwright.flows.stages.scan import default_part_size
+from tests.datasets.compression import COMPRESSORS
 
 CAPTIONS = [f"A dog sees {number} cats." for number in range(60)]
 
@@ -108,6 +109,16 @@ def test_rows_of_an_image_know_each_other_across_pieces(
     in_small_pieces(monkeypatch, size)
     assert len(plan_pieces(ReadOptions(str(path)))) > 1
     assert read(path, tmp_path / "divided", input=unseen)[1] == files
+
+
+@pytest.mark.parametrize("ending", COMPRESSORS)
+def test_a_compressed_file_is_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    path = write_rows(tmp_path / "in.jsonl", CAPTIONS)
+    packed = tmp_path / f"in.jsonl{ending}"
+    packed.write_bytes(COMPRESSORS[ending](path.read_bytes() * 9))  # so that its size asks for several pieces
+    in_small_pieces(monkeypatch, 20)
+    assert len(plan_pieces(ReadOptions(str(path)))) > 1
+    assert len(plan_pieces(ReadOptions(str(packed)))) == 1
 
 
 def test_a_part_that_is_missing_is_read_again_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
