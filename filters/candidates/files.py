@@ -5,9 +5,10 @@
   and become the ids. A list of such rows is read too. SugarCrepe's file names (``swap_att.json``) give form and target. A row with a hard positive also
   has a ``positive_caption``.
 - ``.tsv``: NegCLIP's layout, columns ``title`` (caption), ``filepath`` (image) and ``neg_caption``, a Python list of
-  texts, each of which is a row here. Written with one row per negative, so that each has a status.
+  texts.
 - ``.parquet``: the columns of `rows.py`, typed.
 - Layouts of other benchmarks are recognised by their content: `benchmark_readers.py`.
+- A list of negatives in one row, of any layout, is a row for each here, and written so: each has a status.
 - A folder of SugarCrepe, SugarCrepe++ or VALSE files: ``swap_att.json`` gives ids such as ``swap_att-0``.
 
 ``.jsonl`` and ``.parquet`` contain all rows, rejected ones with their reason, unless only kept rows are requested. The
@@ -25,7 +26,7 @@ from pairwright.filters.candidates.benchmark_writers import complete_questions
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
 from pairwright.filters.candidates.layouts import BENCHMARK_FILES, Layout, find_layout, layout_to_write
 from pairwright.filters.candidates.rows import candidate_frame
-from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source
+from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source, split_negatives
 
 
 def read_candidates(path: Path, screening: InvalidRowPolicy | None = None, layout: str = "") -> pl.DataFrame:
@@ -72,7 +73,8 @@ def _read(path: Path, layout: str = "") -> Iterator[LocatedReading]:
                 yield place, row if isinstance(row, InvalidRow) else {**row, "id": f"{file.stem}-{row['id']}"}
         return
     found = layout_of(path, layout)
-    yield from found.read(Source(path))
+    for place, row in found.read(Source(path)):
+        yield from split_negatives(place, row)
 
 
 def find_benchmark_files(folder: Path) -> list[Path]:

@@ -17,7 +17,14 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.plugins import PluginRegistry, call_plugin, iterate_plugin
 from pairwright.filters.candidates import benchmark_readers, benchmark_writers, own_layouts
 from pairwright.filters.candidates.invalid_rows import InvalidRow
-from pairwright.filters.candidates.source_rows import SUFFIXES, LocatedReading, LocatedRow, Source, SourceRow
+from pairwright.filters.candidates.source_rows import (
+    NEGATIVE_COLUMNS,
+    SUFFIXES,
+    LocatedReading,
+    LocatedRow,
+    Source,
+    SourceRow,
+)
 
 ACCURACY: Final = ("accuracy",)
 TRIPLES: Final = ("accuracy", "original", "augmented", "brittleness")
@@ -93,7 +100,7 @@ def _is_triple_list(source: Source) -> bool:
 
 
 def _is_text_table(source: Source) -> bool:
-    texts = {"caption"} <= source.fields and bool({"negative", "negative_caption"} & source.fields)
+    texts = "caption" in source.fields and not source.fields.isdisjoint(NEGATIVE_COLUMNS)
     return texts and source.suffix in {".csv", ".tsv"}
 
 

@@ -22,7 +22,6 @@ from pairwright.filters.candidates.invalid_rows import InvalidRow
 from pairwright.filters.candidates.rows import SCHEMA, candidate_rows
 from pairwright.filters.candidates.source_rows import (
     LocatedReading,
-    LocatedRow,
     Source,
     parse_json,
     parse_text_list,
@@ -94,7 +93,7 @@ def write_sugarcrepe(frame: pl.DataFrame, path: Path) -> None:
 
 
 def read_negclip(source: Source) -> Iterator[LocatedReading]:
-    """Yield the rows of NegCLIP's layout: one per negative of a line."""
+    """Yield the lines of NegCLIP's layout, each with a list of negatives."""
     path = source.path
     try:
         text = read_text_bytes(path).decode()
@@ -119,15 +118,11 @@ def read_negclip(source: Source) -> Iterator[LocatedReading]:
             yield where, InvalidRow("broken_csv", f"invalid TSV ({error})", where=where, fix="Fix its quotes.")
             continue
         place = f"{path}:{table.line_num}"
-        try:
-            rows = list(_negclip_rows(line, place))
-        except InvalidRow as flaw:
-            yield place, flaw
-        else:
-            yield from rows
+        yield row_or_error(place, partial(_negclip_row, line, place))
 
 
-def _negclip_rows(line: dict[str | Any, Any], place: str) -> Iterator[LocatedRow]:
+def _negclip_row(line: dict[str | Any, Any], place: str) -> Mapping[str, Any]:
+    """Return a line as a row with a list of negatives, which `source_rows.split_negatives` divides."""
     if None in line:
         fix = "Quote fields that contain tabs."
         raise InvalidRow("ragged_row", "more fields than columns", where=place, fix=fix)
@@ -137,13 +132,7 @@ def _negclip_rows(line: dict[str | Any, Any], place: str) -> Iterator[LocatedRow
     negatives = parse_text_list(line.pop("neg_caption"), "neg_caption", place)
     row: dict[str, Any] = {_NEGCLIP.get(name, name): value for name, value in line.items() if value}
     row |= {name: parse_json(row[name].encode(), place) for name in ("edit", "scores") if name in row}
-    if not negatives:  # keeps the row in the counts
-        yield place, row | {"negative": "", "status": "rejected", "reason": row.get("reason") or "no_candidate"}
-    for number, negative in enumerate(negatives):
-        one = {"negative": negative}
-        if "id" in row and len(negatives) > 1:
-            one["id"] = f"{row['id']}-{number}"
-        yield f"{place}, negative {number + 1}", row | one
+    return row | {"negative": negatives}
 
 
 class _LineCollector(list[str]):

@@ -205,7 +205,7 @@ def _check_row(given: Mapping[str, Any], place: str) -> dict[str, Any]:
                 f"empty_{name}",
                 f"no {name}" + (f" ({empty[0]} is empty)" if empty else ""),
                 where=place,
-                fix=f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption'); it has: {columns[:200]}.",
+                fix=f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption', or a list 'negatives'); it has: {columns[:200]}.",
             )
     row["edit"] = _edits(known.pop("edit", []), place)
     row["scores"] = _scores(known.pop("scores", {}), place)

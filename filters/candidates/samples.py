@@ -10,10 +10,9 @@ from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.datasets.shards.sample_source import SampleSource, source_from_records
 from pairwright.filters.candidates.files import find_benchmark_files, layout_of, read_candidates
-from pairwright.filters.candidates.source_rows import SUFFIXES, Source
+from pairwright.filters.candidates.source_rows import NEGATIVE_COLUMNS, SUFFIXES, Source
 
 NAME = "rows"
-_NEGATIVES = frozenset({"negative", "negative_caption"})
 
 
 def holds_candidates(path: Path, layout: str = "") -> bool:
@@ -23,12 +22,12 @@ def holds_candidates(path: Path, layout: str = "") -> bool:
         path: existing or not.
         layout: name of the layout; empty to detect it.
     """
-    files = find_benchmark_files(path) or ([path] if path.is_file() and path.name.endswith(SUFFIXES) else [])
+    files = find_benchmark_files(path) or ([path] if path.is_file() and Source(path).suffix in SUFFIXES else [])
     if not files:
         return False
     found, source = layout_of(files[0], layout), Source(files[0])
     try:
-        return bool(layout) or found.sniff(source) or bool(_NEGATIVES & source.fields)
+        return bool(layout) or found.sniff(source) or not source.fields.isdisjoint(NEGATIVE_COLUMNS)
     except InputError:  # no JSON; the reader of conversations reports it
         return False
 

@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.filters.candidates.files import read_candidates, read_raw_rows, write_candidates
+from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.rows import SCHEMA, candidate_frame, edit_type_name
+from pairwright.filters.candidates.samples import candidate_source, holds_candidates
+from pairwright.filters.candidates.source_rows import NEGATIVE_COLUMNS
+from tests.datasets.compression import COMPRESSORS
 from tests.example_counts import examples
 
 ENDINGS = ["jsonl", "json", "tsv", "parquet"]
@@ -242,6 +246,59 @@ def test_shuffled_rows_are_read_as_rejected_for_training(tmp_path: Path, ending:
     found = read_candidates(tmp_path / f"rows.{ending}")
     assert found["status"].to_list() == ["rejected", "kept"]
     assert found["reason"].to_list() == ["for_training", ""]
+
+
+@pytest.mark.parametrize("column", NEGATIVE_COLUMNS)
+@pytest.mark.parametrize("ending", ["jsonl", "json", "parquet"])
+def test_each_negative_of_a_list_is_a_row_in_every_layout(tmp_path: Path, ending: str, column: str) -> None:
+    path = tmp_path / f"n.{ending}"
+    rows = [
+        {"filename": "a.jpg", "caption": "a dog", column: ["a cat", "a cow"]},
+        {"filename": "b.jpg", "caption": "a bus", column: ["a car"]},
+        {"filename": "c.jpg", "caption": "a hat", column: []},
+    ]
+    if ending == "jsonl":
+        path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    elif ending == "json":
+        path.write_text(json.dumps({str(7 * at): each for at, each in enumerate(rows)}))
+    else:
+        pl.DataFrame(rows).write_parquet(path)
+    frame = read_candidates(path)
+    assert frame["negative"].to_list() == ["a cat", "a cow", "a car", ""]
+    assert frame["image"].to_list() == ["a.jpg", "a.jpg", "b.jpg", "c.jpg"]
+    assert frame["reason"].to_list() == ["", "", "", "no_candidate"]
+    assert frame["id"].n_unique() == 4
+    if ending == "json":
+        assert frame["id"].to_list() == ["0-0", "0-1", "7", "14"]
+    source, _ = candidate_source(path)
+    texts = [annotation.text for sample in source.samples() for annotation in sample.annotations]
+    assert sorted(texts) == ["a car", "a cat", "a cow"]
+
+
+def test_a_list_of_negatives_in_a_table_may_be_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "n.csv"
+    path.write_text("caption,negatives\na dog,\"['a cat', 'a cow']\"\na bus,a car\n")
+    assert read_candidates(path)["negative"].to_list() == ["a cat", "a cow", "a car"]
+    path.write_text("caption,negatives\na dog,['a cat\n")
+    with pytest.raises(InputError, match=r"n\.csv:2: negatives is not a list of texts"):
+        read_candidates(path)
+
+
+def test_an_invalid_negative_of_a_list_is_named_and_does_not_hide_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "n.jsonl"
+    path.write_text(json.dumps({"caption": "a dog", "negatives": ["a cat", 3, "a cow"]}) + "\n")
+    with pytest.raises(InputError, match=r"n\.jsonl:1, negative 2: negative is int, not text"):
+        read_candidates(path)
+    assert read_candidates(path, InvalidRowPolicy("skip"))["negative"].to_list() == ["a cat", "a cow"]
+
+
+def test_lists_of_negatives_are_read_from_a_compressed_file(tmp_path: Path) -> None:
+    line = json.dumps({"caption": "a dog", "negatives": ["a cat", "a cow"]}).encode() + b"\n"
+    for ending, compress in COMPRESSORS.items():
+        path = tmp_path / f"n.jsonl{ending}"
+        path.write_bytes(compress(line))
+        assert read_candidates(path)["negative"].to_list() == ["a cat", "a cow"]
+        assert holds_candidates(path)
 
 
 def test_a_line_of_the_negclip_layout_without_negatives_is_a_rejected_row(tmp_path: Path) -> None:
