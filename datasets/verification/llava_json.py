@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.readers.text_files import read_text_bytes
 from pairwright.datasets.records import IMAGE_TOKEN
@@ -43,7 +44,10 @@ def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
 
 
 def _row_problems(row: dict[str, Any], image_root: Path | None) -> Iterator[str]:
-    turns = row.get("conversations") or []
+    if "conversations" not in row:
+        yield f"no conversations; it has: {', '.join(row)[:200] or 'nothing'}"
+        return
+    turns = row["conversations"] or []
     if not isinstance(turns, list) or not all(
         isinstance(turn, dict) and isinstance(turn.get("value"), str) for turn in turns
     ):
@@ -55,8 +59,12 @@ def _row_problems(row: dict[str, Any], image_root: Path | None) -> Iterator[str]
         return
     if not all(turn["value"].replace(IMAGE_TOKEN, "").strip() for turn in turns):
         yield "a turn is empty"
+    images = row["image"] if isinstance(row.get("image"), list) else [row["image"]] if "image" in row else []
     marks = [turn["value"].count(IMAGE_TOKEN) for turn in turns]
-    if marks[0] != int("image" in row) or any(marks[1:]):
-        yield f"{IMAGE_TOKEN} occurs {marks} times in its turns"
-    if "image" in row and image_root is not None and not (image_root / str(row["image"])).is_file():
-        yield f"no image {row['image']} in {image_root}"
+    # Several images may be spread over the questions, as in LLaVA-NeXT-Interleave.
+    questions = marks[::2] if len(images) > 1 else marks[:1]
+    if sum(questions) != len(images) or sum(marks) != len(images):
+        yield f"{IMAGE_TOKEN} occurs {marks} times in its turns, for {count_phrase(len(images), 'image')}"
+    if image_root is not None:
+        missing = (image for image in images if not (image_root / str(image)).is_file())
+        yield from (f"no image {image} in {image_root}" for image in missing)
