@@ -5,7 +5,8 @@ exactly once, in the first human turn, before or after the question at random (a
 a text-only pair have neither ``image`` nor token. An ``<image>`` in a text is written ``< image >``, as a trainer would
 read it as another image. `verification.llava_json.check_llava` validates the file.
 
-Rows whose image file is missing are written, and counted as ``missing_images``; pairs without a conversation have no row,
+Rows whose image file is missing are written, and counted as ``missing_images``; images inside existing tars and tables
+are ``packed_images``; pairs without a conversation have no row,
 and are counted as ``without_conversations``.
 """
 
@@ -21,7 +22,7 @@ from pairwright.datasets.exports.writing import (
     list_conversations,
     write_json_list,
 )
-from pairwright.datasets.images.loading import is_table_cell, split_locator
+from pairwright.datasets.images.loading import split_locator
 from pairwright.datasets.records import IMAGE_TOKEN, Annotation
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.sample_source import SampleSource
@@ -38,6 +39,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     """
     rows = _LlavaRows(source, options)
     written = write_json_list(rows.each(), out)
+    rows.names.packed -= rows.missing
     counts = {"missing_images": len(rows.missing), "without_conversations": rows.without, **rows.names.details()}
     return replace(written, details=counts)
 
@@ -69,11 +71,9 @@ class _LlavaRows:
                 yield row
 
     def _is_missing(self, sample: Sample) -> bool:
-        """Return whether the image is not a file or does not exist; URLs are not checked."""
+        """Return whether the image's file, or the tar or table that holds it, does not exist; URLs are not checked."""
         if sample.image is not None or self.options.images is not None or "://" in sample.pair.image:
             return False
-        if is_table_cell(sample.pair.image):
-            return True
         path, _ = split_locator(sample.pair.image)
         return not (self.options.image_root or Path()).joinpath(path).is_file()
 

@@ -206,6 +206,14 @@ def test_without_a_rationale_nothing_is_exported_and_no_file_is_left(build: Path
     assert [path for path in (tmp_path / "r").glob("*") if path.is_file()] == []
 
 
+def test_an_image_of_a_missing_tar_is_counted_once(tmp_path: Path) -> None:
+    pairs = [pair(at, image=f"{tmp_path}/{name}.tar::1.jpg") for at, name in enumerate(("here", "gone"))]
+    (tmp_path / "here.tar").touch()
+    source = source_from_records(pairs, [conversation(one) for one in pairs])
+    written = export(source, "llava", tmp_path / "l.json", ExportOptions(image_root=tmp_path))
+    assert (written.rows, written.details["missing_images"], written.details["packed_images"]) == (2, 1, 1)
+
+
 @pytest.mark.parametrize("to", ["negclip", "sugarcrepe", "parquet"])
 def test_images_inside_tars_are_counted_where_rows_name_them(build: Path, tmp_path: Path, to: str) -> None:
     out = tmp_path / {"negclip": "n.csv", "sugarcrepe": "s.json", "parquet": "p.parquet"}[to]
