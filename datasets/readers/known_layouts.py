@@ -64,6 +64,7 @@ KNOWN_LAYOUTS = (
     _layout("Recap-DataComp-1B", "re_caption org_caption", caption="re_caption"),
     _layout("PixelProse", "vlm_caption original_caption", caption="vlm_caption"),
     _layout("LLaVA-Pretrain's metadata", "blip_caption", caption="blip_caption"),
+    _layout("Visual Genome", "id regions", key="id", image="{id}.jpg", captions="regions.phrase"),
     _layout("DCI", "short_caption extra_caption", caption="short_caption"),
 )
 

@@ -281,6 +281,14 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
             "region_descriptions.json",
             [{"id": 7, "regions": [{"region_id": at, "phrase": text, "x": 1} for at, text in enumerate(DOG)]}],
         ),
+        {},
+        [("7", "7.jpg", DOG[0], DOG[1:])],
+    ),
+    "Visual Genome's region_descriptions.json above its images": (
+        json_file(
+            "region_descriptions.json",
+            [{"id": 7, "regions": [{"region_id": at, "phrase": text, "x": 1} for at, text in enumerate(DOG)]}],
+        ),
         {"columns": {"captions": "regions.phrase", "image": "VG_100K/{id}.jpg"}},
         [("7", "VG_100K/7.jpg", DOG[0], DOG[1:])],
     ),
