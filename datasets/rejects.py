@@ -84,6 +84,7 @@ REASONS = {
     "rare_concepts": "Lower --concept-floor: none of its noun phrases is frequent enough.",
     "blocked_address": "Only http and https to public addresses are fetched; --allow-loopback adds this machine.",
     "refused_by_server": "Identify yourself with --user-agent, ask the site, or continue without it.",
+    "several_images": "Write a row for each image, or drop the row: a pair, and a conversation, has one image.",
     "server_busy": "Fetch again later, or with more --retries or fewer --threads.",
     "image_too_small": "Lower --min-side, or find a larger copy.",
     "misplaced_image_token": "Write <image> once, before or after the first question, and only in rows with an image.",

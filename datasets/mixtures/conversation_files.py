@@ -6,11 +6,13 @@ common parent folder of all images if some are elsewhere.
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.mixtures.conversations import Conversation
 from pairwright.datasets.mixtures.sources import ConversationSource, SourceOptions, find_conversation_source
+from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards.sample_source import SampleSource
@@ -21,14 +23,17 @@ CONVERSATION_SUFFIXES = frozenset({".json", ".jsonl", ".csv", ".tsv", ".parquet"
 _ORIGIN = Origin("file", 1)
 
 
-def open_conversation_files(path: Path, image_root: Path | None = None) -> tuple[SampleSource, Path]:
+def open_conversation_files(
+    path: Path, image_root: Path | None = None, skipped: SkipCounts | None = None
+) -> tuple[SampleSource, Path]:
     """Return a file's conversations as a source, and the folder below which its images are named.
 
-    Rows of status rejected, and those of another split than train, are skipped. A broken row ends the reading.
+    Rows of status rejected, and those of another split than train, are skipped.
 
     Args:
         path: of the file.
         image_root: folder of relative image paths; None for that of the file.
+        skipped: counts the broken rows of the last pass; None: a broken row ends the reading.
 
     Raises:
         InputError: if the file cannot be read, or while samples are read, for a broken row.
@@ -37,10 +42,13 @@ def open_conversation_files(path: Path, image_root: Path | None = None) -> tuple
 
     def samples() -> Iterator[Sample]:
         number = -1
+        if skipped is not None:
+            skipped.rows.clear()
         for number, (place, judged) in enumerate(found.conversations()):
-            if isinstance(judged, Reject):
-                fix = "Fix the row, or mix the file first, which counts such rows and continues."
-                raise InputError(f"{judged.reason}: {judged.detail}", where=place, fix=fix)
+            if isinstance(judged, Reject) and skipped is None:
+                raise replace(judged, place=place).error()
+            if isinstance(judged, Reject) and skipped is not None:
+                skipped.add([judged])
             if isinstance(judged, Conversation):
                 yield _sample(judged, number)
         if number < 0:

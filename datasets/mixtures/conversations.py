@@ -47,7 +47,6 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("human", "user"), "human"),
     **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bard"), "assistant"),
 }
-_SEVERAL_IMAGES = "several images; mixtures take one image"
 _IMAGE_IN_ROW = "an image inside the row; mixtures take an image by its name"
 _IMAGE_PARTS = ("image", "image_url")
 _ANNOTATION_COLUMNS = {"key", "turns"}
@@ -114,8 +113,8 @@ def conversations_from_row(
         drop_system: whether to drop a first turn by system.
 
     Raises:
-        RejectError: no_conversation, bad_turns, empty_turn, misplaced_image_token, missing_image, image_outside_root or
-            wrong_type.
+        RejectError: no_conversation, bad_turns, empty_turn, misplaced_image_token, missing_image, image_outside_root,
+            several_images or wrong_type.
     """
     if not columns and fields.keys() >= _EXAMPLE_COLUMNS:
         yield from conversations_from_example(_example(fields))
@@ -295,7 +294,7 @@ def _split_message_parts(said: Any, number: int, named: str) -> tuple[str, str]:
     if "" in images:
         raise RejectError("missing_image", f"turn {number} has an image part, and the row names no image")
     if len(images) > 1:
-        raise RejectError("wrong_type", _SEVERAL_IMAGES)
+        raise RejectError("several_images", f"turn {number} has {len(images)} images, where a conversation has one")
     return "\n".join(texts), images[0] if images else named
 
 
@@ -308,7 +307,7 @@ def _part_image_name(part: Mapping[str, Any]) -> str:
 def _single_image_name(listed: Sequence[Any]) -> str:
     """Return the image of a list of at most one."""
     if len(listed) > 1:
-        raise RejectError("wrong_type", _SEVERAL_IMAGES)
+        raise RejectError("several_images", f"{len(listed)} images, where a conversation has one")
     return _image_name(listed[0]) if listed else ""
 
 

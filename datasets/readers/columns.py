@@ -26,7 +26,12 @@ RankedNames = tuple[tuple[str, ...], ...]
 
 COLUMN_NAMES_BY_FIELD: dict[str, RankedNames] = {
     "key": (("source_id",), ("key",), ("image_id",), ("id", "uid")),
-    "image": (("image",), ("image_path", "file_name", "filename", "filepath"), ("url", "URL", "image_url")),
+    "image": (
+        ("image",),
+        ("image_path", "file_name", "filename", "filepath"),
+        ("url", "URL", "image_url"),
+        ("images",),
+    ),
     "caption": (("caption",), ("text", "TEXT", "txt", "title", "TITLE", "sentence", "description", "alt_text", "alt")),
     "captions": (("captions",),),
     "boxes": (("boxes",), ("instances",), ("bbox", "bboxes", "objects")),

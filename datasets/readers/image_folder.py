@@ -1,7 +1,7 @@
 """Reader of a folder of images with captions: ``a/b.jpg`` with ``a/b.txt`` and/or ``a/b.json``.
 
 Subfolders are included, symbolic links followed, names sorted by code point; the source id is the path without its
-suffix. The .txt is one caption, without its final line break. A .txt or .json without an image is a missing sample and
+suffix. The .txt (or .caption) is one caption, without its final line break. A .txt or .json without an image is a missing sample and
 rejected, naming files of other kinds with its name; images of unsupported formats (HEIC) are rejected as such; other
 files and hidden ones are skipped. A table
 ``00000.parquet`` of a folder ``00000`` (img2dataset) lists failed downloads; its ``00000_stats.json`` is not a sample.
@@ -20,12 +20,17 @@ from pairwright.datasets.directories import FolderIdentity, identify_folder, lis
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, PILLOW_FORMATS
 from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
-from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row, iter_failed_downloads
+from pairwright.datasets.readers.sample_files import (
+    CAPTION_SUFFIXES,
+    SampleFile,
+    build_sample_row,
+    iter_failed_downloads,
+)
 from pairwright.datasets.readers.stored_inputs import list_below
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
 from pairwright.datasets.remote.store_path import StorePath
 
-SIDECAR_SUFFIXES = frozenset({".txt", ".json"})
+SIDECAR_SUFFIXES = frozenset({*CAPTION_SUFFIXES, ".json"})
 READ_SUFFIXES = IMAGE_SUFFIXES | SIDECAR_SUFFIXES | UNREAD
 
 

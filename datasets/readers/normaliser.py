@@ -9,6 +9,7 @@
 - In formats with a row per caption, the rows of an image next to each other are pairs of their own, each with the captions
   of the others in its `captions` (`join_captions`).
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
+- An image may be a list of one. A row with several is rejected: which of them a caption describes is unknown.
 - A relative image path is resolved against the image root, or else the file's folder; URLs are unchanged. With an image
   root, images outside it are rejected. The image is checked (`verify`) and provides a missing width and height. An image
   inside a table is ``table.parquet::column/row-N``.
@@ -182,7 +183,7 @@ class Normaliser:
             plan = self._plan(row)
             if plan.image is None or plan.caption is None or plan.captions is not None:
                 return ""
-            image = compute(row.fields, plan.image) if plan.computed else row.fields[plan.image]
+            image = _only_image(compute(row.fields, plan.image) if plan.computed else row.fields[plan.image])
         except (RejectError, InputError):  # reported when the row is read
             return ""
         return image if isinstance(image, str) else ""
@@ -306,18 +307,26 @@ class Normaliser:
 
         ``found``: the reader found the image itself, so it may be outside the root.
         """
+        value, picture = _only_image(value), _only_image(picture)
         if isinstance(value, bytes) or (isinstance(value, TableImage) and not value.locator):
             if self.rules.verify != "off":
                 raise RejectError("image_in_table", "the image is bytes inside the table, not a text")
             value = value.name if isinstance(value, TableImage) else ""
         if isinstance(value, TableImage):
             return value.name, value.locator
-        if isinstance(value, list) or isinstance(picture, list):
-            raise RejectError("wrong_type", "several images, where a pair has one")
         written = parse_text_field(value, "image")
         if isinstance(picture, TableImage) and picture.locator:
             return written, picture.locator
         return written, (ImageRoot(self.root.folder) if found else self.root).locate(written)
+
+
+def _only_image(value: Any) -> Any:
+    """Return the image of a list of at most one, None for an empty list; another value unchanged."""
+    if not isinstance(value, list):
+        return value
+    if len(value) > 1:
+        raise RejectError("several_images", f"{len(value)} images, where a pair has one")
+    return value[0] if value else None
 
 
 def _written_values(value: Any) -> set[str]:

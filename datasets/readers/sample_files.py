@@ -1,6 +1,6 @@
 """Samples of several files with one name (image, ``.txt``, ``.json``), and img2dataset's tables of downloads.
 
-img2dataset writes this layout in folders and in shards. The .txt is the caption; the .json has the fields; if both give
+img2dataset writes this layout in folders and in shards. The .txt (or .caption) is the caption; the .json has the fields; if both give
 caption or image and differ, the .json's value is kept as ``caption_in_json`` or ``image_in_json``. Files of other kinds
 are listed in ``other_files``.
 """
@@ -17,6 +17,7 @@ from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.text_files import BOM, MAX_LINE, parse_object, parse_text
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
 
+CAPTION_SUFFIXES = (".txt", ".caption")  # kohya's scripts write the second; the first has precedence
 PROVENANCE_FIELDS = ("source", "source_id", "license", "width", "height", "captions")
 
 ByteReader = Callable[[], bytes]
@@ -54,12 +55,13 @@ def build_sample_row(place: str, key: str, files: Sequence[SampleFile]) -> Input
 
 
 def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
-    text, data = files.pop(".txt", None), files.pop(".json", None)
+    text = next((files.pop(suffix) for suffix in CAPTION_SUFFIXES if suffix in files), None)
+    data = files.pop(".json", None)
     # An image of an unsupported format is the image if there is no other; the image check rejects it.
     images = [files.pop(suffix) for suffix in sorted((IMAGE_SUFFIXES & files.keys()) or (UNREAD & files.keys()))]
     if len(images) > 1:
         raise RejectError("duplicate_member", f"two images: {images[0].name}, {images[1].name}")
-    missing = "no .txt and no .json with a caption" if text is None and data is None else ""
+    missing = "no .txt, .caption or .json with a caption" if text is None and data is None else ""
     fields = {} if data is None else parse_object(_read_bounded(data), "sample's .json")
     _restore_provenance(fields)
     if text is not None:

@@ -10,6 +10,7 @@ from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.datasets.shards.sample_source import SampleSource, source_from_records
 from pairwright.filters.candidates.files import find_benchmark_files, layout_of, read_candidates
+from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.source_rows import NEGATIVE_COLUMNS, SUFFIXES, Source
 
 NAME = "rows"
@@ -32,13 +33,16 @@ def holds_candidates(path: Path, layout: str = "") -> bool:
         return False
 
 
-def candidate_source(path: Path, layout: str = "", image_root: Path | None = None) -> tuple[SampleSource, Path]:
+def candidate_source(
+    path: Path, layout: str = "", image_root: Path | None = None, screening: InvalidRowPolicy | None = None
+) -> tuple[SampleSource, Path]:
     """Return the kept rows of a file as a source, and the folder of its images.
 
     Args:
         path: file of candidate rows, or a folder of benchmark files.
         layout: name of the layout; empty to detect it.
         image_root: folder of the images; None: that of the file.
+        screening: policy for invalid rows; without, the first is raised.
 
     Raises:
         InputError: the file is invalid.
@@ -47,7 +51,7 @@ def candidate_source(path: Path, layout: str = "", image_root: Path | None = Non
     pairs: dict[str, Pair] = {}
     annotations: list[Annotation] = []
     origin = Origin(NAME, 1)
-    for row in read_candidates(path, layout=layout).filter(pl.col("status") == "kept").iter_rows(named=True):
+    for row in read_candidates(path, screening, layout).filter(pl.col("status") == "kept").iter_rows(named=True):
         key = pair_key(NAME, row["image"] or row["key"], row["caption"])
         pairs.setdefault(key, Pair(key, row["caption"], row["image"] or row["key"], _locate(row["image"], root)))
         positive_id = ""

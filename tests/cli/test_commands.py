@@ -451,6 +451,27 @@ def test_a_password_in_the_base_url_is_not_shown(run: Run, monkeypatch: pytest.M
     assert "sk-secret" not in shown
 
 
+def test_broken_rows_of_a_file_are_skipped_and_counted_by_export(run: Run, tmp_path: Path) -> None:
+    message = [{"role": "user", "content": "<image>What is it?"}, {"role": "assistant", "content": "A dog."}]
+    rows = [{"messages": message, "images": images} for images in (["1.jpg"], ["1.jpg", "2.jpg"], ["2.jpg"])]
+    (tmp_path / "c.json").write_text(json.dumps(rows))
+    stopped = run("export", "c.json", "--to", "llava", "--out", "l.json", ok=False)
+    assert "c.json:item 2: several_images: 2 images, where a conversation has one." in stopped.stderr
+    assert "--on-error skip" in stopped.stderr
+    done = json.loads(
+        run("export", "c.json", "--to", "llava", "--out", "l.json", "--on-error", "skip", "--json").stdout
+    )
+    assert (done["rows"], done["broken"]) == (2, {"several_images": 1})
+    (tmp_path / "n.jsonl").write_text('{"caption": "a dog", "negatives": ["a cat", 3]}\n')
+    assert (
+        "Skipped: 1 row" in run("export", "n.jsonl", "--to", "negclip", "--out", "n.csv", "--on-error", "skip").stdout
+    )
+    assert (
+        "--on-error requires"
+        in run("export", str(tmp_path), "--to", "llava", "--out", "b.json", "--on-error", "skip", ok=False).stderr
+    )
+
+
 def test_files_of_conversations_are_exported_and_verified(run: Run, tmp_path: Path) -> None:
     message = [{"from": "human", "value": "What is it?"}, {"from": "gpt", "value": "A dog."}]
     (tmp_path / "c.json").write_text(json.dumps([{"id": "1", "conversations": message}]))

@@ -15,11 +15,11 @@ from pairwright.cli.options.declarations import (
     limit_option,
     output_option,
 )
-from pairwright.cli.options.input import JsonOption, LayoutOption
+from pairwright.cli.options.input import JsonOption, LayoutOption, OnErrorOption
 from pairwright.cli.output.console import columns, emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import headline
+from pairwright.cli.output.summary import headline, skipped_lines
 from pairwright.cli.review import note_uncounted
 from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import UsageError
@@ -27,6 +27,7 @@ from pairwright.datasets.errors import UsageError
 if TYPE_CHECKING:
     from pairwright.datasets.exports.writing import ExportFormat, ExportOptions, ExportResult
     from pairwright.datasets.shards.sample_source import SampleSource
+    from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 
 UNCHANGED = "unchanged"
 _SHOWN = 5  # files of a summary
@@ -63,6 +64,7 @@ def export(
         Path | None, input_option(help="Decisions of `review` on INPUT: omit rejected texts, use fixed ones.")
     ] = None,
     layout: LayoutOption = "",
+    on_error: OnErrorOption = "stop",
     image_root: Annotated[
         Path | None, input_option(help="Folder of relative image paths in a file; else that of INPUT.")
     ] = None,
@@ -101,6 +103,7 @@ def export(
     from pairwright.datasets.remote.local_copies import fetch_local_copy
     from pairwright.datasets.remote.object_store import is_remote
     from pairwright.datasets.remote.output import upload_on_success
+    from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 
     input_ = Path(fetch_local_copy(str(input_)))
     _refuse_unused(
@@ -119,7 +122,8 @@ def export(
         max_bytes=megabytes * 2**20,
     )
     plain = decisions is None and rationales is None
-    source, root = _open_source(input_, format_, append or [], RowOptions(layout, image_root), plain=plain)
+    policy = InvalidRowPolicy(on_error)
+    source, root = _open_source(input_, format_, append or [], RowOptions(layout, image_root, policy), plain=plain)
     options = replace(options, image_root=root)
     if decisions is not None:
         source = _apply_decisions(input_, decisions)
@@ -142,7 +146,9 @@ def export(
         note(f"{what}. Unpack the tars into the trainer's folder of images; of tables, export the build's shards.")
     if unmatched:
         note(f"{count_phrase(unmatched, 'rationale')} {verb_form(unmatched, 'match')} no sample of {input_}.")
-    emit({"rows": written.rows, "files": files, **counts, "rationales_left": unmatched}, lines, as_json=as_json)
+    skipped = policy.skipped.as_json()
+    result = {"rows": written.rows, "files": files, **counts, "rationales_left": unmatched, **skipped}
+    emit(result, [*lines, *skipped_lines(skipped)], as_json=as_json)
     if not written.rows:
         exit_below_target(f"No row was written: {input_} has no rows for --to {to}.")
 
@@ -179,10 +185,17 @@ def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> Non
 
 @dataclass(frozen=True)
 class RowOptions:
-    """How candidate rows are read: name of their layout, and folder of their images; empty and None: detected."""
+    """How a file of rows is read.
+
+    Attributes:
+        layout: name of the layout of candidate rows; empty: detected.
+        image_root: folder of the images; None: that of the file.
+        policy: for broken rows.
+    """
 
     layout: str
     image_root: Path | None
+    policy: "InvalidRowPolicy"
 
 
 def _open_source(
@@ -203,13 +216,15 @@ def _open_source(
     from pairwright.filters.candidates.samples import candidate_source, holds_candidates
 
     if plain and not append and holds_candidates(input_, rows.layout):
-        return candidate_source(input_, rows.layout, rows.image_root)
+        return candidate_source(input_, rows.layout, rows.image_root, rows.policy)
     of_conversations = plain and input_.suffix.lower() in CONVERSATION_SUFFIXES and input_.is_file()
     from_file = of_conversations and format_.takes_conversations and not append
     if rows.layout:
         raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
     if rows.image_root and not from_file:
         raise UsageError("--image-root requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
+    if rows.policy.on_error == "skip" and not from_file:
+        raise UsageError("--on-error requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
     if of_conversations and not format_.takes_conversations and input_.suffix.lower() != ".parquet":
         from pairwright.datasets.exports.formats import EXPORTS
 
@@ -218,7 +233,9 @@ def _open_source(
     if append:
         return join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]), None
     if from_file:
-        return open_conversation_files(input_, rows.image_root)
+        return open_conversation_files(
+            input_, rows.image_root, rows.policy.skipped if rows.policy.on_error == "skip" else None
+        )
     return input_, None
 
 

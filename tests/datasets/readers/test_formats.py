@@ -139,24 +139,25 @@ def test_gzip_is_recognised_by_content_whatever_the_name(tmp_path: Path, name: s
     assert [pair.caption for pair in read(tmp_path / name)] == ["a", "b"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-@pytest.mark.parametrize("ending", COMPRESSORS)
-@pytest.mark.parametrize("kind", ["jsonl", "csv", "tsv", "json"])
-def test_compressed_text_in_several_encodings_reads_like_plain_text(
-    tmp_path: Path, kind: str, ending: str, encoding: str
-) -> None:
-    rows = [{"image": f"{at}.jpg", "caption": f"a caf\u00e9 {at} \N{WINE GLASS}"} for at in range(9000)]
-    texts = {
-        "jsonl": "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
-        "json": json.dumps(rows, ensure_ascii=False),
-        "csv": "\r\n".join(["image,caption", *(",".join(row.values()) for row in rows)]),
-        "tsv": "\n".join(["image\tcaption", *("\t".join(row.values()) for row in rows)]),
-    }
-    path = tmp_path / f"a.{kind}{ending}"
-    path.write_bytes(COMPRESSORS[ending](texts[kind].encode(encoding)))
-    pairs = read(path, verify_images="off")
-    assert [pair.caption for pair in pairs] == [row["caption"] for row in rows]
-    assert {pair.source for pair in pairs} == {"a"}
+KINDS_OF_TEXT = {
+    "jsonl": lambda rows: "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
+    "json": lambda rows: json.dumps(rows, ensure_ascii=False),
+    "csv": lambda rows: "\r\n".join(["image,caption", *(",".join(row.values()) for row in rows)]),
+    "tsv": lambda rows: "\n".join(["image\tcaption", *("\t".join(row.values()) for row in rows)]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_TEXT)
+def test_compressed_text_and_utf_16_read_like_plain_text(tmp_path: Path, kind: str) -> None:
+    rows = [{"image": f"{at}.jpg", "caption": f"a caf\u00e9 {at} \N{WINE GLASS}"} for at in range(2000)]
+    text = KINDS_OF_TEXT[kind](rows)  # longer than a block of the decoders
+    for ending, compress in {"": bytes, **COMPRESSORS}.items():
+        for encoding in ("utf-16",) if ending == "" else ("utf-8", "utf-16") if ending == ".zst" else ("utf-8",):
+            path = tmp_path / f"a.{kind}{ending}"
+            path.write_bytes(compress(text.encode(encoding)))
+            pairs = read(path, verify_images="off")
+            assert [pair.caption for pair in pairs] == [row["caption"] for row in rows]
+            assert {pair.source for pair in pairs} == {"a"}
 
 
 def test_several_compressed_streams_in_one_file_are_one_text(tmp_path: Path) -> None:
@@ -452,6 +453,41 @@ def test_a_brace_pattern_names_shards_in_order(tmp_path: Path) -> None:
     assert list(expand_braces("{08..10}-{a,b}")) == ["08-a", "08-b", "09-a", "09-b", "10-a", "10-b"]
     with pytest.raises(InputError, match=r"00002\.tar: 1 of 3 files"):
         read(f"{tmp_path}/{{00000..00002}}.tar")
+
+
+@pytest.mark.parametrize("column", ["image", "images"])
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_list_of_one_image_is_the_image_and_one_of_several_is_rejected(
+    tmp_path: Path, ending: str, column: str
+) -> None:
+    rows = [{"caption": f"caption {at}", column: [f"{name}.jpg" for name in range(at)]} for at in range(3)]
+    path = tmp_path / f"a.{ending}"
+    if ending == "jsonl":
+        write_rows(path, *rows)
+    else:
+        pl.DataFrame(rows).write_parquet(path)
+    pairs, (reject,) = read_all(path, verify_images="off")
+    assert [(pair.caption, pair.image) for pair in pairs] == [
+        ("caption 0", ""),
+        ("caption 1", str(tmp_path / "0.jpg")),
+    ]
+    assert (reject.reason, reject.detail) == ("several_images", "2 images, where a pair has one")
+
+
+def test_rows_of_an_image_in_a_list_know_each_others_captions(tmp_path: Path) -> None:
+    rows = [{"caption": text, "images": ["0.jpg"]} for text in ("a", "b")]
+    pairs = read(write_rows(tmp_path / "a.jsonl", *rows), verify_images="off")
+    assert [(pair.caption, pair.captions) for pair in pairs] == [("a", ("b",)), ("b", ("a",))]
+
+
+def test_a_caption_file_is_read_where_there_is_no_txt(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.png").write_bytes(picture(kind="PNG"))
+        (tmp_path / f"{name}.caption").write_text(f"caption of {name}\n")
+    (tmp_path / "b.txt").write_text("text of b")
+    assert [pair.caption for pair in read(tmp_path)] == ["caption of a", "text of b"]
+    members = {"0.png": picture(kind="PNG"), "0.caption": b"a cat"}
+    assert [pair.caption for pair in read(write_tar(tmp_path / "a.tar", members))] == ["a cat"]
 
 
 def test_a_sample_without_an_image_is_a_text_only_pair(tmp_path: Path) -> None:
