@@ -19,15 +19,15 @@ from pairwright.datasets.errors import StorageError
 from pairwright.datasets.shards.layout import SIZES_FILE, ShardInfo, read_sizes
 from pairwright.datasets.shards.writing import append_shards
 from pairwright.filters.attacks.evidence import RowTexts
-from pairwright.filters.audit.hackability import run_audit
-from pairwright.filters.refinement.appended_rows import (
+from pairwright.filters.audit.verdict import run_audit
+from pairwright.filters.refinement.appended.frozen_scorers import FrozenScorers
+from pairwright.filters.refinement.appended.refine import (
     AppendedRefinement,
     CarriedPreferences,
     refine_appended_against_all,
     refine_appended_with_two_scorers,
 )
-from pairwright.filters.refinement.frozen_scorers import FrozenScorers
-from pairwright.filters.refinement.two_scorers import Refinement
+from pairwright.filters.refinement.result import Refinement
 from pairwright.flows.stages.generator_stages import generating_stages, refined_stages
 from pairwright.flows.stages.judged_parts import ROWS, corpus_of_parts, refine_with, rows_of
 from pairwright.flows.stages.refine import added_scorers, general_options, reference_options, scorers_state
