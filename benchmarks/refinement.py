@@ -50,17 +50,24 @@ from pairwright.filters.attacks.registry import (
 )
 from pairwright.filters.attacks.text_classifier import compute_held_out_gaps
 from pairwright.filters.attacks.word_clusters import compute_cluster_differences
+from pairwright.filters.candidates.attack_input import usable_corpus
 from pairwright.filters.candidates.files import read_candidates
 from pairwright.filters.candidates.format_normalization import normalize_rows
-from pairwright.filters.candidates.rows import refine_candidates, usable_corpus
-from pairwright.filters.refinement.all_attacks import AllAttacksOptions
-from pairwright.filters.refinement.cell_quotas import choose_grids, count_rows, limit_rows, list_cells, read_verdicts
-from pairwright.filters.refinement.fold_assignment import assign_folds
-from pairwright.filters.refinement.fold_sums import fit_fold
-from pairwright.filters.refinement.grid_balancing import balance_grid
-from pairwright.filters.refinement.out_of_core import count_part, encode_part, score_part
+from pairwright.filters.refinement.candidates import refine_candidates
+from pairwright.filters.refinement.general.refine import AllAttacksOptions
 from pairwright.filters.refinement.pair_selection import add_original_captions
-from pairwright.filters.refinement.two_scorers import RefineOptions
+from pairwright.filters.refinement.reference.cell_quotas import (
+    choose_grids,
+    count_rows,
+    limit_rows,
+    list_cells,
+    read_verdicts,
+)
+from pairwright.filters.refinement.reference.fold_assignment import assign_folds
+from pairwright.filters.refinement.reference.fold_sums import fit_fold
+from pairwright.filters.refinement.reference.grid_balancing import balance_grid
+from pairwright.filters.refinement.reference.parts import count_part, encode_part, score_part
+from pairwright.filters.refinement.reference.refine import RefineOptions
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.flows.commands.generate import GenerateRequest, run_generator

@@ -3,7 +3,7 @@
     python -m benchmarks.refinement_merges [--rows 3500000] [--parts 400] [--batch-texts N] [--bucket-forms N] [--work DIR]
     python -m benchmarks.refinement_merges --models [--rows 2000000] [--parts 100] [--range-entries N] [--work DIR]
 
-Each step of `filters/refinement/fold_assignment.py` and `cell_quotas.py` runs in processes of its own, one job a process;
+Each step of `filters/refinement/reference/fold_assignment.py` and `cell_quotas.py` runs in processes of its own, one job a process;
 the texts and gaps of the parts are random numbers, 3.5 negatives to a pair of one caption, a fifth of them with the text
 of another. *CPU s* is the sum over the jobs of a step, *longest* that of one job; *anonymous* is the memory that the
 largest job added to its process and that no file backs, sampled every 5 ms.
@@ -29,9 +29,16 @@ import polars as pl
 import pyarrow as pa
 
 from pairwright.datasets.atomic_files import write_bytes
-from pairwright.filters.refinement import fold_assignment, fold_sums
-from pairwright.filters.refinement.cell_quotas import choose_grids, count_rows, limit_rows, list_cells, read_verdicts
-from pairwright.filters.refinement.fold_assignment import (
+from pairwright.filters.refinement.part_arrays import map_arrays, save_array, save_mapped
+from pairwright.filters.refinement.reference import fold_assignment, fold_sums
+from pairwright.filters.refinement.reference.cell_quotas import (
+    choose_grids,
+    count_rows,
+    limit_rows,
+    list_cells,
+    read_verdicts,
+)
+from pairwright.filters.refinement.reference.fold_assignment import (
     assign_batch,
     count_buckets,
     gather_batch,
@@ -40,10 +47,10 @@ from pairwright.filters.refinement.fold_assignment import (
     split_batches,
     unite_bucket,
 )
-from pairwright.filters.refinement.fold_sums import count_entries, count_ranges, finish_fold, sum_range
-from pairwright.filters.refinement.out_of_core import count_part, score_part
-from pairwright.filters.refinement.part_arrays import map_arrays, pack_names, save_array, save_arrays
-from pairwright.filters.refinement.two_scorers import RefineOptions
+from pairwright.filters.refinement.reference.fold_sums import count_entries, count_ranges, finish_fold, sum_range
+from pairwright.filters.refinement.reference.language_models import folds_path, texts_path
+from pairwright.filters.refinement.reference.parts import count_part, score_part
+from pairwright.filters.refinement.reference.refine import RefineOptions
 from pairwright.generators.language.vocabulary import IntArray
 
 NEGATIVES = 3.5  # of a pair
@@ -73,13 +80,13 @@ def write_part(folder: Path, part: str, rows: int) -> None:
         "forms": hashes,
         "lengths": np.ones(pairs + rows, np.int32),
         "flat": rng.integers(0, 5000, pairs + rows).astype(np.int32),
-        "words": pack_names([f"word{number}" for number in range(5000)]),
-        "types": pack_names(TYPES),
-        "groups": pack_names([f"{number:032x}.jpg" for number in rng.integers(0, 2**63, pairs).tolist()]),
-        "ids": pack_names(ids),
+        "words": pl.Series([f"word{number}" for number in range(5000)]),
+        "types": pl.Series(TYPES),
+        "groups": pl.Series([f"{number:032x}.jpg" for number in rng.integers(0, 2**63, pairs).tolist()]),
+        "ids": pl.Series(ids),
         "id_hashes": rng.integers(0, 2**64, rows, dtype=np.uint64),
     }
-    save_arrays(folder, f"texts-{part}", arrays)
+    save_mapped(texts_path(folder, part), arrays)
     save_array(folder, f"gaps-{part}", rng.normal(0.02, 0.1, (rows, 2)).clip(-1, 1).round(6))
 
 
@@ -96,13 +103,12 @@ def write_captions(folder: Path, part: str, captions: int) -> None:
         "negative": np.roll(own, 1),
         "lengths": lengths,
         "flat": flat.astype(np.int32),
-        "words": pack_names([f"word{number}" for number in range(WORDS)]),
+        "words": pl.Series([f"word{number}" for number in range(WORDS)]),
     }
-    save_arrays(folder, f"texts-{part}", texts)
+    save_mapped(texts_path(folder, part), texts)
     fold = rng.integers(0, FOLDS, captions)
-    save_arrays(
-        folder,
-        f"folds-{part}",
+    save_mapped(
+        folds_path(folder, part),
         {"caption_folds": (1 << fold).astype(np.int32), "row_fold": fold, "numbers": np.arange(WORDS)},
     )
 
@@ -189,7 +195,7 @@ def run_steps(folder: Path, parts: Sequence[str], each: int) -> None:
     run_step("names", [(list_batch, folder, name, batch) for name, batch in batches.items()], rows)
     run_step("numbers", [(number_all, folder, names, options)], rows)
     gathered = run_step("hashes", [(gather_batch, folder, name, batch) for name, batch in batches.items()], rows)
-    buckets = count_buckets(sum(forms for _, forms in gathered))
+    buckets = count_buckets(sum(facts["forms"] for _, facts in gathered))
     run_step("answers", [(unite_bucket, folder, batches, number, buckets) for number in range(buckets)], rows)
     run_step("folds", [(assign_batch, folder, names, name, batch, buckets) for name, batch in batches.items()], rows)
     grids = choose_grids([count_rows(folder, part) for part in parts], range(options.folds), options)

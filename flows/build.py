@@ -44,7 +44,7 @@ from pairwright.flows.prefect.flow_reports import FlowReports, run_beside_flow
 from pairwright.flows.prefect.preflight import refuse_broken_prefect
 from pairwright.flows.prefect.server import build_server
 from pairwright.flows.prefect.task_runs import runs_per_pass
-from pairwright.flows.progress import BuildProgress, SilentProgress
+from pairwright.flows.progress import BuildProgress
 from pairwright.flows.runners.engine import Engine, open_engine
 from pairwright.flows.runners.slurm_pool import check_slurm_commands
 from pairwright.flows.signals import BuildTerminated, SigtermHandler
@@ -83,7 +83,7 @@ from pairwright.indexes.retrieval.queries import read_queries
 class _RunSettings:
     """Settings of one run of a build that are not part of its config."""
 
-    progress: BuildProgress = field(default_factory=SilentProgress)
+    progress: BuildProgress = field(default_factory=BuildProgress)
     truth: Truth | None = None
     retry_failed: bool = False
     selection: StageSelection = field(default_factory=StageSelection)
@@ -130,7 +130,7 @@ def build(  # noqa: PLR0913 - keywords
         refuse_broken_prefect()
     reports = FlowReports(expected=prefect)
     settings = _RunSettings(
-        progress or SilentProgress(), truth, retry_failed, selection or StageSelection(), wait, reports
+        progress or BuildProgress(), truth, retry_failed, selection or StageSelection(), wait, reports
     )
     settings.selection.check(stage_names(config))  # before Prefect starts
     token = _SETTINGS.set(settings)

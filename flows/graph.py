@@ -9,27 +9,23 @@ from inspect import isawaitable
 
 from pairwright.datasets.errors import ConfigError
 from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.stages.audit import audit_jobs, has_negatives
 from pairwright.flows.stages.balance import balance_jobs
 from pairwright.flows.stages.captions import captions_jobs, captions_part_jobs
 from pairwright.flows.stages.definition import JobBuilder, Stage, StageRun
 from pairwright.flows.stages.fetch import fetch_jobs
+from pairwright.flows.stages.freeze import freeze_jobs
 from pairwright.flows.stages.generate import generate_jobs
 from pairwright.flows.stages.generate_with_model import asks_by_part, model_jobs, model_part_jobs
 from pairwright.flows.stages.generator_stages import generating_stages, quota_section
-from pairwright.flows.stages.incremental import (
-    audit_jobs,
-    freeze_jobs,
-    has_negatives,
-    new_sizes_jobs,
-    refine_new_jobs,
-)
 from pairwright.flows.stages.index import index_jobs
 from pairwright.flows.stages.new_pairs import new_pairs_jobs
 from pairwright.flows.stages.pairs import pairs_jobs
 from pairwright.flows.stages.rationales import rationales_jobs, rationales_part_jobs
 from pairwright.flows.stages.refine import refine_jobs
+from pairwright.flows.stages.refine_new import refine_new_jobs
 from pairwright.flows.stages.retrieve import retrieve_jobs
-from pairwright.flows.stages.shards import shards_jobs, sizes_jobs
+from pairwright.flows.stages.shards import new_sizes_jobs, shards_jobs, sizes_jobs
 from pairwright.flows.stages.tag import tag_jobs
 from pairwright.flows.stages.words import STATISTICS, words_jobs
 from pairwright.flows.state.code_versions import code_hash, package_versions

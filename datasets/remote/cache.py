@@ -1,4 +1,4 @@
-"""Folder of what is remembered of files in stores: PAIRWRIGHT_CACHE, else ``~/.cache/pairwright``."""
+"""Cache folder for data about files in object stores: PAIRWRIGHT_CACHE, else ``~/.cache/pairwright``."""
 
 import hashlib
 import os

@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.progress import track
-from pairwright.filters.attacks.registry import CLASSIFIERS, TRANSFER, WORD_CLUSTERS, compute_classifier_features
+from pairwright.filters.attacks.registry import CLASSIFIERS, TRANSFER, compute_classifier_features
 from pairwright.filters.attacks.text_classifier import factor_equal_rows
 from pairwright.filters.attacks.text_features import FactoredDifferences
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
-from pairwright.filters.attacks.word_clusters import compute_cluster_differences
 from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer, collect_unique_captions, cross_fit
 from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
@@ -157,27 +156,8 @@ class RowTexts:
     types: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class TransferOptions:
-    """Goals for evidence that protects against held-out attacks.
-
-    Attributes:
-        expected_rate: as in `build_auxiliary_evidence`.
-        target_share: share of the rows in which held-out scorers are to prefer the positive (`transfer_prior.py`), 0-1.
-        captions: for the word clusters (`word_clusters.py`); empty: no classifier of word clusters.
-    """
-
-    expected_rate: float
-    target_share: float
-    captions: Sequence[str] = ()
-
-
 def collect_evidence(
-    texts: RowTexts,
-    scorers: Sequence[GapScorer],
-    seed: int,
-    classifiers: Sequence[str] = CLASSIFIERS,
-    transfer: "TransferOptions | None" = None,
+    texts: RowTexts, scorers: Sequence[GapScorer], seed: int, classifiers: Sequence[str] = CLASSIFIERS
 ) -> Mapping[str, Evidence]:
     """Return the evidence of the scorers and classifiers on the rows, by name.
 
@@ -186,7 +166,6 @@ def collect_evidence(
         scorers: fixed scorers.
         seed: of the folds for cross-fitting.
         classifiers: names of classifiers of the table (`registry.py`).
-        transfer: goals of evidence against held-out attacks; without, the gaps of each scorer as they are.
     """
     # One corpus for all scorers that are trained on the rows: its texts are normalized once.
     rows = collect_unique_captions(texts.positives, texts.groups)
@@ -195,31 +174,15 @@ def collect_evidence(
         for each in scorers
         if isinstance(each, CrossFittedScorer)
     ]
-    # Scorers without training data have no held-out variant.
-    halves = () if transfer is None else (0, 1)
-    variants = [*trained, *(replace(each, half=half) for half in halves for each in trained)]
-    gaps = cross_fit(variants, texts.positives, texts.negatives, texts.groups, seed)
-    whole = dict(zip((each.name for each in trained), gaps, strict=False))
+    cross_fitted = cross_fit(trained, texts.positives, texts.negatives, texts.groups, seed)
+    gaps = dict(zip((each.name for each in trained), cross_fitted, strict=True))
     found: dict[str, Evidence] = {}
     for scorer in scorers:
-        if scorer.name not in whole:
-            own = scorer.gaps(texts.positives, texts.negatives, texts.groups, seed)
-            found[scorer.name] = build_scorer_evidence(scorer.name, own)
-        elif transfer is None:
-            found[scorer.name] = build_scorer_evidence(scorer.name, whole[scorer.name])
-        else:
-            found[scorer.name] = build_auxiliary_evidence(
-                scorer.name, whole[scorer.name], texts.types, transfer.expected_rate
-            )
+        if scorer.name not in gaps:
+            gaps[scorer.name] = scorer.gaps(texts.positives, texts.negatives, texts.groups, seed)
+        found[scorer.name] = build_scorer_evidence(scorer.name, gaps[scorer.name])
     for name in track(classifiers, "reading features", unit="classifiers"):
         found[name] = build_classifier_evidence(name, texts.positives, texts.negatives)
-    if transfer is not None and transfer.captions:
-        read = compute_cluster_differences(texts.positives, texts.negatives, transfer.captions)
-        found[WORD_CLUSTERS] = Evidence.of_features(WORD_CLUSTERS, read)
-    if transfer is not None and trained:
-        split = [gaps[start : start + len(trained)] for start in range(0, len(gaps), len(trained))]
-        by_half = {name: SplitCorpusGaps(*each) for name, each in zip(whole, zip(*split, strict=True), strict=True)}
-        found[TRANSFER] = build_transfer_evidence(by_half, texts.types, transfer.target_share)
     return found
 
 

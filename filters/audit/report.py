@@ -13,7 +13,7 @@ from pairwright.datasets.reports.charts import draw_histogram
 from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 from pairwright.filters.attacks.registry import describe_attack
 from pairwright.filters.audit.charts import draw_accuracy_bar, draw_bar_chart, draw_gap_heatmap
-from pairwright.filters.audit.hackability import ALL, Audit
+from pairwright.filters.audit.verdict import ALL, Audit
 from pairwright.generators.language.vocabulary import FloatArray
 
 _STYLE = Path(__file__).with_name("audit.css")

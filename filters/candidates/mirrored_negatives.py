@@ -4,7 +4,7 @@ Patterns that a generator leaves in negatives detect nothing once they occur in 
 another image where a caption of that image equals it (except for capitals, spacing and the final mark). The caption
 that it was made from is then the negative: what contradicts the text on its own image contradicts it there. That is as
 certain as the original row, so the other image's captions and boxes are checked too
-(`flows/commands/reuse_negatives.py`). The row mirrors the original, so both together detect nothing.
+(`flows/commands/mirror_negatives.py`). The row mirrors the original, so both together detect nothing.
 
 An addition entails its caption: where it is true, the caption is true. ADD rows are skipped, and so are rows with their
 own positive, which was written for one image.

@@ -19,7 +19,7 @@ from pairwright.datasets.readers.csv_tsv import contains_swallowed_rows
 from pairwright.datasets.readers.text_files import read_text_bytes
 from pairwright.datasets.records import compact_json
 from pairwright.filters.candidates.invalid_rows import InvalidRow
-from pairwright.filters.candidates.rows import SCHEMA, candidate_rows
+from pairwright.filters.candidates.rows import SCHEMA, candidate_rows, complete_rows
 from pairwright.filters.candidates.source_rows import (
     LocatedReading,
     Source,
@@ -56,11 +56,7 @@ def read_rows(source: Source) -> Iterator[LocatedReading]:
 
 def write_jsonl(frame: pl.DataFrame, path: Path) -> None:
     """Write rows as JSON Lines."""
-    lines = [
-        compact_json(orjson.loads(extra) | row)
-        for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True)
-    ]
-    write_text(path, "".join(line + "\n" for line in lines))
+    write_text(path, "".join(compact_json(row) + "\n" for row in complete_rows(frame)))
 
 
 def edit_type_of_file(stem: str) -> dict[str, str]:

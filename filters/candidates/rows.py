@@ -11,22 +11,16 @@ only: such rows are read as rejected, with the reason ``for_training``.
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import orjson
 import polars as pl
 
 from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import EDIT, SCORE, STATUSES, make_column
 from pairwright.datasets.records import TRAINING_ONLY_FORMS, compact_json
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
-from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
-from pairwright.filters.refinement.pair_selection import build_slot_keys
-from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, refine_rows
-from pairwright.filters.scorers.image_groups import text_group
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
-from pairwright.generators.language.vocabulary import normalize_text
 
 SCHEMA = pl.Schema(
     {
@@ -86,89 +80,15 @@ def candidate_rows(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
         yield row | {"scores": {score["name"]: score["value"] for score in row["scores"]}}
 
 
+def complete_rows(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `candidate_rows`, each with the fields of its input that have no column (``extra``)."""
+    for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True):
+        yield orjson.loads(extra) | row
+
+
 def edit_type_name(form: str, target: str) -> str:
     """Return the name of an edit type in reports: ``replace-object``; ``other`` when unknown."""
     return "-".join(part for part in (form, target) if part) or "other"
-
-
-def usable_corpus(corpus: CaptionCorpus, frame: pl.DataFrame) -> tuple[CaptionCorpus, int]:
-    """Return ``corpus`` as the scorers of these rows can use it, and the number of captions left for training.
-
-    Captions of images under test never train a scorer. If that would remove more than half of the corpus, the corpus is
-    the pool that the rows were made from; then it is cross-fitted: only the captions of its own image are withheld from
-    a row.
-    """
-    groups = {text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()}
-    tested = {normalize_text(text) for name in ("caption", "negative", "positive") for text in frame[name]}
-    left = len(corpus.without(groups, tested))
-    if 2 * left >= len(corpus.captions):
-        return corpus, left
-    return replace(corpus, pool=True), len(corpus.captions)
-
-
-def attack_frame(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return candidate rows as attacks take them: ``id``, ``positive``, ``negative``, ``group`` and ``type``."""
-    groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
-    types = [edit_type_name(*row) for row in frame.select("form", "target").iter_rows()]
-    return frame.select(
-        "id",
-        positive=pl.when(pl.col("positive") != "").then("positive").otherwise("caption"),
-        negative="negative",
-        group=pl.Series(groups, dtype=pl.String),
-        type=pl.Series(types, dtype=pl.String),
-    )
-
-
-def refine_candidates(
-    frame: pl.DataFrame,
-    corpus: CaptionCorpus | None = None,
-    options: RefineOptions | AllAttacksOptions | None = None,
-    scorers: Sequence[GapScorer] = (),
-    *,
-    choose: bool = False,
-) -> tuple[pl.DataFrame, Refinement]:
-    """Refine the rows of a candidate frame that are not rejected.
-
-    Args:
-        frame: with ``SCHEMA``.
-        corpus: captions to train the scorers on; without, the positives of the rows.
-        options: `RefineOptions` for Algorithm 1 over two scorers, `AllAttacksOptions` for all attacks.
-        scorers: additional scorers; for Algorithm 1 its two, instead of grammar and plausibility.
-        choose: whether to keep at most one row per caption and type, with `AllAttacksOptions` (`pair_selection.py`).
-
-    Returns:
-        All rows in the same order, with ``status``, ``reason`` and the gap of each scorer in ``scores``
-        (``grammar_gap``, ...); and the refinement of the rows that were not rejected.
-    """
-    entering = frame.filter(pl.col("status") == "kept")
-    rows = attack_frame(entering)
-    if choose:
-        rows = rows.with_columns(slot=pl.Series(build_slot_keys(entering), dtype=pl.String))
-    if isinstance(options, AllAttacksOptions):
-        outcome = refine_against_all_attacks(rows, corpus, options, scorers)
-    else:
-        outcome = refine_rows(rows, corpus, options, scorers or None)
-    verdict = pl.DataFrame(
-        [
-            entering["id"],
-            _column("status", ["kept" if kept else "rejected" for kept in outcome.kept]),
-            _column("reason", list(outcome.reasons)),
-            _column("scores", _with_gaps(entering["scores"].to_list(), outcome.gaps)),
-        ]
-    )
-    joined = frame.join(verdict, on="id", how="left", suffix="_new", maintain_order="left")
-    changed = [pl.coalesce(f"{name}_new", name).alias(name) for name in ("status", "reason", "scores")]
-    return joined.with_columns(changed).select(list(SCHEMA)), outcome
-
-
-def _with_gaps(scores: list[list[dict[str, Any]]], gaps: pl.DataFrame) -> list[list[dict[str, Any]]]:
-    # Rows without a score get no gap: files contain no NaN.
-    named = gaps.drop("id").rename(lambda name: f"{name}_gap")
-    return [
-        [score for score in before if score["name"] not in row]
-        + [{"name": name, "value": value} for name, value in row.items() if not math.isnan(value)]
-        for before, row in zip(scores, named.iter_rows(named=True), strict=True)
-    ]
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:

@@ -1,7 +1,7 @@
 """Selection among several pairs of one caption: refinement keeps the pair that is least detectable.
 
 A *slot* is a caption and an edit type; at most one of its rows is kept. All of them enter refinement, and those that
-balance the set are kept (`balanced_subset.py`). So a generator that offers five edits of a caption loses the four that
+balance the set are kept (`general/balanced_subset.py`). So a generator that offers five edits of a caption loses the four that
 are easiest to detect, and refinement has less to drop.
 
 Where a negative was written against a rewording (``generate negatives --both-sides``), the caption itself is true as

@@ -1,7 +1,6 @@
 """Arrays that one step of the refinement leaves for another, each set of them in one file of a folder.
 
-`save_arrays` writes a NumPy archive, of which single arrays can be read; `save_mapped` an Arrow file, which is mapped
-into memory, so that a job which needs a slice of each of many files reads no more than that.
+Files are mapped into memory, so that a job which needs a slice of each of many files reads no more than that.
 """
 
 import tempfile
@@ -12,31 +11,11 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import polars as pl
 
 from pairwright.datasets.atomic_files import replace_atomically
 
 Array = npt.NDArray[Any]
-
-
-def save_arrays(folder: Path, name: str, arrays: Mapping[str, Array]) -> Path:
-    """Write ``name.npz`` and return its path."""
-    path = folder / f"{name}.npz"
-    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
-        np.savez(handle, **dict[str, Any](arrays))
-    return path
-
-
-def load_arrays(folder: Path, name: str, wanted: Sequence[str] = ()) -> dict[str, Array]:
-    """Return the wanted arrays of ``name.npz``, by default all."""
-    with np.load(folder / f"{name}.npz", allow_pickle=False) as stored:
-        return {each: stored[each] for each in wanted or stored.files}
-
-
-def load_array(folder: Path, name: str, array: str) -> Array:
-    """Return one array of ``name.npz``."""
-    return load_arrays(folder, name, (array,))[array]
 
 
 def save_array(folder: Path, name: str, array: Array) -> Path:
@@ -78,9 +57,15 @@ def map_columns(path: Path) -> dict[str, Any]:
     return {name: table[name].chunk(0).values for name in table.column_names}
 
 
-def map_arrays(path: Path) -> dict[str, Array]:
-    """Return the arrays of numbers that `save_mapped` wrote; they stay on disk."""
-    return {name: column.to_numpy() for name, column in map_columns(path).items()}
+def map_arrays(path: Path, wanted: Sequence[str] = ()) -> dict[str, Array]:
+    """Return the arrays of numbers that `save_mapped` wrote, by default all; they stay on disk."""
+    columns = map_columns(path)
+    return {name: columns[name].to_numpy() for name in wanted or columns}
+
+
+def read_strings(column: Any) -> pl.Series:
+    """Return a column of strings of `map_columns`, or a slice of one."""
+    return pl.Series(pl.from_arrow(column), dtype=pl.String)
 
 
 @contextmanager
@@ -121,19 +106,3 @@ class DiskArrays:
         """Close the files."""
         for handle, _ in self._files.values():
             handle.close()
-
-
-def pack_names(names: Sequence[str]) -> npt.NDArray[np.uint8]:
-    """Return strings as bytes, for `save_arrays`."""
-    return np.frombuffer(orjson.dumps(names), np.uint8)
-
-
-def unpack_names(packed: Array) -> list[str]:
-    """Return the strings of `pack_names`."""
-    found: list[str] = orjson.loads(packed.tobytes())
-    return found
-
-
-def read_names(folder: Path, part: str, array: str) -> pl.Series:
-    """Return the strings of an array of the texts of a part."""
-    return pl.Series(unpack_names(load_array(folder, f"texts-{part}", array)), dtype=pl.String)

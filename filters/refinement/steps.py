@@ -28,12 +28,14 @@ class Step:
         run: called with the folder and ``args``; returns the files that it wrote, and its facts.
         args: whose ``repr`` states all of their content.
         multi_core: whether it uses several cores.
+        after: names of the steps whose files it reads; None: all before it.
     """
 
     name: str
     run: Callable[..., StepResult]
     args: tuple[Any, ...] = ()
     multi_core: bool = False
+    after: tuple[str, ...] | None = None
 
 
 Plan: TypeAlias = Generator[Sequence[Step], Sequence[Facts], Result]

@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
 import polars as pl
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import compact_json
 from pairwright.filters.candidates.files import read_raw_rows
-from pairwright.filters.candidates.rows import candidate_frame, candidate_rows
+from pairwright.filters.candidates.rows import candidate_frame, complete_rows
 from pairwright.filters.review.fix_checks import CheckedFix, ReviewerText, match_caption_format
 from pairwright.filters.review.images import FolderImages
 from pairwright.filters.review.rows import ReviewRows, collect_image_captions
@@ -82,8 +81,7 @@ def _swap_texts(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _restore_columns(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True):
-        restored = orjson.loads(extra) | row
+    for restored in complete_rows(frame):
         before = restored.pop(_BEFORE_REVIEW)
         restored["positive"] = restored.pop("negative")
         if not restored["positive"]:  # not reviewed

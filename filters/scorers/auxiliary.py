@@ -31,7 +31,7 @@ from pairwright.filters.scorers.cooccurrence import (
     find_cooccurrences,
 )
 from pairwright.filters.scorers.shared_texts import SharedTexts, SplitTexts, count_texts, rank_words
-from pairwright.filters.scorers.text_scorers import DECIMALS
+from pairwright.filters.scorers.text_scorers import rounded_logistic
 from pairwright.generators.language.trigram_model import TrigramModel
 from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary
 
@@ -65,8 +65,7 @@ class FrequencyScorer:
         """Return the score of each text, float64 (n,) in 0-1."""
         flat, lengths = SharedTexts.of(texts).encode(self.vocabulary)
         owner = np.repeat(np.arange(len(lengths)), lengths)
-        total = np.bincount(owner, weights=self.log_share[flat], minlength=len(lengths))
-        return _sigmoid(total / np.maximum(lengths, 1) + 5.0)
+        return rounded_logistic(_average_by_text(self.log_share[flat], owner, len(lengths)) + 5.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,7 @@ class WordShapeScorer:
         """Return the score of each text, float64 (n,) in 0-1."""
         shapes = SharedTexts.of(texts).split.replace(describe_word_shape)
         total, tokens = self.model.log_prob_encoded(*shapes.encode(self.model.vocabulary))
-        return _sigmoid(total / tokens + 2.0)
+        return rounded_logistic(total / tokens + 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +107,7 @@ class CooccurrenceScorer:
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1; 0.5 without two known words."""
         encoded = SharedTexts.of(texts).encode_content(self.model.vocabulary)
-        return _sigmoid(self.model.association_encoded(*encoded))
+        return rounded_logistic(self.model.association_encoded(*encoded))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +130,7 @@ class SimilarityScorer:
         distinct, place = np.unique(keys, return_inverse=True)  # texts repeat
         low, high = self.vectors[distinct >> ID_BITS], self.vectors[distinct & _LOW_BITS]
         cosine = np.einsum("nd,nd->n", low, high)[place]
-        times = np.bincount(owner, minlength=len(texts))
-        total = np.bincount(owner, weights=cosine, minlength=len(texts))
-        return _sigmoid(4.0 * total / np.maximum(times, 1))
+        return rounded_logistic(4.0 * _average_by_text(cosine, owner, len(texts)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +170,7 @@ class WordOrderScorer:
         distinct, place = np.unique(left * len(self.after) + right, return_inverse=True)  # texts repeat
         before, after = self.before[distinct // len(self.after)], self.after[distinct % len(self.after)]
         fit = np.einsum("nd,nd->n", before, after)[place]
-        places = np.bincount(owner, minlength=len(texts))
-        total = np.bincount(owner, weights=fit, minlength=len(texts))
-        return _sigmoid(2.0 * total / np.maximum(places, 1) - 1.0)
+        return rounded_logistic(2.0 * _average_by_text(fit, owner, len(texts)) - 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +187,13 @@ class SpellingScorer:
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
         total, letters = self.model.log_prob(texts)
-        return _sigmoid(2.0 * (total / np.maximum(letters, 1) + 1.6))
+        return rounded_logistic(2.0 * (total / np.maximum(letters, 1) + 1.6))
+
+
+def _average_by_text(values: FloatArray, owner: IntArray, texts: int) -> FloatArray:
+    # The mean of the values of each text, given the number of the text of each value; 0 without any.
+    total = np.bincount(owner, weights=values, minlength=texts)
+    return total / np.maximum(np.bincount(owner, minlength=texts), 1)
 
 
 def describe_word_shape(word: str) -> str:
@@ -263,8 +264,3 @@ def _compute_truncated_svd(matrix: "csr_matrix", number: int) -> tuple[FloatArra
             right = np.linalg.qr(matrix.T @ left)[0]
         left, strength, rotation = np.linalg.svd(matrix @ right, full_matrices=False)
         return left[:, :number], strength[:number], right @ rotation[:number].T
-
-
-def _sigmoid(values: FloatArray) -> FloatArray:
-    result: FloatArray = np.round(1.0 / (1.0 + np.exp(-values)), DECIMALS)
-    return result

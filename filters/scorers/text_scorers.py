@@ -13,7 +13,6 @@ Scores are rounded to nine decimals, so that equal evidence gives equal scores w
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -173,17 +172,6 @@ class CaptionCorpus:
         rows = zip(self.captions, self.groups, strict=True)
         return [caption for caption, group in rows if group not in groups and not is_tested(caption)]
 
-    @cached_property
-    def halves(self) -> "tuple[CaptionCorpus, CaptionCorpus]":
-        """The captions of every other group, and those of the rest."""
-        first = set(sorted(set(self.groups))[::2])
-        rows = list(zip(self.captions, self.groups, strict=True))
-        parts = ([row for row in rows if (row[1] in first) == side] for side in (True, False))
-        one, other = (
-            CaptionCorpus([text for text, _ in part], [group for _, group in part], self.pool) for part in parts
-        )
-        return one, other
-
 
 @dataclass(frozen=True)
 class CrossFittedScorer:
@@ -194,14 +182,12 @@ class CrossFittedScorer:
         train: returns the scorer trained on captions.
         corpus: captions to train on; without, the positives of the rows (each once per image).
         folds: number of folds, at least 2; fewer when there are fewer groups.
-        half: 0 or 1 to train on that half of the corpus only.
     """
 
     name: str
     train: Callable[[Sequence[str]], TextScorer]
     corpus: CaptionCorpus | None = None
     folds: int = 5
-    half: int | None = None
 
     def __post_init__(self) -> None:
         if self.folds < 2:
@@ -239,20 +225,19 @@ def cross_fit(
     """
     gaps = [np.full(len(groups), np.nan) for _ in scorers]
     own = collect_unique_captions(positives, groups) if any(each.corpus is None for each in scorers) else None
-    alike: dict[tuple[int, int | None, int], list[int]] = {}
+    alike: dict[tuple[int, int], list[int]] = {}
     for number, scorer in enumerate(scorers):
-        alike.setdefault((id(scorer.corpus), scorer.half, scorer.folds), []).append(number)
-    for (_, half, folds), members in track(alike.items(), "training text-only scorers", unit="sets of captions"):
+        alike.setdefault((id(scorer.corpus), scorer.folds), []).append(number)
+    for (_, folds), members in track(alike.items(), "training text-only scorers", unit="sets of captions"):
         corpus = scorers[members[0]].corpus or own
         if corpus is None:
             raise ValueError("the rows were not read")
-        part = corpus if half is None else corpus.halves[half]
         fold = assign_folds(groups, folds, seed) if corpus.pool else np.zeros(len(groups), np.int64)
         for number in track(np.unique(fold), "scoring", unit="folds"):
             rows = np.flatnonzero(fold == number).tolist()
             columns = ([column[row] for row in rows] for column in (positives, negatives, groups))
-            required = half is None and not corpus.pool
-            found = score_held_out_rows([scorers[member] for member in members], part, *columns, required=required)
+            trained = [scorers[member] for member in members]
+            found = score_held_out_rows(trained, corpus, *columns, required=not corpus.pool)
             for member, gap in zip(members, found, strict=True):
                 gaps[member][rows] = gap
     return gaps

@@ -98,7 +98,6 @@ def read_answer(outcome: RequestOutcome) -> str:
 
 
 FIRST, SECOND, BOTH, NEITHER, REFUSED, UNCLEAR = "first", "second", "both", "neither", "refused", "unclear"
-PICKS: Final = (FIRST, SECOND, BOTH, NEITHER, REFUSED, UNCLEAR)
 
 _NUMBERED: Final = {"1": FIRST, "2": SECOND}
 _LABEL = r"\(\s*([12])\s*\)|\b(?:caption|option|description|text|number|choice|output|answer)s?\s*:?\s*#?([12])\b"

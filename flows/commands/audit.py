@@ -10,10 +10,10 @@ from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.filters.attacks.registry import build_fixed_scorers, give_corpus
-from pairwright.filters.audit.hackability import Audit, run_audit
 from pairwright.filters.audit.report import AuditGaps
+from pairwright.filters.audit.verdict import Audit, run_audit
+from pairwright.filters.candidates.attack_input import attack_frame, usable_corpus
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
-from pairwright.filters.candidates.rows import attack_frame, usable_corpus
 from pairwright.filters.review.rows import read_rows
 from pairwright.filters.scorers.image_groups import build_corpus
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer

@@ -25,8 +25,8 @@ from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.datasets.suggestions import require_known
 from pairwright.filters.pairs.concept_coverage import ConceptCoverage
+from pairwright.filters.pairs.near_duplicate_embeddings import SimilarImages, read_image_or_reason
 from pairwright.filters.pairs.near_duplicate_images import NearDuplicateImages
-from pairwright.filters.pairs.similar_images import SimilarImages, read_image_or_reason
 from pairwright.filters.pairs.size_limits import SizeLimits, has_unknown_size
 from pairwright.filters.scorers.image_groups import pair_group
 from pairwright.flows.commands.generate import BATCH, total_for_progress
@@ -206,7 +206,7 @@ class _FilterPass:
         self._encoder: ImageTextEncoder | None = None
         self._captions = None
         if request.near_duplicates:
-            from pairwright.filters.pairs.near_duplicates import NearDuplicates  # slow to import
+            from pairwright.filters.pairs.near_duplicate_captions import NearDuplicates  # slow to import
 
             self._captions = NearDuplicates(request.near_duplicates)
         self._similar = SimilarImages(request.image_similarity) if request.image_similarity else None

@@ -32,7 +32,7 @@ from pairwright.flows.commands.annotation_workers import (
 )
 from pairwright.flows.config.vocabulary import vocabulary_hint, wants_vocabulary
 from pairwright.flows.llm.saved_statistics import load_or_count
-from pairwright.flows.runners.process_pool import OrderedPool
+from pairwright.flows.runners.ordered_pool import OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.balance import BalanceLimits, BalanceReport, BalanceResult, balanced_kind
 from pairwright.generators.counts import AnnotationCounts, LengthBalance

@@ -30,7 +30,7 @@ from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.quotas import QuotaPasses, restrict_to_counts
 from pairwright.flows.llm.row_run import RowRun, failed_rows_path
-from pairwright.flows.runners.process_pool import MAX_JOBS_ALONE, OrderedPool
+from pairwright.flows.runners.ordered_pool import MAX_JOBS_ALONE, OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger

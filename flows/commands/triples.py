@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 
 from pairwright.datasets.progress import track
@@ -24,7 +23,7 @@ from pairwright.datasets.records import Edit, Pair, edit_to_dict, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.filters.candidates.files import check_extension, read_candidates, write_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
-from pairwright.filters.candidates.rows import candidate_frame, candidate_rows, edit_type_name
+from pairwright.filters.candidates.rows import candidate_frame, complete_rows, edit_type_name
 from pairwright.flows.commands.annotation_files import require_candidate_rows
 from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 from pairwright.flows.commands.generate import BATCH, CHECKED_CAPTIONS
@@ -221,7 +220,7 @@ class TripleRows:
             ``reformatted`` (negatives reformatted like their caption), ``no_positive`` (by reason), ``broken`` and
             ``broken_captions`` (as `SkipCounts.as_json`), ``seconds``, ``out``.
         """
-        rows = [self._row(at, given, results) for at, given in enumerate(self._input_rows())]
+        rows = [self._row(at, given, results) for at, given in enumerate(complete_rows(self.frame))]
         frame = candidate_frame((f"row {at}", row) for at, row in enumerate(rows))
         write_candidates(frame, self.request.out)
         kept = [row for row in rows if row["status"] == "kept"]
@@ -240,10 +239,6 @@ class TripleRows:
             "seconds": round(time.perf_counter() - self.started, 2),
             "out": str(self.request.out),
         }
-
-    def _input_rows(self) -> Iterator[dict[str, Any]]:
-        for extra, row in zip(self.frame["extra"], candidate_rows(self.frame), strict=True):
-            yield orjson.loads(extra) | row
 
     def _row(self, at: int, given: dict[str, Any], results: TripleResults) -> dict[str, Any]:
         """Return the output row of an input row."""

@@ -16,8 +16,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import orjson
-
 from pairwright.datasets.images.loading import locate_row_image
 from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
 from pairwright.datasets.records import Annotation, Pair
@@ -25,7 +23,7 @@ from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
 from pairwright.filters.candidates.files import check_extension, layout_of, read_candidates, write_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
-from pairwright.filters.candidates.rows import candidate_frame, candidate_rows, edit_type_name
+from pairwright.filters.candidates.rows import candidate_frame, complete_rows, edit_type_name
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.validation.caption_context import check_by_context, collect_facts
 from pairwright.filters.validation.clip_margin import check_by_clip_margin
@@ -249,7 +247,7 @@ class Validation:
             ``in``, ``kept``, ``rejected`` (by reason; ``rejected_before``: in the input, without a reason there),
             ``rejected_in_input`` (how many of these rows were), ``by`` (counts by validator), ``by_type``, ``broken`` and ``broken_captions`` (see `SkipCounts`), ``seconds``, ``out``.
         """
-        rows = [self._row(at, row) for at, row in enumerate(self._given())]
+        rows = [self._row(at, row) for at, row in enumerate(complete_rows(self.frame))]
         write_candidates(
             candidate_frame((f"row {at}", row) for at, row in enumerate(rows)),
             self.request.out,
@@ -265,10 +263,6 @@ class Validation:
         before = {"rejected_in_input": len(rows) - len(self._rows)}
         facts = {**before, "by": self.facts, "by_type": by_type, **self._screening.skipped.as_json()}
         return {**_counted(rows), **facts, "seconds": seconds, "out": str(self.request.out)}
-
-    def _given(self) -> Iterator[dict[str, Any]]:
-        for extra, row in zip(self.frame["extra"], candidate_rows(self.frame), strict=True):
-            yield orjson.loads(extra) | row
 
     def _row(self, at: int, row: dict[str, Any]) -> dict[str, Any]:
         if at not in self._rows:

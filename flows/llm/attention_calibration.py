@@ -1,4 +1,4 @@
-"""Calibration of a local model's attention to the context in its prompt (Found in the middle: 000, chapter 3).
+"""Calibration of a local model's attention to the context in its prompt (Found in the middle).
 
 The relevance of each document is measured first, with K + 1 forward passes per prompt; then the answer is generated with
 attention to each document in proportion to its relevance. Prompts are measured one by one, so that the result for a prompt

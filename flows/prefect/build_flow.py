@@ -27,14 +27,13 @@ from pairwright.flows.config.build import BuildConfig, load_config
 from pairwright.flows.prefect.api import FlowRunContext, State, TerminationSignal, flow
 from pairwright.flows.prefect.failure_command import run_failure_command
 from pairwright.flows.prefect.run_log import log_path, log_to_file
+from pairwright.flows.progress import BuildProgress
 from pairwright.flows.state.locks import claim_folder
 
 if TYPE_CHECKING:
     from prefect import Flow
     from prefect.client.schemas.objects import FlowRun
 
-    from pairwright.datasets.progress import ProgressReport
-    from pairwright.generators.llm.session import Snapshot
 
 SERVER_PROCESS_VARIABLE = "PAIRWRIGHT_SERVED_BY"  # process id of the `pairwright serve` that started this process
 _POLL_SECONDS = 1.0  # between checks whether it still runs
@@ -42,14 +41,14 @@ _POLL_SECONDS = 1.0  # between checks whether it still runs
 _log = logging.getLogger(__name__)
 
 
-class LineProgress:
+class LineProgress(BuildProgress):
     """Progress as lines on stderr and in the log, one per stage."""
 
     def __init__(self) -> None:
         self._started: dict[str, float] = {}
         self._ran: dict[str, int] = {}
 
-    def begin(self, stage: str, jobs: int) -> None:  # noqa: ARG002 - as the protocol says
+    def begin(self, stage: str, jobs: int) -> None:  # noqa: ARG002 - as of `BuildProgress`
         """Begin a stage, or a further group of its jobs."""
         self._started.setdefault(stage, time.monotonic())
         self._ran.setdefault(stage, 0)
@@ -57,12 +56,6 @@ class LineProgress:
     def advance(self, stage: str, *, reused: bool) -> None:
         """Count a job as done."""
         self._ran[stage] += not reused
-
-    def report_step(self, report: "ProgressReport") -> None:
-        """Do nothing."""
-
-    def report_model(self, stage: str, now: "Snapshot") -> None:
-        """Do nothing."""
 
     def end(self, stage: str, summary: str) -> None:
         """Print the line of a stage."""

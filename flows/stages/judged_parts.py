@@ -9,7 +9,7 @@ import polars as pl
 
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import TRAINING_ONLY_FORMS
-from pairwright.filters.refinement.two_scorers import Refinement
+from pairwright.filters.refinement.result import Refinement
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.flows.stages.annotation_frames import (

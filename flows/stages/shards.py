@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from pairwright.datasets.build_manifest import shard_paths
 from pairwright.datasets.checksums import hash_file
-from pairwright.datasets.errors import InputError
+from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.images.loading import UnusableImageError, is_stored_file, is_url
 from pairwright.datasets.images.recoding import Recoding
 from pairwright.datasets.progress import track
@@ -32,15 +33,17 @@ from pairwright.datasets.shards.layout import (
     SIZES_FILE,
     ShardInfo,
     ShardSet,
+    read_sizes,
     shard_name,
     summarize_shards,
 )
 from pairwright.datasets.shards.sample_source import load_image
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.stored_folder import StoredFolder
-from pairwright.datasets.shards.writing import MAX_SHARD_BYTES, finish_shards, write_shard
+from pairwright.datasets.shards.writing import MAX_SHARD_BYTES, append_shards, finish_shards, write_shard
 from pairwright.flows.stages.generator_stages import generating_stages, selection_of
 from pairwright.flows.stages.image_states import image_bytes, survey_images
+from pairwright.flows.state.build_versions import finished_manifest
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, OutputFile, Receipt
 from pairwright.flows.state.selection import PairSelection, selected_frame, selected_images
@@ -267,3 +270,39 @@ def _reject_image(pair: Pair, error: InputError) -> Reject:
     other = "not_fetched" if is_url(pair.image) else "bad_image"
     reason = error.reason if isinstance(error, UnusableImageError) else other
     return make_reject(pair.image, reason, error.what, pair.caption)
+
+
+def new_sizes_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``sizes`` in an incremental build."""
+    base = run.increment_base
+    written, to = written_shards(run.receipts("shards")), run.config.shards.to
+    forget_lost_outputs(run.root, run.name, to)
+    image_ext = base.manifest["shards"]["image_ext"]
+    return [run.job(write_sizes, base.root, image_ext, written, to, state=base.state)]
+
+
+def write_sizes(root: Path, home: Path, image_ext: str, new: Sequence[ShardInfo], to: str) -> JobResult:
+    """Write ``sizes.json`` and the checksums of all shards, old and new; the unit is a new sample.
+
+    Args:
+        root: the folder of the new shards.
+        home: the build directory.
+        image_ext: of the old shards.
+        new: the new shards.
+        to: URL of the folder of a store that has the shards; empty if they are here.
+    """
+    written = append_shards(root / "shards", _finished_shards(home, image_ext), new, kept=not to)
+    samples = sum(shard.count for shard in new)
+    return sizes_result(written, to, Counts("sample", samples, samples))
+
+
+def _finished_shards(home: Path, image_ext: str) -> list[ShardInfo]:
+    """Return the shards of the finished version in ``home``, by its manifest and sizes."""
+    manifest = finished_manifest(home)
+    files, stored = manifest["files"], manifest["shards"].get("sizes")
+    names = [tar.name for tar in shard_paths(home, files)]
+    sizes = read_sizes(home / "shards" / SIZES_FILE) if stored is None else stored
+    if sizes is None or not sizes.keys() >= set(names):
+        raise StorageError(f"{home / 'shards' / SIZES_FILE}: does not list the shards. Build with --full.")
+    entries = [(name, files[f"shards/{name}"]) for name in names]
+    return [ShardInfo(name, sizes[name], each["bytes"], each["sha256"], image_ext) for name, each in entries]

@@ -1,4 +1,4 @@
-"""Stages ``tag`` and ``words``: tags of all captions; word counts and the edit model of the pool."""
+"""Stage ``tag``: tags of the captions of each part, its word counts, and the slots that the edit model learns from."""
 
 from collections.abc import Sequence
 from functools import lru_cache

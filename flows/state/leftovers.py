@@ -1,15 +1,10 @@
 """Removal of files that no job of a build wrote: those of an earlier config or of a killed process."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pairwright.flows.state.layout import CLEANED_FOLDERS
 from pairwright.flows.state.receipts import Receipt
-
-Truth = Callable[[Path], Mapping[str, Any]]
-
-_GALLERY_POOL, _GALLERY_SIZE = 500, 24  # samples that the gallery of the report is chosen from, and shows
 
 
 def remove_leftovers(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows import build as building
 from pairwright.flows.config.build import parse_config
-from pairwright.flows.progress import SilentProgress
+from pairwright.flows.progress import BuildProgress
 
 
 def now() -> None:
@@ -27,7 +27,7 @@ def from_the_loop() -> None:
     asyncio.get_running_loop().call_soon(now)
 
 
-class Told(SilentProgress):
+class Told(BuildProgress):
     """A progress that acts as a stage begins, or has ended."""
 
     def __init__(self, begin: Callable[[], None] | None = None, end: Callable[[], None] | None = None) -> None:
@@ -42,7 +42,7 @@ class Told(SilentProgress):
             self._end()
 
 
-def ended(folder: Path, moment: str, progress: SilentProgress, hook: Callable[[], None] = lambda: None) -> None:
+def ended(folder: Path, moment: str, progress: BuildProgress, hook: Callable[[], None] = lambda: None) -> None:
     """Build with a progress that ends it, or with a hook called once Prefect has its own handler of the signal."""
     engine: Any = import_module("prefect.flow_engine")  # types do not know of what is not its own
     capture = engine.capture_sigterm

@@ -24,6 +24,7 @@ from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.commands.demo import truth_table
 from pairwright.flows.commands.plan import estimate_build
+from pairwright.flows.progress import BuildProgress
 from pairwright.flows.state.layout import part_name, rejected_path
 from pairwright.flows.state.locks import build_lock
 from pairwright.generators.llm.session import Snapshot
@@ -33,7 +34,7 @@ build = partial(build_with_prefect, prefect=False)
 SAME = ("pairs", "annotations", "rejected", "candidates", "index", "retrieval", "shards")
 
 
-class Heard:
+class Heard(BuildProgress):
     """A progress that remembers which jobs ran and which were taken over from an earlier run."""
 
     def __init__(self) -> None:
@@ -41,26 +42,26 @@ class Heard:
         self.reused: dict[str, int] = {}
         self.steps: list[ProgressReport] = []
 
-    def begin(self, stage: str, jobs: int) -> None:  # noqa: D102 - as the protocol says
+    def begin(self, stage: str, jobs: int) -> None:  # noqa: D102 - as of `BuildProgress`
         self.ran.setdefault(stage, 0)
         self.reused.setdefault(stage, 0)
         assert jobs
 
-    def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says
+    def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as of `BuildProgress`
         (self.reused if reused else self.ran)[stage] += 1
 
-    def report_step(self, report: ProgressReport) -> None:  # noqa: D102 - as the protocol says
+    def report_step(self, report: ProgressReport) -> None:  # noqa: D102 - as of `BuildProgress`
         self.steps.append(report)
 
-    def report_model(self, stage: str, now: Snapshot) -> None:  # noqa: D102 - as the protocol says
+    def report_model(self, stage: str, now: Snapshot) -> None:  # noqa: D102 - as of `BuildProgress`
         assert stage in self.ran
         assert now.rows >= 0
 
-    def end(self, stage: str, summary: str) -> None:  # noqa: D102 - as the protocol says
+    def end(self, stage: str, summary: str) -> None:  # noqa: D102 - as of `BuildProgress`
         assert stage in self.ran
         assert summary
 
-    def note(self, message: str) -> None:  # noqa: D102 - as the protocol says
+    def note(self, message: str) -> None:  # noqa: D102 - as of `BuildProgress`
         assert message
 
 
@@ -460,7 +461,7 @@ class Killer(Heard):
         super().__init__()
         self.stage = stage
 
-    def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says
+    def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as of `BuildProgress`
         if stage == self.stage and not reused:
             raise ZeroDivisionError
 

@@ -17,7 +17,7 @@ import yaml
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.flows.build import build
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.progress import SilentProgress
+from pairwright.flows.progress import BuildProgress
 from pairwright.flows.stage_selection import Share, StageSelection
 from pairwright.flows.state import locks, part_setup
 from pairwright.flows.state.locks import build_lock, enter_when_free, part_lock, parts_lock, running_parts, setup_lock
@@ -116,7 +116,7 @@ def test_a_finishing_run_waits_for_the_shares_that_run_says_so_and_can_be_stoppe
     assert reached == ["part ended", "finish"]
 
 
-class Notes(SilentProgress):
+class Notes(BuildProgress):
     """Keeps the messages of a build."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ def test_a_part_that_waits_to_prepare_is_not_taken_for_one_that_runs_with_other_
     monkeypatch.setattr(locks, "_POLL_S", 0.01)
     preparing, running = ExitStack(), list[str]()
 
-    class OtherEnds(SilentProgress):
+    class OtherEnds(BuildProgress):
         def note(self, message: str) -> None:
             """Let the other process end once this one waits."""
             assert "Waiting for another process" in message

@@ -23,7 +23,7 @@ from pairwright.flows.build import build
 from pairwright.flows.config.build import BuildConfig, parse_config
 from pairwright.flows.llm.answer_service import LOOPBACK, AnswerService
 from pairwright.flows.llm.model_access import model_access_for_build
-from pairwright.flows.progress import SilentProgress
+from pairwright.flows.progress import BuildProgress
 from pairwright.flows.state.layout import ANSWERS_ADDRESS, failed_files
 from pairwright.generators.llm.budget import SpendingTotals
 from pairwright.generators.llm.testing.app import ServerApp
@@ -146,7 +146,7 @@ def test_nodes_get_neither_key_nor_address_of_the_model(server: Server, tmp_path
 
 def test_a_job_without_the_secret_of_the_service_is_refused(server: Server, tmp_path: Path) -> None:
     access = model_access_for_build(config_of(tmp_path).llm, tmp_path, SpendingTotals())
-    service = AnswerService(tmp_path, LOOPBACK, SilentProgress())
+    service = AnswerService(tmp_path, LOOPBACK, BuildProgress())
     service.start(access)
     try:
         address = json.loads((tmp_path / ANSWERS_ADDRESS).read_text())

@@ -13,7 +13,7 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.flows import build as building
 from pairwright.flows.config.build import parse_config
 from pairwright.flows.prefect.flow_reports import FlowReports
-from pairwright.flows.progress import SilentProgress
+from pairwright.flows.progress import BuildProgress
 from pairwright.flows.signals import BuildTerminated, SigtermHandler
 from tests.flows.conftest import Run
 
@@ -65,7 +65,7 @@ def test_a_signal_while_the_server_starts_ends_the_build(tmp_path: Path, monkeyp
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
     config = parse_config({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}, where="test")
     with pytest.raises(PairwrightError, match="stopped by a signal"):
-        building.build(config, tmp_path / "build", SilentProgress())
+        building.build(config, tmp_path / "build", BuildProgress())
     assert not (tmp_path / "build").exists()
 
 
@@ -77,7 +77,7 @@ def test_a_signal_behind_the_last_stage_leaves_a_finished_build(
     monkeypatch.setattr(building, "build_server", lambda *_: server(lambda: None, terminate))
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
     config = parse_config({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}, where="test")
-    assert building.build(config, tmp_path / "build", SilentProgress())["stages"]["pairs"]["kept"] == 1
+    assert building.build(config, tmp_path / "build", BuildProgress())["stages"]["pairs"]["kept"] == 1
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 

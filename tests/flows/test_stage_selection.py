@@ -12,14 +12,14 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.graph import stage_names
-from pairwright.flows.progress import SilentProgress
+from pairwright.flows.progress import BuildProgress
 from pairwright.flows.stage_selection import StageSelection
 from tests.flows.conftest import checked, settings
 
 build = partial(build_with_prefect, prefect=False)
 
 
-class Ran(SilentProgress):
+class Ran(BuildProgress):
     """Remembers which stages ran anew."""
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ IMPORTED = (
     "pairwright.cli.main",
     "pairwright.flows.build",
     "pairwright.flows.commands.generate",
-    "pairwright.filters.audit.hackability",
+    "pairwright.filters.audit.verdict",
     "pairwright.indexes.retrieval.retrieve",
     "scipy.sparse",
 )

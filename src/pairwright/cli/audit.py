@@ -20,7 +20,7 @@ from pairwright.cli.output.summary import shown_reasons, skipped_lines, table
 from pairwright.datasets.count_phrases import count_phrase
 
 if TYPE_CHECKING:
-    from pairwright.filters.audit.hackability import Audit
+    from pairwright.filters.audit.verdict import Audit
 
 _SHOWN = 4  # attacks of a summary
 _TONES = {"hackable": "red", "sound": "green"}

@@ -30,7 +30,7 @@ def diff(
     """
     from pairwright.datasets.build_manifest import is_build
     from pairwright.filters.candidates.files import find_benchmark_files
-    from pairwright.flows.commands.diff import changed_rows, compare
+    from pairwright.flows.commands.build_diff import changed_rows, compare
 
     check_outputs(out)
     if not any(map(is_build, (a, b))) and all(path.is_file() or find_benchmark_files(path) for path in (a, b)):

@@ -92,10 +92,10 @@ def refine(
     from pairwright.datasets.errors import UsageError
     from pairwright.filters.candidates.files import check_extension, write_candidates
     from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
-    from pairwright.filters.candidates.rows import refine_candidates
-    from pairwright.filters.refinement.all_attacks import AllAttacksOptions
+    from pairwright.filters.refinement.candidates import refine_candidates
+    from pairwright.filters.refinement.general.refine import AllAttacksOptions
     from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
-    from pairwright.filters.refinement.two_scorers import RefineOptions
+    from pairwright.filters.refinement.reference.refine import RefineOptions
     from pairwright.flows.commands.annotation_files import require_candidate_rows
     from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
@@ -154,9 +154,9 @@ def _prepare_rows(
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
         note(f"{count_phrase(shuffled, 'shuffle row')} for training only: rejected as {FOR_TRAINING}.")
     if mirror_negatives:
-        from pairwright.flows.commands.reuse_negatives import add_reused_negatives  # imports the editors
+        from pairwright.flows.commands.mirror_negatives import add_mirrored_negatives  # imports the editors
 
-        frame = add_reused_negatives(frame, corpus, note)
+        frame = add_mirrored_negatives(frame, corpus, note)
     pool = _read_corpus(corpus, frame) if corpus else None
     if fix in {"format", "both"}:
         frame = normalize_rows(frame)
@@ -165,7 +165,7 @@ def _prepare_rows(
 
 def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
     from pairwright.datasets.readers.pairs import ReadOptions
-    from pairwright.filters.candidates.rows import usable_corpus
+    from pairwright.filters.candidates.attack_input import usable_corpus
     from pairwright.filters.scorers.image_groups import build_corpus
     from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 

@@ -8,7 +8,7 @@ from pairwright.cli.main import app
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.attacks.accuracy import measure_attacks
 from pairwright.filters.attacks.registry import BUILT_IN, TRANSFER, describe_attack, list_optional_attacks, load_scorer
-from pairwright.filters.refinement.all_attacks import refine_against_all_attacks
+from pairwright.filters.refinement.general.refine import refine_against_all_attacks
 
 WORDS = ("dog", "cat", "bus", "tree")
 ROWS = pl.DataFrame(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from pairwright.filters.attacks.accuracy import MeasuredAttack
 from pairwright.filters.audit.charts import CELLS, count_cells, draw_accuracy_bar, draw_gap_heatmap
-from pairwright.filters.audit.hackability import Audit, run_audit
 from pairwright.filters.audit.report import (
     AuditGaps,
     describe_exceeded_limits,
@@ -21,6 +20,7 @@ from pairwright.filters.audit.report import (
     render_markdown,
 )
 from pairwright.filters.audit.text_leaks import POSITION_BINS, find_text_leaks
+from pairwright.filters.audit.verdict import Audit, run_audit
 
 WORDS = ["dog", "cat", "bus", "boat", "man", "woman", "tree", "house", "red", "blue", "green", "large", "small", "old"]
 

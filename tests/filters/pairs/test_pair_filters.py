@@ -16,7 +16,7 @@ from pairwright.generators.language.tagger import load_tagger
 from tests.example_counts import examples
 
 if TYPE_CHECKING:
-    from pairwright.filters.pairs.near_duplicates import NearDuplicates
+    from pairwright.filters.pairs.near_duplicate_captions import NearDuplicates
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_limits_that_no_pair_can_meet_are_an_error(wrong: dict[str, float]) -> N
 
 
 def near_duplicates(threshold: float) -> "NearDuplicates":
-    from pairwright.filters.pairs.near_duplicates import NearDuplicates  # imports scipy, which takes a second
+    from pairwright.filters.pairs.near_duplicate_captions import NearDuplicates  # imports scipy, which takes a second
 
     return NearDuplicates(threshold)
 

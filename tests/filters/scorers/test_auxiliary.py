@@ -2,15 +2,18 @@
 
 import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from pairwright.datasets.rng import make_numpy_rng, make_rng
-from pairwright.filters.attacks.accuracy import compute_attack_gaps, compute_preference_rate
-from pairwright.filters.attacks.evidence import RowTexts, TransferOptions, collect_evidence
-from pairwright.filters.attacks.registry import TRANSFER, build_auxiliary_scorers, build_fixed_scorers
+from pairwright.filters.attacks.registry import TRANSFER, build_auxiliary_scorers
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
+from pairwright.filters.refinement.general.attacked_rows import store_texts
+from pairwright.filters.refinement.general.refine import AllAttacksOptions, plan_refinement
+from pairwright.filters.refinement.steps import take_steps
 from pairwright.filters.scorers.auxiliary import describe_word_shape
 from pairwright.filters.scorers.character_model import ORDER, CharacterModel
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, PlausibilityScorer
@@ -134,16 +137,21 @@ def test_the_transfer_estimate_predicts_a_held_out_scorer() -> None:
         assert np.mean(unseen[rows] > 0) == pytest.approx(np.mean(likely[rows]), abs=0.12)
 
 
-def test_the_transfer_estimate_is_balanced_and_is_no_attack() -> None:
+def test_the_transfer_estimate_is_balanced_and_is_no_attack(tmp_path: Path) -> None:
     read = captions(120)
-    texts = RowTexts(
-        read, [text.replace("near", "on") for text in read], [str(n) for n in range(120)], ["replace"] * 120
+    rows = pl.DataFrame(
+        {
+            "id": [str(n) for n in range(120)],
+            "group": [str(n) for n in range(120)],
+            "positive": read,
+            "negative": [text.replace("near", "on") for text in read],
+            "type": ["replace"] * 120,
+        }
     )
-    found = collect_evidence(
-        texts, [*build_fixed_scorers(), *build_auxiliary_scorers()], 0, ("words",), TransferOptions(0.485, 0.48)
-    )
-    assert found[TRANSFER].balance_only
-    attacks = compute_attack_gaps(found, texts.groups, 0)[0]
+    store_texts(tmp_path, "00000", pl.DataFrame(schema={"group": pl.String, "caption": pl.String}), rows)
+    judged = take_steps(tmp_path, plan_refinement(("00000",), AllAttacksOptions(rounds=1), "rows"))
+    assert [each.name for each in judged.evidence if each.balance_only] == [TRANSFER]
+    attacks = judged.judged.before
     assert TRANSFER not in attacks
     assert set(AUXILIARY_SCORERS) <= set(attacks)
-    assert all(0 <= compute_preference_rate(gaps) <= 1 for gaps in attacks.values())
+    assert all(0 <= rate <= 1 for rates in attacks.values() for rate, _ in rates)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pairwright.filters.attacks.registry import give_corpus, load_scorer
-from pairwright.filters.audit.hackability import run_audit
+from pairwright.filters.audit.verdict import run_audit
 from pairwright.filters.scorers.cloze import ClozeScorer
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, CrossFittedScorer
 

@@ -189,29 +189,6 @@ def test_a_corpus_of_pairs_has_each_caption_once_per_image() -> None:
     assert list(zip(corpus.groups, corpus.captions, strict=True)) == [("7", "one"), ("7", "two"), ("c", "one")]
 
 
-def test_the_halves_of_a_corpus_are_complete_and_share_no_image() -> None:
-    corpus = CaptionCorpus(["a cat", "a dog", "a bus", "a kite"], ["1", "1", "2", "3"])
-    one, other = corpus.halves
-    assert not set(one.groups) & set(other.groups)
-    assert sorted([*one.captions, *other.captions]) == sorted(corpus.captions)
-
-
-def test_a_scorer_of_half_the_captions_does_not_know_the_other_half() -> None:
-    corpus = CaptionCorpus(["a red bus on a street", "a blue kite in the sky"], ["1", "2"])
-    rows = (["a red bus in town", "a blue kite at noon"], ["a red kite in town", "a blue bus at noon"], ["8", "9"])
-    first, second = (
-        CrossFittedScorer("grammar", GrammarScorer.train, corpus, half=half).gaps(*rows, 0) for half in (0, 1)
-    )
-    assert first[0] > 0 > first[1]
-    assert second[1] > 0 > second[0]
-
-
-def test_half_of_a_single_image_scores_nothing_rather_than_failing() -> None:
-    corpus = CaptionCorpus(["a red bus"], ["1"])
-    gaps = CrossFittedScorer("grammar", GrammarScorer.train, corpus, half=1).gaps(["a dog"], ["a cat"], ["9"], 0)
-    assert np.isnan(gaps).all()
-
-
 def test_captions_without_texts_under_test_are_compared_as_words_whatever_their_case_and_spacing() -> None:
     captions = ["A  Cat's hat.", "a cats hat.", "a ca t's hat.", "a cat's\u2003hat .", "a dog"]
     corpus = CaptionCorpus(captions, ["1", "2", "3", "4", "5"])

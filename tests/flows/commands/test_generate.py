@@ -11,8 +11,8 @@ from pairwright.datasets.colorshape.corpus import make_sample, sample_to_pair
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.commands import generate
 from pairwright.flows.commands.generate import GenerateRequest, read_pool, run_generator
-from pairwright.flows.runners import process_pool
-from pairwright.flows.runners.process_pool import OrderedPool
+from pairwright.flows.runners import ordered_pool
+from pairwright.flows.runners.ordered_pool import OrderedPool
 
 IMAGES, BATCH = 52, 64  # of four captions: several batches
 
@@ -44,7 +44,7 @@ def test_the_rows_are_the_same_in_batches_of_any_size(
 def test_the_rows_are_the_same_for_one_process_and_several(
     captions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_pool, "MAX_JOBS_ALONE", 0)  # so few would be done in this process
+    monkeypatch.setattr(ordered_pool, "MAX_JOBS_ALONE", 0)  # so few would be done in this process
     monkeypatch.setattr(generate, "BATCH", BATCH)
     results = []
     for workers in (1, 2):

@@ -11,7 +11,7 @@ from pairwright.flows.commands.audit import AuditRequest, audit_rows, rows_to_au
 from pairwright.flows.commands.filter_pairs import FilterRequest, run_filters
 from pairwright.flows.commands.generate import total_for_progress
 from pairwright.flows.config.build import parse_config
-from pairwright.flows.progress import SilentProgress
+from pairwright.flows.progress import BuildProgress
 
 
 def test_an_audit_reports_reading_and_counting_as_steps(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_the_end_of_a_build_is_reported(tmp_path: Path) -> None:
     settings = {"name": "t", "input": {"path": str(_pairs(tmp_path, 5))}, "shards": {"images": False}, "workers": 1}
     heard: list[ProgressReport] = []
 
-    class Watching(SilentProgress):
+    class Watching(BuildProgress):
         def report_step(self, report: ProgressReport) -> None:
             heard.append(report)
 

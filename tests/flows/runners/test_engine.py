@@ -24,7 +24,7 @@ from pairwright.flows.config.build import parse_config
 from pairwright.flows.prefect.artifacts import FlowArtifacts
 from pairwright.flows.prefect.flow_reports import FlowReports
 from pairwright.flows.prefect.server import _server_process, own_server
-from pairwright.flows.progress import SilentProgress
+from pairwright.flows.progress import BuildProgress
 from pairwright.flows.runners.engine import open_engine
 from pairwright.flows.stage_selection import StageSelection
 from pairwright.flows.state.receipts import Job, JobResult
@@ -72,7 +72,7 @@ def test_processes_that_are_killed_while_their_jobs_are_cancelled_print_no_trace
         async with open_engine(
             tmp_path,
             config,
-            SilentProgress(),
+            BuildProgress(),
             StageSelection(),
             FlowArtifacts("t", ["tag"], FlowReports()),
             FlowReports(),
@@ -175,7 +175,7 @@ def test_a_database_of_a_newer_prefect_is_reported_with_a_fix(tmp_path: Path, mo
         assert part in str(told.value)
 
 
-class Ended(SilentProgress):
+class Ended(BuildProgress):
     """A SIGTERM in the middle of a build."""
 
     def end(self, stage: str, summary: str) -> None:  # noqa: ARG002 - as it is called

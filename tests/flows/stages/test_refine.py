@@ -13,9 +13,10 @@ from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.shards.layout import find_shards
 from pairwright.datasets.shards.reading import read_shard
-from pairwright.filters.refinement import all_attacks, fold_assignment, fold_sums, rounds
+from pairwright.filters.refinement.general import refine as general_refine
+from pairwright.filters.refinement.general import rounds
+from pairwright.filters.refinement.reference import fold_assignment, fold_sums, plan
 from pairwright.flows.build import build
-from pairwright.flows.stages import refine_folds
 from tests.flows.conftest import checked, settings
 
 TYPES = ["replace-attribute", "replace-object", "swap-object", "shuffle"]
@@ -73,7 +74,7 @@ def test_a_build_in_several_batches_and_broken_off_between_them_has_the_same_byt
     monkeypatch.setattr(fold_assignment, "BATCH_TEXTS", 150)
     monkeypatch.setattr(fold_assignment, "BUCKET_FORMS", 100)
     with monkeypatch.context() as killing:
-        killing.setattr(refine_folds, "assign_batch", broken)
+        killing.setattr(plan, "assign_batch", broken)
         with pytest.raises(RuntimeError):
             refined(corpus, tmp_path / "out", cells=6)
     before = {path.stem for path in (tmp_path / "out" / "receipts" / "refine").iterdir()}
@@ -88,7 +89,7 @@ def test_a_build_whose_counts_are_several_ranges_and_broken_off_behind_them_has_
     monkeypatch.setattr(fold_sums, "RANGE_ENTRIES", 2_000)
     monkeypatch.setattr(fold_sums, "CHUNK_ENTRIES", 300)
     with monkeypatch.context() as killing:
-        killing.setattr(refine_folds, "finish_fold", broken)
+        killing.setattr(plan, "finish_fold", broken)
         with pytest.raises(RuntimeError):
             refined(corpus, tmp_path / "out", cells=6)
     before = {path.stem for path in (tmp_path / "out" / "receipts" / "refine").iterdir()}
@@ -120,7 +121,7 @@ def test_the_general_method_has_jobs_for_parts_and_folds_and_one_for_all_rounds(
 def test_a_large_general_build_has_jobs_for_types_and_attacks_and_the_same_bytes(
     generally: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(all_attacks, "MAX_ROWS_TOGETHER", 0)
+    monkeypatch.setattr(general_refine, "MAX_ROWS_TOGETHER", 0)
     stage = refined(corpus, tmp_path / "out", method="general", target=0.6)
     jobs = {path.stem for path in (tmp_path / "out" / "receipts" / "refine").iterdir()}
     assert "rounds" not in jobs

@@ -119,7 +119,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("changed", "stages"),
     [
         ("filters/review/session.py", set()),
-        ("filters/audit/hackability.py", set()),
+        ("filters/audit/verdict.py", set()),
         ("generators/language/tagger.py", {"tag", "words", "negatives"}),
         ("generators/prompts/conversation.yaml", {"negatives"}),
         ("generators/lexicon/data/prepositions.tsv", {"tag", "words", "negatives", "balance"}),

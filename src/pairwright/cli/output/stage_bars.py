@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from pairwright.cli.output.progress import display, model_run_figures
 from pairwright.datasets.progress import ProgressReport
+from pairwright.flows.progress import BuildProgress
 
 if TYPE_CHECKING:
     from pairwright.generators.llm.session import Snapshot
 
 
-class StageBars:
-    """Listener of a build (`pairwright.flows.progress.BuildProgress`) that draws its bars.
+class StageBars(BuildProgress):
+    """Listener of a build that draws its bars.
 
     A stage of one job shows the step inside it; a stage of several shows parts, with fractions of the running ones.
     """
