@@ -64,7 +64,7 @@ def check_planned_arguments(recipe: FinetuningRecipe, model: PreTrainedModel, *,
     ``model`` may be without weights. Not checked: what depends on the machine, such as installed packages.
 
     Raises:
-        UsageError: as `training_arguments` and `wrap_present_layers`.
+        UsageError: as `training_arguments` and `prepare_sharding`.
     """
     gpus = recipe.hardware.gpus
 
@@ -218,19 +218,15 @@ def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> d
     }
 
 
-def wrap_present_layers(arguments: TrainingArguments, model: PreTrainedModel) -> None:
-    """Let FSDP shard the layers that the model has, unless the recipe or accelerate's config names them.
+def prepare_sharding(arguments: TrainingArguments, model: PreTrainedModel) -> None:
+    """Let FSDP shard the layers that the model has, unless the recipe or accelerate's config names others.
 
     Raises:
         UsageError: the recipe names a layer or an optimizer that does not fit the model.
     """
-    layers = sharded_layer_names(model)
+    model._no_split_modules = sharded_layer_names(model)  # noqa: SLF001 - which accelerate reads
     tie_embedding_modules(model)
     _check_model(arguments, model)
-    if arguments.fsdp:
-        arguments.fsdp_config.setdefault(_LAYERS, layers)
-        arguments.fsdp_plugin_args = arguments._process_fsdp_args()  # noqa: SLF001
-    os.environ.setdefault("FSDP_TRANSFORMER_CLS_TO_WRAP", ",".join(layers))
 
 
 def _check_model(arguments: TrainingArguments, model: PreTrainedModel) -> None:

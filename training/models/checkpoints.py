@@ -127,7 +127,7 @@ def save_added_weights(folder: Path, weights: Mapping[str, Tensor], description:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """Return the description of a saved model in ``folder``; empty for a checkpoint of transformers.
+    """Return the kind and settings of a saved model in ``folder``; empty for a checkpoint of transformers.
 
     Raises:
         StorageError: it is damaged or of another version.
@@ -139,7 +139,7 @@ def read_description(folder: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise StorageError(f"{path} is damaged: {error}. Save the model again.") from error
-    if not isinstance(found, dict) or found.get("version") != VERSION:
+    if not isinstance(found, dict) or found.pop("version", None) != VERSION:
         raise StorageError(f"{path} is not of version {VERSION}. Save the model again with this pairwright.")
     return found
 
