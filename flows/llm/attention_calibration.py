@@ -73,7 +73,7 @@ class AttentionCalibration:
             for rel, layout in zip(found, layouts, strict=True)
         ]
         side_by_side = pad_sequence(asked, batch_first=True, padding_value=float("-inf"))
-        with calibrate_attention(model, layouts, side_by_side, settings.first_layer) as seen:
+        with calibrate_attention(model, layouts, side_by_side) as seen:
             yield seen
 
 

@@ -100,7 +100,7 @@ class DocumentDecoder:
                 for rel, row in zip(given, rows, strict=True)
             ]
             asked = pad_sequence(shares, batch_first=True, padding_value=-math.inf)
-            with calibrate_attention(self.model, [row.layout for row in rows], asked, how.first_layer):
+            with calibrate_attention(self.model, [row.layout for row in rows], asked):
                 found += self._generate(inputs, longest)
         return found
 

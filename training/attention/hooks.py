@@ -116,24 +116,22 @@ def record_attention(model: PreTrainedModel, layouts: Sequence[DocumentLayout]) 
 
 @contextmanager
 def calibrate_attention(
-    model: PreTrainedModel, layouts: Sequence[DocumentLayout], shares: Tensor, first_layer: int | None = None
+    model: PreTrainedModel, layouts: Sequence[DocumentLayout], shares: Tensor
 ) -> Iterator[RecordedAttention]:
-    """Rescale the attention of all queries from the prompt's last token on, in this block.
+    """Rescale the attention of all queries from the prompt's last token on, in the last half of the layers (appendix B.2).
 
     Args:
         model: a supported decoder.
         layouts: of the batch's rows, padded on the left.
         shares: float (batch, documents), from `attention_shares`.
-        first_layer: first rescaled layer; None: the last half of the layers (appendix B.2).
 
     Raises:
         UsageError: the model does not use the attention registry.
     """
     if shares.shape != (len(layouts), max(len(layout.spans) for layout in layouts)):
         raise UsageError(f"shares of shape {tuple(shares.shape)} for {len(layouts)} prompts")
-    count = model.config.get_text_config().num_hidden_layers
-    first = count // 2 if first_layer is None else first_layer
-    state = _HookState(layouts, shares=shares.to(model.device, torch.float32), first_layer=first)
+    first_layer = model.config.get_text_config().num_hidden_layers // 2
+    state = _HookState(layouts, shares=shares.to(model.device, torch.float32), first_layer=first_layer)
     with _install_hooks(model, state) as seen:
         yield seen
 

@@ -47,8 +47,6 @@ class MultiDocumentPlan:
     documents: int  # K
     places: tuple[int, ...]  # positions of the gold document, from 0
     treatments: tuple[Treatment, ...] = DEFAULT_TREATMENTS  # to measure
-    rankings: tuple[Ranking, ...] = RANKINGS  # for Recall@3
-    conditions: bool = True  # whether to test the model of attention (tables 3.2 and B.1)
     longest: int = 100  # maximum tokens per answer
     calibration: Calibration = field(default_factory=Calibration)  # of attention
     seed: int = 0  # of the drawn pairs
@@ -72,11 +70,10 @@ def evaluate_multi_document(
         every = [one for r in right.values() for one in r]
         if len(places) > 1:
             metrics.append(Metric.share(treatment, f"average of {plan.documents}", sum(every), len(every)))
-    for ranking in plan.rankings if plan.documents > _RECALL else ():
-        metrics.append(_recall(reader, questions, plan, ranking))
+    if plan.documents > _RECALL:
+        metrics += [_recall(reader, questions, plan, ranking) for ranking in RANKINGS]
     attention = {place + 1: _attention(reader, questions, plan, place).tolist() for place in plan.places}
-    if plan.conditions:
-        metrics += check_attention_conditions(reader, questions, plan)
+    metrics += check_attention_conditions(reader, questions, plan)
     detail = {f"attention of {plan.documents}": attention, f"passes of {plan.documents}": reader.passes - before}
     return TaskResult(tuple(metrics), {}, detail)
 

@@ -181,10 +181,10 @@ def test_answers_are_stock_without_relevances_and_others_with_them() -> None:
     stock: Any = found.model.generate(ids, max_new_tokens=8, do_sample=False)
     assert plain[0] == found.tokenizer.decode(stock[0, ids.shape[1] :], skip_special_tokens=True)
     relevances = [np.arange(len(prompt.spans), dtype=float) for prompt in prompts]
-    changed = found.answers(prompts, 8, relevances, Calibration(first_layer=0))
+    changed = found.answers(prompts, 8, relevances, Calibration())
     assert changed != plain
     assert found.answers(prompts, 8) == plain
-    assert reader(1).answers(prompts, 8, relevances, Calibration(first_layer=0)) == changed
+    assert reader(1).answers(prompts, 8, relevances, Calibration()) == changed
 
 
 def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
