@@ -4,7 +4,6 @@ The relevances of a prompt take one forward pass for its attention and one for e
 batches. Answers are greedy, with the key-value cache.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,12 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.attention.calibration import Calibration, FloatArray, attention_shares, calibrated_relevance
-from pairwright.training.attention.hooks import calibrate_attention, record_attention
+from pairwright.training.attention.calibration import Calibration, FloatArray, calibrated_relevance
+from pairwright.training.attention.hooks import calibrate_attention, document_shares, record_attention
 from pairwright.training.attention.prompts import (
     DocumentPrompt,
     PromptTokens,
@@ -95,12 +93,8 @@ class DocumentDecoder:
                 found += self._generate(inputs, longest)
                 continue
             given = relevances[number * self.batch : number * self.batch + len(rows)]
-            shares = [
-                torch.from_numpy(attention_shares(rel, row.layout.tokens, how.t))
-                for rel, row in zip(given, rows, strict=True)
-            ]
-            asked = pad_sequence(shares, batch_first=True, padding_value=-math.inf)
-            with calibrate_attention(self.model, [row.layout for row in rows], asked):
+            layouts = [row.layout for row in rows]
+            with calibrate_attention(self.model, layouts, document_shares(given, layouts, how.t)):
                 found += self._generate(inputs, longest)
         return found
 

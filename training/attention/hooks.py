@@ -36,6 +36,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from pairwright.datasets.errors import UsageError
+from pairwright.training.attention.calibration import FloatArray, attention_shares
 
 NAME = "pairwright_documents"
 _MASKED = -1e4  # log attention below this means that a token was masked
@@ -84,6 +85,18 @@ class RecordedAttention:
         return mass / pad_sequence(counts, batch_first=True, padding_value=1)
 
 
+def document_shares(relevances: Sequence[FloatArray], layouts: Sequence[DocumentLayout], temperature: float) -> Tensor:
+    """Return `attention_shares` of several prompts, float64 (batch, documents); minus infinity for missing documents.
+
+    ``relevances`` are those of each prompt's documents, float64 (documents,), and ``layouts`` the prompts'.
+    """
+    shares = [
+        torch.from_numpy(attention_shares(own, layout.tokens, temperature))
+        for own, layout in zip(relevances, layouts, strict=True)
+    ]
+    return pad_sequence(shares, batch_first=True, padding_value=-math.inf)
+
+
 def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -> Tensor:
     """Return attention with its part on documents redistributed by shares.
 
@@ -123,7 +136,7 @@ def calibrate_attention(
     Args:
         model: a supported decoder.
         layouts: of the batch's rows, padded on the left.
-        shares: float (batch, documents), from `attention_shares`.
+        shares: float (batch, documents), from `document_shares`.
 
     Raises:
         UsageError: the model does not use the attention registry.
