@@ -142,8 +142,8 @@ class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
             totals = self._get_num_items_in_batch([inputs], labels.device)
         out = model(**{name: value for name, value in inputs.items() if name != "rationale"})
         counted = labels != IGNORE_INDEX
-        tasks = [WrittenTexts(out.logits, labels, counted & chosen) for chosen in (~rationale, rationale)]
-        found = multi_task_loss(*tasks, self.rationale_weight or 0.0, list(totals))
+        first, second = (WrittenTexts(out.logits, labels, counted & chosen) for chosen in (~rationale, rationale))
+        found = multi_task_loss(first, second, self.rationale_weight or 0.0, list(totals))
         if model.training:
             parts = torch.stack(list(found.parts.values())).detach()
             self._parts = self._parts.to(parts.device) + parts

@@ -262,10 +262,8 @@ def read_pixel_settings(name: str, size: int, mean: Channels = CLIP_MEAN, std: C
 
 def _image_processor(pixels: ImageOptions) -> Any:
     """Return the image processor of transformers that prepares images so; torchvision's kind reads its config too."""
-    square, channels = (
-        {"height": pixels.size, "width": pixels.size},
-        {"image_mean": pixels.mean, "image_std": pixels.std},
-    )
+    square = {"height": pixels.size, "width": pixels.size}
+    channels = {"image_mean": pixels.mean, "image_std": pixels.std}
     if pixels.squash:
         return SiglipImageProcessorPil(size=square, resample=3, do_convert_rgb=True, **channels)
     return CLIPImageProcessorPil(size={"shortest_edge": pixels.size}, crop_size=square, **channels)
