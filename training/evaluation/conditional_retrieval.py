@@ -20,7 +20,6 @@ from pairwright.filters.evaluation.readers import LabelledImages
 from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.filters.metrics.retrieval_precision import average_precisions, random_precision
 from pairwright.training.evaluation.embedding import INSTRUCTED_KINDS, Embedder, EmbeddingRows
-from pairwright.training.evaluation.rank_correlation import rank_correlation
 
 RGB = "rgb"
 # Table D.3.
@@ -30,6 +29,8 @@ INSTRUCTIONS = {
     "both": "What is the color and shape of the object in the image?",
     RGB: "What is the color of the object in the image?",
 }
+_BLOCK = 256
+
 Numbers = npt.NDArray[np.float64]
 
 
@@ -113,6 +114,8 @@ def _condition_metric(rows: EmbeddingRows, condition: Condition) -> Metric:
 def rank_correlations(rows: EmbeddingRows, colours: Numbers) -> Numbers:
     """Return Spearman's correlation of cosine and nearness in RGB, for each image as a query for all others.
 
+    Ties share their mean rank. A query with only ties, in either, has 0.
+
     Args:
         rows: float32 (n, d), unit rows; n at least 3.
         colours: float64 (n, 3).
@@ -122,9 +125,16 @@ def rank_correlations(rows: EmbeddingRows, colours: Numbers) -> Numbers:
     """
     if len(rows) < 3:
         raise InputError(f"{len(rows)} images", where=RGB, fix="A rank correlation requires at least three.")
+    from scipy.stats import rankdata
+
     found = np.zeros(len(rows))
-    for place, (row, colour) in enumerate(zip(rows, colours, strict=True)):
-        others = np.arange(len(rows)) != place
-        far = np.linalg.norm(colours[others] - colour, axis=1)
-        found[place] = rank_correlation(rows[others] @ row, -far)
+    for start in range(0, len(rows), _BLOCK):
+        places = np.arange(start, min(start + _BLOCK, len(rows)))
+        others = np.array([np.delete(np.arange(len(rows)), place) for place in places])
+        cosine = np.take_along_axis(rows[places] @ rows.T, others, axis=1)
+        far = np.linalg.norm(colours[places][:, None] - colours[None], axis=2)
+        ranks = rankdata(cosine, axis=1), rankdata(-np.take_along_axis(far, others, axis=1), axis=1)
+        one, two = (rank - rank.mean(axis=1, keepdims=True) for rank in ranks)
+        below = np.sqrt((one**2).sum(axis=1) * (two**2).sum(axis=1))
+        found[places] = np.divide((one * two).sum(axis=1), below, out=np.zeros(len(places)), where=below > 0)
     return found

@@ -27,7 +27,6 @@ from pairwright.training.attention.calibration import Calibration, FloatArray, F
 from pairwright.training.attention.decoder import DocumentDecoder
 from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer
 from pairwright.training.attention.ranking import RANKINGS, Ranking, descending_order, relevance_scores
-from pairwright.training.evaluation.rank_correlation import rank_correlation
 
 Treatment = Literal[
     "plain", "calibrated", "attention-sorting", "yes-no-order", "likelihood-order", "likelihood-order+calibrated"
@@ -156,7 +155,10 @@ def check_attention_conditions(
 
 def _correlation(part: str, measure: str, one: FloatArray, other: FloatArray) -> Metric:
     """Return Spearman's correlation with Fisher's interval, widened for ranks (Bonett and Wright 2000)."""
-    rho = rank_correlation(one, other)
+    from scipy.stats import rankdata  # takes a second
+
+    ranks = rankdata([one, other], axis=1)
+    rho = 0.0 if np.ptp(ranks, axis=1).min() == 0 else float(np.corrcoef(ranks)[0, 1])
     spread = Z95 * np.sqrt((1 + rho * rho / 2) / max(1, len(one) - 3))
     middle = np.arctanh(np.clip(rho, -0.999999, 0.999999))
     low, high = np.tanh(middle - spread), np.tanh(middle + spread)
