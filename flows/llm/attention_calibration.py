@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.local.chat_template import RenderedPrompt
 from pairwright.generators.llm.local.model import MAX_BATCH_TOKENS
-from pairwright.training.attention.calibration import TEMPERATURE, Calibration, FloatArray, attention_shares
+from pairwright.training.attention.calibration import TEMPERATURE, Calibration, FloatArray
 
 if TYPE_CHECKING:
     from pairwright.training.attention.decoder import DocumentDecoder
@@ -60,20 +60,12 @@ class AttentionCalibration:
         if not any(prompt.letters for prompt in prompts):
             yield None
             return
-        import torch
-        from torch.nn.utils.rnn import pad_sequence
-
-        from pairwright.training.attention.hooks import DocumentLayout, calibrate_attention
+        from pairwright.training.attention.hooks import DocumentLayout, calibrate_attention, document_shares
 
         settings = Calibration(temperature=self.temperature)
         layouts = [DocumentLayout(prompt.spans.spans, prompt.spans.length) for prompt in prompts]
         found = [_document_relevance(model, tokenizer, prompt, settings) for prompt in prompts]
-        asked = [
-            torch.from_numpy(attention_shares(rel, layout.tokens, settings.t))
-            for rel, layout in zip(found, layouts, strict=True)
-        ]
-        side_by_side = pad_sequence(asked, batch_first=True, padding_value=float("-inf"))
-        with calibrate_attention(model, layouts, side_by_side, settings.first_layer) as seen:
+        with calibrate_attention(model, layouts, document_shares(found, layouts, settings.t)) as seen:
             yield seen
 
 

@@ -33,7 +33,6 @@ class Calibration:
     # for which the source has no t: shares are then proportional to attention over bias.
     temperature: float | None = None
     dummy: str = ""  # document for measuring bias; empty: a neutral one of the length of the prompt's documents
-    first_layer: int | None = None  # first layer with rescaled attention; None: the last half of the layers
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not self.temperature > 0:

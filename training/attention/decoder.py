@@ -4,7 +4,6 @@ The relevances of a prompt take one forward pass for its attention and one for e
 batches. Answers are greedy, with the key-value cache.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,12 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.attention.calibration import Calibration, FloatArray, attention_shares, calibrated_relevance
-from pairwright.training.attention.hooks import calibrate_attention, record_attention
+from pairwright.training.attention.calibration import Calibration, FloatArray, calibrated_relevance
+from pairwright.training.attention.hooks import calibrate_attention, document_shares, record_attention
 from pairwright.training.attention.prompts import (
     DocumentPrompt,
     PromptTokens,
@@ -46,11 +44,8 @@ class DocumentDecoder:
         """Return the prompt of a question and documents, as a turn of a chat if the tokenizer has a chat template."""
         return as_chat(self.writer(question, documents), self.tokenizer)
 
-    def attention(self, prompts: Sequence[DocumentPrompt], first_layer: int = 0) -> list[FloatArray]:
-        """Return Attn(x, k) of each prompt's documents, float64 (documents,), at the prediction of the next token.
-
-        Layers before ``first_layer`` do not count.
-        """
+    def attention(self, prompts: Sequence[DocumentPrompt]) -> list[FloatArray]:
+        """Return Attn(x, k) of each prompt's documents, float64 (documents,), at the prediction of the next token."""
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
             with torch.inference_mode(), record_attention(self.model, [row.layout for row in rows]) as seen:
@@ -58,15 +53,15 @@ class DocumentDecoder:
                     **self._pad_batch([row.ids for row in rows], positions=True), use_cache=False, logits_to_keep=1
                 )
             self.passes += len(rows)
-            values = seen.attention(first_layer).double().cpu().numpy()
+            values = seen.attention().double().cpu().numpy()
             found += [value[: len(row.layout.spans)] for value, row in zip(values, rows, strict=True)]
         return found
 
-    def baseline(self, prompt: DocumentPrompt, dummy: str = "", first_layer: int = 0) -> FloatArray:
+    def baseline(self, prompt: DocumentPrompt, dummy: str = "") -> FloatArray:
         """Return Attn(dummy, k), float64 (documents,): the dummy replaces each document in turn (eq. 3.3)."""
         written = dummy or dummy_document(prompt.documents)
         moved = [prompt.with_dummy(place, written) for place in range(len(prompt.spans))]
-        return np.asarray([attention[place] for place, attention in enumerate(self.attention(moved, first_layer))])
+        return np.asarray([attention[place] for place, attention in enumerate(self.attention(moved))])
 
     def relevances(self, prompts: Sequence[DocumentPrompt], calibration: Calibration) -> list[FloatArray]:
         """Return the calibrated attention of each prompt's documents (eq. 3.4)."""
@@ -98,12 +93,8 @@ class DocumentDecoder:
                 found += self._generate(inputs, longest)
                 continue
             given = relevances[number * self.batch : number * self.batch + len(rows)]
-            shares = [
-                torch.from_numpy(attention_shares(rel, row.layout.tokens, how.t))
-                for rel, row in zip(given, rows, strict=True)
-            ]
-            asked = pad_sequence(shares, batch_first=True, padding_value=-math.inf)
-            with calibrate_attention(self.model, [row.layout for row in rows], asked, how.first_layer):
+            layouts = [row.layout for row in rows]
+            with calibrate_attention(self.model, layouts, document_shares(given, layouts, how.t)):
                 found += self._generate(inputs, longest)
         return found
 

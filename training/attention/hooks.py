@@ -29,12 +29,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from pairwright.datasets.errors import UsageError
+from pairwright.training.attention.calibration import FloatArray, attention_shares
 
 NAME = "pairwright_documents"
 _MASKED = -1e4  # log attention below this means that a token was masked
@@ -76,12 +78,23 @@ class RecordedAttention:
     # of a row
     masses: dict[int, Tensor] = field(default_factory=dict)
 
-    def attention(self, first_layer: int = 0) -> Tensor:
-        """Return Attn(x, k), float32 (batch, documents): the mean over tokens, heads and layers from ``first_layer`` (3.2.1)."""
-        counted = [mass for layer, mass in sorted(self.masses.items()) if layer >= first_layer]
-        mass = torch.stack(counted).mean(dim=(0, 2))
+    def attention(self) -> Tensor:
+        """Return Attn(x, k), float32 (batch, documents): the mean over tokens, heads and layers (3.2.1)."""
+        mass = torch.stack(list(self.masses.values())).mean(dim=(0, 2))
         counts = [torch.tensor(layout.tokens, device=mass.device) for layout in self.layouts]
         return mass / pad_sequence(counts, batch_first=True, padding_value=1)
+
+
+def document_shares(relevances: Sequence[FloatArray], layouts: Sequence[DocumentLayout], temperature: float) -> Tensor:
+    """Return `attention_shares` of several prompts, float64 (batch, documents); minus infinity for missing documents.
+
+    ``relevances`` are those of each prompt's documents, float64 (documents,), and ``layouts`` the prompts'.
+    """
+    shares = [
+        torch.from_numpy(attention_shares(own, layout.tokens, temperature))
+        for own, layout in zip(relevances, layouts, strict=True)
+    ]
+    return pad_sequence(shares, batch_first=True, padding_value=-math.inf)
 
 
 def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -> Tensor:
@@ -95,14 +108,12 @@ def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -
     Returns:
         Log probabilities of the same shape and the same sum.
     """
-    mass = _log_masses(log_attention, document, shares.shape[1])
-    inside = mass[..., :-1]
-    seen = (inside > _MASKED) & shares[:, None, None].isfinite()
-    asked = shares[:, None, None].expand_as(inside).masked_fill(~seen, -math.inf)
-    visible = inside.masked_fill(inside <= _MASKED, -math.inf)
-    asked = asked - asked.logsumexp(-1, keepdim=True) + visible.logsumexp(-1, keepdim=True)
-    change = torch.where(seen, asked - inside, torch.zeros_like(inside))
-    change = torch.cat([change, torch.zeros_like(change[..., :1])], dim=-1)
+    asked = shares[:, None, None]
+    mass = _log_masses(log_attention, document, shares.shape[1])[..., :-1]
+    total = mass.masked_fill(mass <= _MASKED, -math.inf).logsumexp(-1, keepdim=True)
+    seen = (mass > _MASKED) & asked.isfinite()
+    wanted = total + asked.masked_fill(~seen, -math.inf).log_softmax(-1)
+    change = functional.pad(torch.where(seen, wanted - mass, 0.0), (0, 1))  # none outside documents
     return log_attention + change.gather(-1, _index(document, log_attention))
 
 
@@ -112,43 +123,39 @@ def record_attention(model: PreTrainedModel, layouts: Sequence[DocumentLayout]) 
 
     ``layouts`` are those of the batch's rows; shorter prompts are padded on the left, with an attention mask.
     """
-    with _install_hooks(model, _HookState(RecordedAttention(tuple(layouts)))) as seen:
+    with _install_hooks(model, _HookState(layouts)) as seen:
         yield seen
 
 
 @contextmanager
 def calibrate_attention(
-    model: PreTrainedModel, layouts: Sequence[DocumentLayout], shares: Tensor, first_layer: int | None = None
+    model: PreTrainedModel, layouts: Sequence[DocumentLayout], shares: Tensor
 ) -> Iterator[RecordedAttention]:
-    """Rescale the attention of all queries from the prompt's last token on, in this block.
+    """Rescale the attention of all queries from the prompt's last token on, in the last half of the layers (appendix B.2).
 
     Args:
         model: a supported decoder.
         layouts: of the batch's rows, padded on the left.
-        shares: float (batch, documents), from `attention_shares`.
-        first_layer: first rescaled layer; None: the last half of the layers (appendix B.2).
+        shares: float (batch, documents), from `document_shares`.
 
     Raises:
         UsageError: the model does not use the attention registry.
     """
     if shares.shape != (len(layouts), max(len(layout.spans) for layout in layouts)):
         raise UsageError(f"shares of shape {tuple(shares.shape)} for {len(layouts)} prompts")
-    count = model.config.get_text_config().num_hidden_layers
-    first = count // 2 if first_layer is None else first_layer
-    with _install_hooks(
-        model, _HookState(RecordedAttention(tuple(layouts)), shares.to(model.device, torch.float32), first)
-    ) as seen:
+    first_layer = model.config.get_text_config().num_hidden_layers // 2
+    state = _HookState(layouts, shares=shares.to(model.device, torch.float32), first_layer=first_layer)
+    with _install_hooks(model, state) as seen:
         yield seen
 
 
 @dataclass
-class _HookState:
-    seen: RecordedAttention
+class _HookState(RecordedAttention):
     shares: Tensor | None = None
     first_layer: int = 0
-    positions: Tensor | None = None
-    places: dict[int, Tensor] = field(default_factory=dict)
-    queries: int = 0
+    positions: Tensor | None = None  # of the queries of the latest forward pass
+    places: dict[int, Tensor] = field(default_factory=dict)  # result of `document` by number of keys
+    queries: int = 0  # last queries of the latest forward pass that predict the answer
 
     def begin(self, positions: Tensor, mask: Tensor | None) -> None:
         """Count the queries that predict the answer; once per forward pass, as it waits for the device."""
@@ -159,19 +166,19 @@ class _HookState:
                 "the last key is masked for the last query: calibration requires a growing key-value cache."
             )
         self.positions, self.places = positions, {}
-        ends = torch.tensor([layout.length - 1 for layout in self.seen.layouts], device=positions.device)
-        if positions.shape[0] not in (1, len(ends)):
-            raise UsageError(
-                f"{positions.shape[0]} rows for {len(ends)} prompts: beams and repeated rows are not supported."
-            )
-        self.queries = positions.shape[1] - int((~(positions >= ends[:, None]).any(0)).long().cumprod(0).sum())
+        rows, columns = positions.shape
+        if rows not in (1, len(self.layouts)):
+            raise UsageError(f"{rows} rows for {len(self.layouts)} prompts: beams and repeated rows are not supported.")
+        # Rows are padded on the left, so all prompts end in the same column.
+        behind = int(positions[0, -1]) - self.layouts[0].length + 1
+        self.queries = max(0, min(columns, behind + 1))
 
     def document(self, keys: int) -> Tensor:
         """Return the document of each key, int64 (batch, keys)."""
         if keys not in self.places:
             assert self.positions is not None  # begin() comes first
             back = torch.arange(keys - 1, -1, -1, device=self.positions.device)
-            self.places[keys] = _documents(self.seen.layouts, self.positions[:, -1:] - back)
+            self.places[keys] = _documents(self.layouts, self.positions[:, -1:] - back)
         return self.places[keys]
 
 
@@ -193,8 +200,8 @@ def _install_hooks(model: PreTrainedModel, state: _HookState) -> Iterator[Record
         model.set_attn_implementation(NAME)
         if model.config._attn_implementation != NAME:  # noqa: SLF001 - as above
             raise UsageError(_unsupported_model(model))
-        yield state.seen
-        if not state.seen.masses:
+        yield state
+        if not state.masses:
             raise UsageError(_unsupported_model(model))
     finally:
         _HOOK_STATE.reset(token)
@@ -234,13 +241,9 @@ def _attend(  # noqa: PLR0913, PLR0917 - the signature that transformers calls
         assert state.shares is not None  # as just seen
         log_attention = rescale_attention(log_attention, document, state.shares)
         rescaled = _weighted_values(log_attention.exp().to(value.dtype), value)
-        ends = torch.tensor([one.length - 1 for one in state.seen.layouts], device=rescaled.device)
-        wanted = kwargs["position_ids"][:, -count:] >= ends[:, None]
-        output = torch.cat(
-            [output[:, :-count], torch.where(wanted[..., None, None], rescaled, output[:, -count:])], dim=1
-        )
-    documents = max(len(layout.spans) for layout in state.seen.layouts)
-    state.seen.masses[layer] = _log_masses(log_attention[:, :, -1:], document, documents)[:, :, 0, :-1].exp()
+        output = torch.cat([output[:, :-count], rescaled], dim=1)
+    documents = max(len(layout.spans) for layout in state.layouts)
+    state.masses[layer] = _log_masses(log_attention[:, :, -1:], document, documents)[:, :, 0, :-1].exp()
     return output, None
 
 
@@ -287,13 +290,8 @@ def _index(document: Tensor, log_attention: Tensor) -> Tensor:
 
 
 def _documents(layouts: Sequence[DocumentLayout], positions: Tensor) -> Tensor:
-    """Return the document of each token position; the number of documents for none."""
-    none = max(len(layout.spans) for layout in layouts)
-    found = torch.full((len(layouts), max(layout.length for layout in layouts) + 1), none, dtype=torch.int64)
-    for row, layout in enumerate(layouts):
-        for number, (first, end) in enumerate(layout.spans):
-            found[row, first:end] = number
-    known = found.to(positions.device)
-    places = positions.expand(len(layouts), -1)
-    inside = (places >= 0) & (places < known.shape[1])
-    return torch.where(inside, known.gather(1, places.clamp(0, known.shape[1] - 1)), none)
+    """Return the document of each token position, int64 (batch, keys); the number of documents for none."""
+    spans = [torch.tensor(layout.spans, device=positions.device) for layout in layouts]
+    first, end = pad_sequence(spans, batch_first=True)[:, None].unbind(-1)  # missing documents are empty
+    inside = (positions[..., None] >= first) & (positions[..., None] < end)
+    return torch.where(inside.any(-1), inside.int().argmax(-1), inside.shape[-1])

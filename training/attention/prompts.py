@@ -91,13 +91,12 @@ class PromptTokens:
 def tokenize_prompt(prompt: DocumentPrompt, tokenizer: Any) -> PromptTokens:
     """Return the prompt's tokens and the token ranges of its documents.
 
-    A token with a character of a document belongs to it; one with characters of two documents to the first.
+    A token with a character of a document belongs to it; one with characters of two documents to the first. ``tokenizer``
+    is a fast one, with offsets.
 
     Raises:
-        UsageError: the tokenizer has no offsets, or a document has no token.
+        UsageError: a document has no token.
     """
-    if not getattr(tokenizer, "is_fast", False):
-        raise UsageError(f"{type(tokenizer).__name__} has no token offsets. Use a fast tokenizer (tokenizer.json).")
     read = tokenizer(prompt.text, add_special_tokens=prompt.marks, return_offsets_mapping=True, verbose=False)
     offsets = [(place, start, end) for place, (start, end) in enumerate(read["offset_mapping"]) if end > start]
     spans: list[tuple[int, int]] = []

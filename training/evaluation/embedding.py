@@ -19,9 +19,14 @@ from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, OpenedModel
 from pairwright.training.evaluation.images import ImageBatch, image_batches
 from pairwright.training.loading.image_transforms import ImageOptions
-from pairwright.training.loading.tokenization import TextOptions, encode, encode_without_end, pad_rows, padding_id
+from pairwright.training.loading.tokenization import (
+    TextOptions,
+    encode_by,
+    encode_without_end,
+    pad_rows,
+    tokenizer_padding_id,
+)
 from pairwright.training.models.clip import Clip
-from pairwright.training.models.focallens_clip import FocalLensClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 
 EmbeddingRows = npt.NDArray[np.float32]
@@ -80,13 +85,13 @@ class Embedder:
             self.cut += encoder.truncated - before
             return rows[[places[text] for text in texts]]
         clip = self._clip()
-        options = TextOptions(self._text_folder(), clip.context)
         distinct, blocks = list(places), []
         for start in range(0, len(distinct), self.batch):
-            ids, cut = encode(distinct[start : start + self.batch], options)
+            ids, cut = encode_by(distinct[start : start + self.batch], clip.tokenizer, clip.context)
             self.cut += cut
+            padded, _ = pad_rows(ids, tokenizer_padding_id(clip.tokenizer) or 0)
             with torch.inference_mode():
-                blocks.append(_to_numpy(clip.encode_texts(pad_rows(ids, padding_id(options))[0].to(self.device))))
+                blocks.append(_to_numpy(clip.encode_texts(padded.to(self.device))))
         return np.concatenate(blocks)[[places[text] for text in texts]]
 
     @property
@@ -110,35 +115,27 @@ class Embedder:
         model = self.subject.model
         return model.pixels if isinstance(model, FocalLensMllm) else self._clip().pixels
 
-    def _text_folder(self) -> str:
-        folder = self.subject.named.folder
-        return f"{folder}/target" if isinstance(self.subject.model, FocalLensMllm) else folder
-
     def _instruction_tokens(self, instruction: str) -> Tensor | None:
         """Return the instruction's tokens, int64 (1, t); None without one or if the model ignores it."""
-        model = self.subject.model
-        if isinstance(model, FocalLensMllm):
+        named = self.subject.named
+        if isinstance(self.subject.model, FocalLensMllm):
             if not instruction:
-                raise UsageError(f"{self.subject.named.name} requires an instruction to embed an image.")
-            options = TextOptions(f"{self.subject.named.folder}/llava", _INSTRUCTION_TOKENS)
-            ids, cut = encode_without_end([instruction], options)
-        elif instruction and isinstance(model, FocalLensClip):
-            ids, cut = encode([instruction], TextOptions(self._text_folder(), model.context))
+                raise UsageError(f"{named.name} requires an instruction to embed an image.")
+            ids, cut = encode_without_end([instruction], TextOptions(f"{named.folder}/llava", _INSTRUCTION_TOKENS))
+        elif instruction and named.kind in INSTRUCTED_KINDS:
+            ids, cut = encode_by([instruction], self._clip().tokenizer, self.context)
         else:
             return None
         self.cut += cut
         return torch.tensor(ids, device=self.device)
 
     def _embed_batch(self, shown: ImageBatch, instruction_ids: Tensor | None) -> EmbeddingRows:
-        model = self.subject.model
-        if instruction_ids is None:
-            return _to_numpy(self._clip().encode_images(shown.pixels))
-        each = instruction_ids.expand(len(shown), -1)
-        if isinstance(model, FocalLensMllm):
+        each = None if instruction_ids is None else instruction_ids.expand(len(shown), -1)
+        if isinstance(self.subject.model, FocalLensMllm):
+            assert each is not None  # checked by `_instruction_tokens`
             mask = torch.ones_like(each, dtype=torch.bool)
-            return _to_numpy(model.encode_images(shown.pixels, each, mask, grids=shown.grids))
-        assert isinstance(model, FocalLensClip)
-        return _to_numpy(model.encode_images(shown.pixels, each))
+            return _to_numpy(self.subject.model.encode_images(shown.pixels, each, mask, grids=shown.grids))
+        return _to_numpy(self._clip().encode_images(shown.pixels, each))
 
 
 def _to_numpy(rows: Tensor) -> EmbeddingRows:

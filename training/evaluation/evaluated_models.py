@@ -109,10 +109,6 @@ def _base_model(model: Model, after: Mapping[str, Tensor], base: str, named: Nam
             f"--base-model {base} is of kind {found.kind}, {named.name} of kind {named.kind}: they cannot be interpolated. "
             "Pass the model that training started from."
         )
-    try:
-        interpolate(before, after, 1.0)
-    except UsageError as error:
-        raise UsageError(f"--base-model {base}: {error}. Pass the model that {named.name} was trained from.") from None
     return before
 
 
@@ -134,7 +130,10 @@ def interpolate(before: Mapping[str, Tensor], after: Mapping[str, Tensor], share
     for name in sorted(before.keys() | after.keys()):
         shapes = [tuple(side[name].shape) if name in side else None for side in (before, after)]
         if shapes[0] != shapes[1]:
-            raise UsageError(f"{name} is {shapes[0]} before and {shapes[1]} after training: not the same architecture")
+            raise UsageError(
+                f"{name} is {shapes[0]} before and {shapes[1]} after training: not the same architecture. "
+                "Pass the --base-model that training started from."
+            )
     return {name: _interpolate_tensor(before[name], one, share) for name, one in after.items()}
 
 

@@ -8,7 +8,6 @@ its label after "So the answer is".
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.training.evaluation.evaluated_models import OpenedModel
 from pairwright.training.loading.rationales import RationaleCollator, index_samples
 from pairwright.training.loading.samples import SampleSelection
-from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id
+from pairwright.training.loading.tokenization import encode_by, pad_rows, tokenizer_padding_id
 from pairwright.training.models.generative import EncoderDecoder
 
 ANSWER_MARK = "So the answer is"
@@ -80,10 +79,22 @@ def rationale_accuracy(
     names = sorted({row.task for row in rows})
     parts = [*(names if len(names) > 1 else []), "all"]
     metrics: list[Metric] = []
-    pairs = [_label_and_rationale(row, text) for row, text in zip(rows, generated, strict=True)]
+    labels, rationales = zip(*map(_label_and_rationale, rows, generated), strict=True)
     for part in parts:
         chosen = np.array([part in ("all", row.task) for row in rows])
-        metrics += _metrics(part, pairs, chosen)
+        for name, measure, pairs in (
+            ("label", equal_texts, labels),
+            ("rationale, same text", equal_texts, rationales),
+            ("rationale, words (F1)", word_f1, rationales),
+        ):
+            values = _compare(measure, pairs)
+            counted = chosen & ~np.isnan(values)
+            if not counted.any():
+                continue
+            if measure is word_f1:
+                metrics.append(Metric.mean(part, name, values, counted=counted))
+            else:
+                metrics.append(Metric.rate(part, name, values > 0, counted=counted))
     counts = {"inputs exceeded the model's limit and were truncated": cut}
     counts["examples have no row of this split and are skipped"] = left_out
     return TaskResult(tuple(metrics), {sentence: number for sentence, number in counts.items() if number})
@@ -102,22 +113,9 @@ def _label_and_rationale(row: StudentTask, text: str) -> tuple[_Pair | None, _Pa
     return (expected, label), (expected_why, why)
 
 
-def _metrics(
-    part: str, pairs: Sequence[tuple[_Pair | None, _Pair | None]], chosen: npt.NDArray[np.bool_]
-) -> list[Metric]:
-    labels, rationales = [label for label, _ in pairs], [why for _, why in pairs]
-    labelled, explained = (chosen & np.array([one is not None for one in own]) for own in (labels, rationales))
-    metrics = []
-    if labelled.any():
-        metrics.append(Metric.rate(part, "label", _each(equal_texts, labels) > 0, counted=labelled))
-    if explained.any():
-        metrics.append(Metric.rate(part, "rationale, same text", _each(equal_texts, rationales) > 0, counted=explained))
-        metrics.append(Metric.mean(part, "rationale, words (F1)", _each(word_f1, rationales), counted=explained))
-    return metrics
-
-
-def _each(measure: Callable[[str, str], float], pairs: Sequence[_Pair | None]) -> npt.NDArray[np.float64]:
-    return np.array([0.0 if pair is None else float(measure(*pair)) for pair in pairs])
+def _compare(measure: Callable[[str, str], float], pairs: Sequence[_Pair | None]) -> npt.NDArray[np.float64]:
+    """Return the values of a measure, float64 (n,); NaN where not requested."""
+    return np.array([np.nan if pair is None else float(measure(*pair)) for pair in pairs])
 
 
 def equal_texts(expected: str, generated: str) -> bool:
@@ -146,14 +144,13 @@ def split_answer(text: str) -> tuple[str, str]:
 def _generate(subject: OpenedModel, inputs: Sequence[str], batch: int, longest: int) -> tuple[list[str], int]:
     model = subject.model
     assert isinstance(model, EncoderDecoder)  # checked by tasks.py
-    options = TextOptions(subject.named.folder, _TOKENS)
-    tokenizer: Any = load_tokenizer(options.tokenizer)
+    tokenizer = model.processor
     device = next(model.parameters()).device
     texts, cut = list[str](), 0
     for start in range(0, len(inputs), batch):
-        ids, lost = encode(inputs[start : start + batch], options)
+        ids, lost = encode_by(inputs[start : start + batch], tokenizer, _TOKENS)
         cut += lost
-        input_ids, mask = pad_rows(ids, padding_id(options))
+        input_ids, mask = pad_rows(ids, tokenizer_padding_id(tokenizer) or 0)
         with torch.inference_mode():
             batch_inputs = {"input_ids": input_ids.to(device), "attention_mask": mask.long().to(device)}
             generated = model.answer(batch_inputs, most=longest)

@@ -4,7 +4,6 @@ The processes are those of `torchrun` or `accelerate launch`; FSDP and DeepSpeed
 ``deepspeed: {...}``) or by accelerate's config.
 """
 
-import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import torch
 from accelerate.utils import FullyShardedDataParallelPlugin, TorchDynamoPlugin  # type: ignore[import-untyped]
 from pydantic import TypeAdapter, ValidationError
 from transformers import PreTrainedModel, Seq2SeqTrainingArguments, Trainer, TrainingArguments, get_scheduler
+from transformers.integrations.deepspeed import is_deepspeed_available
 
 from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.datasets.suggestions import did_you_mean, require_known
@@ -44,7 +44,7 @@ def training_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) 
     """
     processes = max(1, int(os.environ.get("WORLD_SIZE", "1")))
     named = _named_arguments(recipe, out, processes, validated=validated)
-    if named.get("deepspeed") and not _has_deepspeed():
+    if named.get("deepspeed") and not is_deepspeed_available():
         raise MissingResourceError("trainer.deepspeed requires deepspeed: pip install deepspeed")
     with explain_refusals():
         arguments = _arguments_class(recipe)(**named)
@@ -64,7 +64,7 @@ def check_planned_arguments(recipe: FinetuningRecipe, model: PreTrainedModel, *,
     ``model`` may be without weights. Not checked: what depends on the machine, such as installed packages.
 
     Raises:
-        UsageError: as `training_arguments` and `wrap_present_layers`.
+        UsageError: as `training_arguments` and `prepare_sharding`.
     """
     gpus = recipe.hardware.gpus
 
@@ -75,7 +75,7 @@ def check_planned_arguments(recipe: FinetuningRecipe, model: PreTrainedModel, *,
         _setup_devices = torch.device("cpu")
 
     named = _named_arguments(recipe, Path(), gpus, validated=validated) | {"use_cpu": True, "tf32": None}
-    if not _has_deepspeed():
+    if not is_deepspeed_available():
         named.pop("deepspeed", None)
     with explain_refusals():
         arguments = PlannedArguments(**named)
@@ -94,15 +94,11 @@ def explain_refusals() -> Iterator[None]:
         raise UsageError(f"transformers refuses these settings: {what}") from error
 
 
-def _has_deepspeed() -> bool:
-    return importlib.util.find_spec("deepspeed") is not None
-
-
 def _named_arguments(recipe: FinetuningRecipe, out: Path, processes: int, *, validated: bool) -> dict[str, Any]:
     """Return the recipe's keys and ``trainer`` by names of transformers, for a number of processes."""
     workers = default_workers(processes) if recipe.batches.workers is None else recipe.batches.workers
-    batches = {**divide_batch(recipe, processes), "dataloader_num_workers": workers}
-    ours = {**_our_arguments(recipe, out, validated=validated), **batches}
+    ours = _our_arguments(recipe, out, validated=validated) | divide_batch(recipe, processes)
+    ours["dataloader_num_workers"] = workers
     named = _trainer_settings(recipe, {*ours, "gradient_checkpointing"})
     if named.get("fsdp") and named.get("deepspeed"):
         raise UsageError("trainer.fsdp and trainer.deepspeed are mutually exclusive. Remove one.")
@@ -218,19 +214,15 @@ def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> d
     }
 
 
-def wrap_present_layers(arguments: TrainingArguments, model: PreTrainedModel) -> None:
-    """Let FSDP shard the layers that the model has, unless the recipe or accelerate's config names them.
+def prepare_sharding(arguments: TrainingArguments, model: PreTrainedModel) -> None:
+    """Let FSDP shard the layers that the model has, unless the recipe or accelerate's config names others.
 
     Raises:
         UsageError: the recipe names a layer or an optimizer that does not fit the model.
     """
-    layers = sharded_layer_names(model)
+    model._no_split_modules = sharded_layer_names(model)  # noqa: SLF001 - which accelerate reads
     tie_embedding_modules(model)
     _check_model(arguments, model)
-    if arguments.fsdp:
-        arguments.fsdp_config.setdefault(_LAYERS, layers)
-        arguments.fsdp_plugin_args = arguments._process_fsdp_args()  # noqa: SLF001
-    os.environ.setdefault("FSDP_TRANSFORMER_CLS_TO_WRAP", ",".join(layers))
 
 
 def _check_model(arguments: TrainingArguments, model: PreTrainedModel) -> None:

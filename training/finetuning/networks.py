@@ -23,7 +23,12 @@ from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled, unse
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
 from pairwright.training.finetuning.conversations import read_template
-from pairwright.training.finetuning.settings import ConversationMethod, FinetuningMethod, FinetuningRecipe
+from pairwright.training.finetuning.settings import (
+    AdapterSettings,
+    ConversationMethod,
+    FinetuningMethod,
+    FinetuningRecipe,
+)
 from pairwright.training.models.checkpoints import (
     explain_unreadable,
     load_pretrained,
@@ -33,7 +38,7 @@ from pairwright.training.models.checkpoints import (
 )
 from pairwright.training.models.generative import EncoderDecoder, GenerativeModel, ImageTextModel
 from pairwright.training.models.registry import model_kind
-from pairwright.training.models.trainable_parameters import names_like
+from pairwright.training.models.trainable_parameters import train_only
 
 IMAGE_TOKEN = "<image>"  # noqa: S105 - a token of a vocabulary
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -141,23 +146,12 @@ def build_meta_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:
 
 
 def freeze_untrained(model: PreTrainedModel, method: FinetuningMethod) -> PreTrainedModel:
-    """Freeze what the recipe does not train, and return the model; with LoRA wrapped by peft.
-
-    Raises:
-        UsageError: a pattern without a match, or nothing to train.
-    """
-    fix = "change method.train or method.freeze."
-    trained, frozen = (names_like(model, patterns, fix) for patterns in (method.train or ("*",), method.freeze))
-    chosen = trained - frozen
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name in chosen)
-    if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise UsageError("nothing is trained: change method.train or method.freeze.")
-    return model if method.lora is None else _add_adapters(model, method)
+    """Freeze what the recipe does not train, and return the model; with LoRA wrapped by peft; errors as of `train_only`."""
+    train_only(model, method.train or ("*",), method.freeze, "change method.train or method.freeze.")
+    return model if method.lora is None else _add_adapters(model, method.lora)
 
 
-def _add_adapters(model: PreTrainedModel, method: FinetuningMethod) -> PreTrainedModel:
-    assert method.lora is not None
+def _add_adapters(model: PreTrainedModel, settings: AdapterSettings) -> PreTrainedModel:
     head = model.get_output_embeddings()
     layers = [
         name
@@ -167,9 +161,9 @@ def _add_adapters(model: PreTrainedModel, method: FinetuningMethod) -> PreTraine
     if not layers:
         raise UsageError("method.lora: no linear layer is trained.")
     config = LoraConfig(
-        r=method.lora.rank,
-        lora_alpha=method.lora.alpha,
-        lora_dropout=method.lora.dropout,
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        lora_dropout=settings.dropout,
         target_modules="|".join(map(re.escape, layers)),
     )
     with warnings.catch_warnings():
@@ -219,5 +213,4 @@ def sharded_layer_names(model: nn.Module) -> list[str]:
     model does not have.
     """
     present = {type(module).__name__ for module in model.modules()}
-    whole = {name for module in model.modules() for name in getattr(module, "_no_split_modules", None) or ()}
-    return sorted(present & whole)
+    return sorted(present.intersection(cast("Any", model)._no_split_modules))  # noqa: SLF001 - no public name

@@ -25,7 +25,7 @@ from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rejects import Reject
-from pairwright.training.finetuning.arguments import explain_refusals, training_arguments, wrap_present_layers
+from pairwright.training.finetuning.arguments import explain_refusals, prepare_sharding, training_arguments
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.finetuning.dataset import (
     EpochOrder,
@@ -64,7 +64,7 @@ def finetune(run: FinetuningRun) -> TrainingReport:
         torch.manual_seed(recipe.seed)  # adapters do not depend on how weights are read (ZeRO-3)
         trained = freeze_untrained(model.network, recipe.method)
         sizes = count_parameters(trained)
-        wrap_present_layers(arguments, model.network)
+        prepare_sharding(arguments, model.network)
         trainer = _trainer(run, arguments, trained, make_collator(recipe, model))
         trainer.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if arguments.process_index == 0:

@@ -1,6 +1,7 @@
 """Trainers of transformers over our shards: the order of samples, skipped samples, and the loss of step-by-step."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
     """L_label + lambda L_rationale (Hsieh, eq. 2.1, 2.3 and 2.4), each the mean over the examples of the whole batch.
 
     Attributes:
-        rationale_weight: lambda; None: all rows are one task.
+        rationale_weight: lambda; None: no row is a rationale, and the parts are not logged.
     """
 
     rationale_weight: float | None = None
@@ -116,15 +117,13 @@ class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
     def __init__(self, *arguments: Any, rationale_weight: float | None, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.rationale_weight = rationale_weight
-        self._parts = torch.zeros(2)
-        self._logged: int | None = None  # step of the last row
+        self._parts, self._steps = torch.zeros(2), 0  # since the last row of the log
 
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: torch.device) -> Tensor:
         """Return the number of labels and of rationales of the whole batch, over all processes, int64 (2,)."""
-        rows = [(batch["labels"] != IGNORE_INDEX).any(dim=1) for batch in batch_samples]
-        tasks = [self._tasks(batch) for batch in batch_samples]
-        each = [[(row & chosen).sum() for chosen in task] for row, task in zip(rows, tasks, strict=True)]
-        counts = torch.tensor([[int(one) for one in counted] for counted in each], device=device).reshape(-1, 2).sum(0)
+        counted = [(batch["labels"] != IGNORE_INDEX).any(dim=1) for batch in batch_samples]
+        is_rationale = torch.cat([batch["rationale"][rows] for batch, rows in zip(batch_samples, counted, strict=True)])
+        counts = torch.stack([(~is_rationale).sum(), is_rationale.sum()]).to(device)
         if self.args.world_size > 1:
             counts = self.accelerator.reduce(counts, "sum")
         return counts.clamp(min=1)
@@ -137,59 +136,43 @@ class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
         num_items_in_batch: Any = None,
     ) -> Any:
         """Return this batch's share of the loss, times the number of processes, which average their gradients."""
-        tasks = self._tasks(inputs)
-        network_inputs = {name: value for name, value in inputs.items() if name != "rationale"}
-        out = model(**network_inputs)
-        counted = inputs["labels"] != IGNORE_INDEX
-        totals = (
-            self._get_num_items_in_batch([inputs], out.logits.device)
-            if num_items_in_batch is None
-            else num_items_in_batch
-        )
-        written = [WrittenTexts(out.logits, inputs["labels"], counted & rows[:, None]) for rows in tasks]
-        found = multi_task_loss(written[0], written[1], self.rationale_weight or 0.0, list(totals))
+        rationale, labels = inputs["rationale"][:, None], inputs["labels"]
+        totals = num_items_in_batch
+        if totals is None:
+            totals = self._get_num_items_in_batch([inputs], labels.device)
+        out = model(**{name: value for name, value in inputs.items() if name != "rationale"})
+        counted = labels != IGNORE_INDEX
+        first, second = (WrittenTexts(out.logits, labels, counted & chosen) for chosen in (~rationale, rationale))
+        found = multi_task_loss(first, second, self.rationale_weight or 0.0, list(totals))
         if model.training:
             parts = torch.stack(list(found.parts.values())).detach()
             self._parts = self._parts.to(parts.device) + parts
-            self._logged = (
-                self.state.global_step if self._logged is None else self._logged
-            )  # a resumed run begins later
+            self._steps += self.accelerator.sync_gradients
         loss = found.loss * self.args.world_size
         return (loss, out) if return_outputs else loss
 
     def log(self, logs: dict[str, float], *arguments: Any, **named: Any) -> None:
         """Add both parts of the loss to a row of the log."""
         if "loss" in logs and self.rationale_weight is not None:
-            steps = max(1, self.state.global_step - (self._logged or 0))
-            parts = self.accelerator.reduce(self._parts.to(self.args.device), "sum") / steps
+            parts = self.accelerator.reduce(self._parts.to(self.args.device), "sum") / max(1, self._steps)
             logs |= {f"loss_{name}": round(part, 6) for name, part in zip(_PARTS, parts.tolist(), strict=True)}
-            self._parts, self._logged = torch.zeros(2), self.state.global_step
+            self._parts, self._steps = torch.zeros(2), 0
         super().log(logs, *arguments, **named)
 
-    def _tasks(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Return which rows are labels (or the one task), and which are rationales."""
-        rationale = batch["rationale"]
-        if self.rationale_weight is None:
-            return torch.ones_like(rationale), torch.zeros_like(rationale)
-        return ~rationale, rationale
 
-
+@dataclass
 class RunCallback(TrainerCallback):  # type: ignore[misc]
     """Order of the epochs, progress, and the log of a run."""
 
-    def __init__(
-        self,
-        out: Path,
-        order: EpochOrder,
-        reach: Callable[[int, int], None],
-        note: Callable[[str], None],
-        reports: Sequence[Report],
-    ) -> None:
-        self._out, self._order, self._reach, self._note, self._reports = out, order, reach, note, reports
+    out: Path  # run folder
+    order: EpochOrder  # of the training rows
+    reach: Callable[[int, int], None]  # shows the steps done and in total
+    note: Callable[[str], None]  # prints a line
+    reports: Sequence[Report]
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Set the epoch of the order, which accelerate does not reach through the sampler of a resumed run."""
-        self._order.epoch = int(state.epoch or 0)
+        self.order.epoch = int(state.epoch or 0)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:  # noqa: ARG002
         """Give unused parameters a gradient of 0 in the first step: FSDP resumes only with a state for each parameter."""
@@ -200,18 +183,18 @@ class RunCallback(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Advance the progress bar, and log the last step, also of a run that is shorter than a row of the log."""
-        self._reach(state.global_step, state.max_steps)
+        self.reach(state.global_step, state.max_steps)
         control.should_log |= state.global_step >= state.max_steps
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:  # noqa: ARG002
         """Print and report a row of the log."""
         if state.is_world_process_zero and (row := log_columns(logs or {})):
             shown = "  ".join(f"{name} {float(value):.4g}" for name, value in row.items() if name != "epoch")
-            self._note(f"  step {state.global_step}  epoch {state.epoch:.2f}  {shown}")
-            for report in self._reports:
+            self.note(f"  step {state.global_step}  epoch {state.epoch:.2f}  {shown}")
+            for report in self.reports:
                 report(row, state.global_step)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Write the log so far."""
         if state.is_world_process_zero:
-            write_history(self._out / "log.csv", state.log_history)
+            write_history(self.out / "log.csv", state.log_history)

@@ -8,7 +8,6 @@ Not covered: removing the features of padding and marking row ends, as later rel
 does not describe it.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -34,15 +33,15 @@ class Grid:
 GRIDS = (Grid(2, 2), Grid(1, 2), Grid(1, 3), Grid(1, 4), Grid(2, 1), Grid(3, 1), Grid(4, 1))
 
 
-def choose_grid(width: int, height: int, size: int, grids: Sequence[Grid] = GRIDS) -> Grid:
-    """Return the grid that shows most of an image's pixels; of equals the one with fewest tiles, least padding, or the first.
+def choose_grid(width: int, height: int, size: int) -> Grid:
+    """Return the grid of `GRIDS` that shows most of an image's pixels; of equals the one with fewest tiles, least padding, or the first.
 
     ``width`` and ``height`` are those of the image, ``size`` the tile side, all in pixels.
 
     Raises:
-        UsageError: no grid, or an image without pixels.
+        UsageError: an image without pixels.
     """
-    if not grids or min(width, height, size) < 1:
+    if min(width, height, size) < 1:
         raise UsageError(f"no grid for an image of {width}x{height} pixels and tiles of {size} pixels")
 
     def worth(grid: Grid) -> tuple[int, int, int]:
@@ -50,7 +49,7 @@ def choose_grid(width: int, height: int, size: int, grids: Sequence[Grid] = GRID
         covered = shown_width * shown_height
         return min(covered, width * height), -grid.tiles, covered  # upscaling shows no more pixels
 
-    return max(grids, key=worth)
+    return max(GRIDS, key=worth)
 
 
 def fit_size(width: int, height: int, most_width: int, most_height: int) -> tuple[int, int]:

@@ -37,7 +37,6 @@ def load_pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.fl
         MissingResourceError: no such checkpoint, and it cannot be downloaded.
         InputError: the checkpoint is damaged or of another kind.
     """
-    _check_exists(name)
     with explain_unreadable(name):
         model, report = kind.from_pretrained(name, dtype=dtype, output_loading_info=True)
     if report["missing_keys"]:
@@ -61,7 +60,6 @@ def read_config(name: str) -> Any:
         MissingResourceError: no such checkpoint, and it cannot be downloaded.
         InputError: it has no config that transformers knows.
     """
-    _check_exists(name)
     with explain_unreadable(name):
         return AutoConfig.from_pretrained(name)
 
@@ -72,16 +70,10 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     Raises:
         MissingResourceError: no such checkpoint, or it has none.
     """
-    _check_exists(name)
     with explain_unreadable(name):
         tokenizer = AutoTokenizer.from_pretrained(name)
     assert isinstance(tokenizer, PreTrainedTokenizerBase)
     return tokenizer
-
-
-def _check_exists(name: str) -> None:
-    if _is_path(name) and not Path(name).is_dir():
-        raise MissingResourceError(f"checkpoint {name}: no such folder")
 
 
 def _is_path(name: str) -> bool:
@@ -97,6 +89,8 @@ def explain_unreadable(name: str) -> Iterator[None]:
         MissingResourceError: no such checkpoint, and it cannot be downloaded.
         InputError: it is damaged or of another kind.
     """
+    if _is_path(name) and not Path(name).is_dir():
+        raise MissingResourceError(f"checkpoint {name}: no such folder")
     try:
         yield
     except _UNREADABLE as error:
@@ -127,7 +121,7 @@ def save_added_weights(folder: Path, weights: Mapping[str, Tensor], description:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """Return the description of a saved model in ``folder``; empty for a checkpoint of transformers.
+    """Return the kind and settings of a saved model in ``folder``; empty for a checkpoint of transformers.
 
     Raises:
         StorageError: it is damaged or of another version.
@@ -139,7 +133,7 @@ def read_description(folder: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise StorageError(f"{path} is damaged: {error}. Save the model again.") from error
-    if not isinstance(found, dict) or found.get("version") != VERSION:
+    if not isinstance(found, dict) or found.pop("version", None) != VERSION:
         raise StorageError(f"{path} is not of version {VERSION}. Save the model again with this pairwright.")
     return found
 

@@ -8,15 +8,16 @@ and the embedding of a text does not depend on the padding of its batch.
 """
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import CLIPModel, PreTrainedTokenizerBase
+from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 from transformers.utils.hub import cached_file
 
 from pairwright.datasets.errors import UsageError
@@ -63,6 +64,9 @@ class Clip(nn.Module):
     """
 
     kind = "clip"
+    network_class: ClassVar[type[Any]] = CLIPModel
+    # Mean and standard deviation of the channels where a checkpoint has no image processor
+    channels: ClassVar[tuple[Channels, Channels]] = CLIP_MEAN, CLIP_STD
 
     def __init__(
         self, network: CLIPModel, tokenizer: PreTrainedTokenizerBase | None = None, pixels: ImageOptions | None = None
@@ -70,14 +74,15 @@ class Clip(nn.Module):
         super().__init__()
         self.network = network
         self.tokenizer = tokenizer
-        self.pixels = pixels or ImageOptions(network.config.vision_config.image_size)
+        mean, std = self.channels
+        self.pixels = pixels or ImageOptions(network.config.vision_config.image_size, mean=mean, std=std)
 
     @classmethod
     def load(cls, name: str) -> Self:
         """Load a checkpoint by folder or name; errors as of `load_pretrained`."""
-        network = load_pretrained(CLIPModel, name)
-        assert isinstance(network, CLIPModel)
-        return cls(network, read_tokenizer(name), read_pixel_settings(name, network.config.vision_config.image_size))
+        network: Any = load_pretrained(cls.network_class, name)
+        pixels = read_pixel_settings(name, network.config.vision_config.image_size, *cls.channels)
+        return cls(network, read_tokenizer(name), pixels)
 
     @property
     def dim(self) -> int:
@@ -92,28 +97,44 @@ class Clip(nn.Module):
     @property
     def scale(self) -> Tensor:
         """1 / temperature, 0-d, with its gradient."""
-        scale: Tensor = self.network.logit_scale.float().exp()
+        scale: Tensor = self.network.logit_scale.float().exp().squeeze()
         return scale
+
+    @property
+    def bias(self) -> Tensor | None:
+        """The bias of the sigmoid, 0-d, with its gradient; None for a CLIP."""
+        return None
 
     def limit_scale(self) -> None:
         """Clamp the scale to 1 to `MAX_SCALE`; call after each training step (CLIP, section 2.5)."""
         clamp_scale(self.network.logit_scale)
 
-    def encode_images(self, images: Tensor) -> Tensor:
-        """Return the unit embeddings, float32 (b, d), of normalized images (b, 3, h, w)."""
-        return self.pool(self.image_states(images))
+    def encode_images(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
+        """Return the unit embeddings, float32 (b, d).
+
+        Args:
+            images: float (b, 3, h, w), normalized.
+            instructions: token ids, int64 (b, t), one per image; only a `FocalLensClip` reads them.
+        """
+        return self.pool(self.image_states(images, instructions))
 
     def encode_texts(self, texts: Tensor) -> Tensor:
         """Return the unit embeddings, float32 (n, d), of token ids (n, t)."""
-        pooled = self._text_states(texts)[1]
-        return _normalize(self.network.text_projection(pooled))
+        return self._text_rows(self._text_states(texts)[1])
 
-    def image_states(self, images: Tensor) -> Tensor:
+    def image_states(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
         """Return the tower's last states (b, 1 + p, width) before the last norm; subclasses extend this."""
+        del instructions
         return vision_states(self.network.vision_model, images)
 
     def forward(
-        self, images: Tensor, texts: Tensor, text_mask: Tensor | None = None, *, local: bool = False
+        self,
+        images: Tensor,
+        texts: Tensor,
+        text_mask: Tensor | None = None,
+        *,
+        local: bool = False,
+        instructions: Tensor | None = None,
     ) -> ClipOutput:
         """Embed a batch; all texts in one call (captions, negatives and positives concatenated).
 
@@ -122,20 +143,21 @@ class Clip(nn.Module):
             texts: int64 (n, t).
             text_mask: bool (n, t), False for padding; used for `ClipOutput.token_mask` only.
             local: also return features of patches and tokens (002, eq. 5-8).
+            instructions: int64 (b, t), one per image; only a `FocalLensClip` reads them.
 
         Raises:
             ValueError: images or texts do not fit the model (of transformers).
         """
-        return self.embed_states(self.image_states(images), texts, text_mask, local=local)
+        return self.embed_states(self.image_states(images, instructions), texts, text_mask, local=local)
 
     def embed_states(self, states: Tensor, texts: Tensor, text_mask: Tensor | None, *, local: bool) -> ClipOutput:
         """Return the output for given image states; other arguments as for `forward`."""
         words, pooled = self._text_states(texts)
-        images, rows = self.pool(states), _normalize(self.network.text_projection(pooled))
+        images, rows = self.pool(states), self._text_rows(pooled)
         if not local:
-            return ClipOutput(images, rows, self.scale)
-        tokens = self.network.text_projection(words).float()
-        return ClipOutput(images, rows, self.scale, self._patches(states), tokens, self.token_mask(texts, text_mask))
+            return ClipOutput(images, rows, self.scale, bias=self.bias)
+        patches, tokens = self._patches(states), self.network.text_projection(words).float()
+        return ClipOutput(images, rows, self.scale, patches, tokens, self.token_mask(texts, text_mask))
 
     def token_mask(self, texts: Tensor, text_mask: Tensor | None = None) -> Tensor:
         """Return a mask of the words and the first end token, bool (n, t)."""
@@ -155,7 +177,7 @@ class Clip(nn.Module):
         self.network.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
-        (folder / "preprocessor_config.json").write_text(json.dumps(_preprocessor(self.pixels), indent=2) + "\n")
+        _image_processor(self.pixels).save_pretrained(folder)
         save_added_weights(folder, self.added_weights(), {"kind": self.kind, **self.description()})
 
     def added_weights(self) -> dict[str, Tensor]:
@@ -163,7 +185,7 @@ class Clip(nn.Module):
         return {}
 
     def description(self) -> dict[str, object]:
-        """Return the settings for rebuilding the model that its checkpoint does not have; none for a CLIP."""
+        """Return the constructor's arguments for rebuilding the model beside its CLIP; none for a CLIP."""
         return {}
 
     def pool(self, states: Tensor) -> Tensor:
@@ -180,6 +202,9 @@ class Clip(nn.Module):
         found = self.network.text_model(input_ids=texts)
         return found.last_hidden_state, found.pooler_output
 
+    def _text_rows(self, pooled: Tensor) -> Tensor:
+        return _normalize(self.network.text_projection(pooled))
+
     def _ends(self, texts: Tensor) -> Tensor:
         """Return the position of each text's first end token, as in transformers; 0 without one."""
         end = self.network.text_model.eos_token_id
@@ -188,25 +213,24 @@ class Clip(nn.Module):
         return ends.argmax(dim=1)
 
 
-Extended = TypeVar("Extended", bound=Clip)
+class ExtendedClip(Clip):
+    """A CLIP with added weights; the constructor takes a CLIP and the arguments in `description`."""
 
+    @classmethod
+    def load(cls, name: str) -> Self:
+        """Load a folder that `save` wrote.
 
-def load_extended(kind: type[Extended], name: str, build: Callable[[Clip, Mapping[str, Any]], Extended]) -> Extended:
-    """Load a folder of a CLIP with added weights, which `Clip.save` wrote.
-
-    ``build`` makes the model from the CLIP and the folder's description.
-
-    Raises:
-        StorageError: it is damaged.
-        UsageError: ``name`` is not such a folder; pass a CLIP to the constructor instead.
-    """
-    folder = Path(name)
-    described = read_description(folder)
-    if described.get("kind") != kind.kind:
-        raise UsageError(f"{name} is not a saved {kind.kind}: create one with {kind.__name__}(Clip.load({name!r}))")
-    model = build(Clip.load(name), described)
-    copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
-    return model
+        Raises:
+            StorageError: it is damaged.
+            UsageError: ``name`` is not such a folder; pass a CLIP to the constructor instead.
+        """
+        folder = Path(name)
+        described = read_description(folder)
+        if described.pop("kind", None) != cls.kind:
+            raise UsageError(f"{name} is not a saved {cls.kind}: create one with {cls.__name__}(Clip.load({name!r}))")
+        model: Self = cast("Any", cls)(Clip.load(name), **described)
+        copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
+        return model
 
 
 def clamp_scale(logarithm: nn.Parameter) -> None:
@@ -221,7 +245,7 @@ def _normalize(rows: Tensor) -> Tensor:
     return functional.normalize(rows.float(), dim=-1)
 
 
-def read_pixel_settings(name: str, size: int, *, mean: Channels = CLIP_MEAN, std: Channels = CLIP_STD) -> ImageOptions:
+def read_pixel_settings(name: str, size: int, mean: Channels = CLIP_MEAN, std: Channels = CLIP_STD) -> ImageOptions:
     """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``std`` where it has none.
 
     Raises:
@@ -236,18 +260,10 @@ def read_pixel_settings(name: str, size: int, *, mean: Channels = CLIP_MEAN, std
     return ImageOptions(size, mean=tuple(found.get("image_mean", mean)), std=tuple(found.get("image_std", std)))
 
 
-def _preprocessor(pixels: ImageOptions) -> dict[str, object]:
+def _image_processor(pixels: ImageOptions) -> Any:
+    """Return the image processor of transformers that prepares images so; torchvision's kind reads its config too."""
     square = {"height": pixels.size, "width": pixels.size}
-    cropping = {"size": {"shortest_edge": pixels.size}, "do_center_crop": True, "crop_size": square}
-    return {
-        "image_processor_type": "SiglipImageProcessor" if pixels.squash else "CLIPImageProcessor",
-        "do_resize": True,
-        **({"size": square} if pixels.squash else cropping),
-        "resample": 3,
-        "do_rescale": True,
-        "rescale_factor": 1 / 255,
-        "do_normalize": True,
-        "image_mean": list(pixels.mean),
-        "image_std": list(pixels.std),
-        "do_convert_rgb": True,
-    }
+    channels = {"image_mean": pixels.mean, "image_std": pixels.std}
+    if pixels.squash:
+        return SiglipImageProcessorPil(size=square, resample=3, do_convert_rgb=True, **channels)
+    return CLIPImageProcessorPil(size={"shortest_edge": pixels.size}, crop_size=square, **channels)

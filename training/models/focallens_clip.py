@@ -10,12 +10,11 @@ tokens, so the map's initial scale does not matter.
 """
 
 from copy import deepcopy
-from typing import Self
 
 from torch import Tensor, nn
 from transformers import CLIPModel, CLIPTextModel
 
-from pairwright.training.models.clip import Clip, ClipOutput, load_extended
+from pairwright.training.models.clip import Clip, ExtendedClip
 from pairwright.training.models.vision_tower import vision_states
 
 
@@ -33,7 +32,7 @@ class InstructionTower(nn.Module):
         return found
 
 
-class FocalLensClip(Clip):
+class FocalLensClip(ExtendedClip):
     """A CLIP whose image embedding is conditioned on an instruction."""
 
     kind = "focallens-clip"
@@ -45,42 +44,16 @@ class FocalLensClip(Clip):
         weight = self.network.visual_projection.weight
         self.condition = nn.Linear(self.dim, self.network.vision_model.config.hidden_size).to(weight)
 
-    @classmethod
-    def load(cls, name: str) -> Self:
-        """Load a folder that `save` wrote; see `load_extended`."""
-        return load_extended(cls, name, lambda base, _: cls(base))
-
-    def encode_images(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
-        """Return phi of eq. 5.1: unit embeddings, float32 (b, d), each image under its own instruction.
-
-        Args:
-            images: float (b, 3, h, w).
-            instructions: token ids, int64 (b, t); None: no instruction token.
-        """
-        return self.pool(self.image_states(images, instructions))
-
     def image_states(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
-        """Return the tower's last states, the instruction's after the patches'."""
+        """Return the tower's last states, the instruction's after the patches'; without instructions those of CLIP.
+
+        With instructions the embeddings are phi of eq. 5.1, each image under its own; an image is repeated for each of its
+        turns.
+        """
         if instructions is None:
             return vision_states(self.network.vision_model, images)
         token = self.condition(self.instructions(instructions))[:, None]
         return vision_states(self.network.vision_model, images, extra=token)
-
-    def forward(
-        self,
-        images: Tensor,
-        texts: Tensor,
-        text_mask: Tensor | None = None,
-        *,
-        local: bool = False,
-        instructions: Tensor | None = None,
-    ) -> ClipOutput:
-        """Embed a batch of triplets: images under their instructions, and outputs by T.
-
-        Arguments as of `Clip.forward`: an image is repeated for each of its turns, ``texts`` are the outputs, and
-        ``instructions`` are int64 (b, t).
-        """
-        return self.embed_states(self.image_states(images, instructions), texts, text_mask, local=local)
 
     def added_weights(self) -> dict[str, Tensor]:
         """Return the weights of the instruction tower and the map."""

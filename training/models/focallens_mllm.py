@@ -88,7 +88,7 @@ class FocalLensMllm(nn.Module):
 
     @classmethod
     def load(cls, name: str) -> Self:
-        """Load a folder that `save` wrote; errors as of `clip.load_extended`."""
+        """Load a folder that `save` wrote; errors as of `clip.ExtendedClip.load`."""
         folder = Path(name)
         described = read_description(folder)
         if described.get("kind") != cls.kind:

@@ -6,15 +6,13 @@ dissertation does not specify the position of the blocks: six blocks give the 42
 ViT-B/32, and the authors' code puts one before each of the last six layers, as here.
 """
 
-from typing import Self
-
 import torch
 from torch import Tensor, nn
 from transformers import CLIPVisionConfig
 from transformers.activations import ACT2FN
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.models.clip import Clip, load_extended
+from pairwright.training.models.clip import Clip, ExtendedClip
 from pairwright.training.models.vision_tower import vision_states
 
 DEFAULT_BLOCKS = 6
@@ -41,7 +39,7 @@ class GatedBlock(nn.Module):
         return found
 
 
-class ReactClip(Clip):
+class ReactClip(ExtendedClip):
     """A CLIP whose image tower has gated blocks; `TRAINABLE` freezes all else."""
 
     kind = "react-clip"
@@ -66,13 +64,9 @@ class ReactClip(Clip):
             {str(number): GatedBlock(config).to(weight) for number in range(depth - blocks, depth)}
         )
 
-    @classmethod
-    def load(cls, name: str) -> Self:
-        """Load a folder that `save` wrote; see `load_extended`."""
-        return load_extended(cls, name, lambda base, described: cls(base, described["blocks"]))
-
-    def image_states(self, images: Tensor) -> Tensor:
+    def image_states(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
         """Return the tower's last states, with gated blocks."""
+        del instructions
         blocks = {int(number): block for number, block in self.blocks.items()}
         return vision_states(self.network.vision_model, images, blocks=blocks)
 

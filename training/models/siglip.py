@@ -8,20 +8,20 @@ are squashed to the square.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 from torch.nn import functional
 from transformers import SiglipModel
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.tokenization import tokenizer_padding_id
-from pairwright.training.models.checkpoints import load_pretrained, read_tokenizer
-from pairwright.training.models.clip import Clip, ClipOutput, read_pixel_settings
+from pairwright.training.models.clip import Clip
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+    from pairwright.training.loading.image_transforms import ImageOptions
 
 _HALF = (0.5, 0.5, 0.5)
 
@@ -30,6 +30,8 @@ class Siglip(Clip):
     """A SigLIP of transformers with its tokenizer and pixel settings; attributes as of `Clip`."""
 
     kind = "siglip"
+    network_class = SiglipModel
+    channels = _HALF, _HALF
 
     def __init__(
         self,
@@ -37,15 +39,8 @@ class Siglip(Clip):
         tokenizer: PreTrainedTokenizerBase | None = None,
         pixels: ImageOptions | None = None,
     ) -> None:
-        size = cast("int", network.config.vision_config.image_size)
-        super().__init__(network, tokenizer, replace(pixels or ImageOptions(size, mean=_HALF, std=_HALF), squash=True))
-
-    @classmethod
-    def load(cls, name: str) -> Self:
-        """Load a checkpoint by folder or name."""
-        network: Any = load_pretrained(SiglipModel, name)
-        size = network.config.vision_config.image_size
-        return cls(network, read_tokenizer(name), read_pixel_settings(name, size, mean=_HALF, std=_HALF))
+        super().__init__(network, tokenizer, pixels)
+        self.pixels = replace(self.pixels, squash=True)
 
     @property
     def dim(self) -> int:
@@ -58,20 +53,12 @@ class Siglip(Clip):
         bias: Tensor = self.network.logit_bias.float().squeeze()
         return bias
 
-    @property
-    def scale(self) -> Tensor:
-        """1 / temperature, 0-d, with its gradient."""
-        return super().scale.squeeze()
-
     def limit_scale(self) -> None:
         """Leave the scale: SigLIP's is unlimited, and above CLIP's limit in published checkpoints."""
 
-    def encode_texts(self, texts: Tensor) -> Tensor:
-        """Return the unit embeddings, float32 (n, d), of token ids (n, t)."""
-        return functional.normalize(self._text_states(texts)[1].float(), dim=-1)
-
-    def image_states(self, images: Tensor) -> Tensor:
+    def image_states(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
         """Return the pooled states, float (b, width)."""
+        del instructions
         if tuple(images.shape[-2:]) != (self.pixels.size, self.pixels.size):
             raise UsageError(f"images of {tuple(images.shape[-2:])} pixels: set the image size to {self.pixels.size}")
         pooled: Tensor = self.network.vision_model(pixel_values=images).pooler_output
@@ -81,12 +68,11 @@ class Siglip(Clip):
         """Return the unit embeddings, float32 (b, d), of pooled states."""
         return functional.normalize(states.float(), dim=-1)
 
-    def embed_states(self, states: Tensor, texts: Tensor, text_mask: Tensor | None, *, local: bool) -> ClipOutput:
-        """Return the output for given image states; without features of patches and tokens."""
-        del text_mask
-        if local:
-            raise UsageError("a SigLIP has no features of patches and tokens in the shared space: use a CLIP")
-        return ClipOutput(self.pool(states), self.encode_texts(texts), self.scale, bias=self.bias)
+    def _patches(self, states: Tensor) -> Tensor:  # noqa: ARG002 - as of `Clip`
+        raise UsageError("a SigLIP has no features of patches and tokens in the shared space: use a CLIP")
+
+    def _text_rows(self, pooled: Tensor) -> Tensor:
+        return functional.normalize(pooled.float(), dim=-1)
 
     def _text_states(self, texts: Tensor) -> tuple[Tensor, Tensor]:
         if texts.shape[1] > self.context:

@@ -52,26 +52,33 @@ class ParameterCounts:
     frozen: int
 
 
-def train_only(model: nn.Module, what: str | tuple[str, ...]) -> ParameterCounts:
+def train_only(
+    model: nn.Module, what: str | tuple[str, ...], frozen: Sequence[str] = (), fix: str = ""
+) -> ParameterCounts:
     """Enable gradients for the parameters that ``what`` names, disable all others, and return the number of both.
 
-    ``what`` is a key of `TRAINABLE`, or patterns.
+    Args:
+        model: changed in place.
+        what: a key of `TRAINABLE`, or patterns.
+        frozen: patterns of exceptions.
+        fix: advice in the error for patterns.
+
+    Raises:
+        UsageError: a pattern without a match, or nothing to train.
     """
     if isinstance(what, str):
         require_known("no such set of trained parameters:", [what], TRAINABLE)
+    fix = fix or f"{what!r} is for another model"
     patterns = TRAINABLE[what] if isinstance(what, str) else what
-    trained = names_like(model, patterns, f"{what!r} is for another model")
+    trained = _names_like(model, patterns, fix) - _names_like(model, frozen, fix)
+    if not trained:
+        raise UsageError(f"nothing is trained: {fix}")
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in trained)
     return count_parameters(model)
 
 
-def names_like(model: nn.Module, patterns: Sequence[str], fix: str) -> set[str]:
-    """Return the names of the parameters that match a pattern.
-
-    Raises:
-        UsageError: a pattern without a match; ``fix`` says what to do.
-    """
+def _names_like(model: nn.Module, patterns: Sequence[str], fix: str) -> set[str]:
     found = [fnmatch.filter((name for name, _ in model.named_parameters()), pattern) for pattern in patterns]
     for pattern, names in zip(patterns, found, strict=True):
         if not names:

@@ -181,10 +181,10 @@ def test_answers_are_stock_without_relevances_and_others_with_them() -> None:
     stock: Any = found.model.generate(ids, max_new_tokens=8, do_sample=False)
     assert plain[0] == found.tokenizer.decode(stock[0, ids.shape[1] :], skip_special_tokens=True)
     relevances = [np.arange(len(prompt.spans), dtype=float) for prompt in prompts]
-    changed = found.answers(prompts, 8, relevances, Calibration(first_layer=0))
+    changed = found.answers(prompts, 8, relevances, Calibration())
     assert changed != plain
     assert found.answers(prompts, 8) == plain
-    assert reader(1).answers(prompts, 8, relevances, Calibration(first_layer=0)) == changed
+    assert reader(1).answers(prompts, 8, relevances, Calibration()) == changed
 
 
 def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
@@ -212,7 +212,6 @@ def test_attention_is_the_mean_over_tokens_heads_and_layers() -> None:
     with torch.inference_mode():
         seen = read.model(torch.tensor([held.ids]), output_attentions=True).attentions
     read.model.set_attn_implementation("sdpa")
-    for first in range(len(seen)):
-        each = torch.stack(seen[first:]).mean((0, 2))[0, -1]
-        wanted = [float(each[start:end].mean()) for start, end in held.layout.spans]
-        assert read.attention([prompt], first)[0] == pytest.approx(wanted, rel=1e-4)
+    each = torch.stack(seen).mean((0, 2))[0, -1]
+    wanted = [float(each[start:end].mean()) for start, end in held.layout.spans]
+    assert read.attention([prompt])[0] == pytest.approx(wanted, rel=1e-4)

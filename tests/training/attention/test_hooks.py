@@ -88,7 +88,7 @@ def test_each_document_gets_its_share_the_total_stays_and_tokens_outside_keep_th
     model, read = decoder(kind), ids()
     with record_attention(model, [LAYOUT]) as plain:
         model(read)
-    with calibrate_attention(model, [LAYOUT], SHARES, first_layer=2) as seen:
+    with calibrate_attention(model, [LAYOUT], SHARES) as seen:
         model(read)
     for layer in range(LAYERS):
         before, after = plain.masses[layer], seen.masses[layer]

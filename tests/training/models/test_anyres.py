@@ -115,8 +115,6 @@ def test_an_image_takes_the_tokens_of_its_tiles_and_of_the_whole() -> None:
 def test_what_cannot_be_cut_or_merged_is_refused() -> None:
     with pytest.raises(UsageError, match="no grid for an image of 0x5"):
         choose_grid(0, 5, 336)
-    with pytest.raises(UsageError, match="no grid"):
-        choose_grid(5, 5, 336, ())
     with pytest.raises(UsageError, match="3 parts of 4 patches do not match an image and 2x2 tiles"):
         merge_features(torch.zeros(3, 4, 1), Grid(2, 2))
     with pytest.raises(UsageError, match="5 parts of 3 patches"):
