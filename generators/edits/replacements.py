@@ -8,10 +8,10 @@ Exclusion is symmetric, and a word that the model does not know is not replaced,
 Neither are attributes and relations of nouns that the model does not know.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
-from typing import Any, Final
+from itertools import chain, compress
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -117,30 +117,25 @@ class Replacements:
         if row is None:
             if len(self._rows) >= _MAX_ROWS:
                 self._rows.clear()
-            row = self._rows[key] = np.asarray(self._find_candidates(slot), np.int32)
+            row = self._rows[key] = np.fromiter(self._find_candidates(slot), np.int32)
         return row
 
-    def _find_candidates(self, slot: Slot) -> Any:
+    def _find_candidates(self, slot: Slot) -> Iterable[int]:
         index, targets = self._model.index(slot.kind), self._model.targets(slot.kind)
         if slot.kind == RELATION:
-            excluded = load_relations().refuted_row(
-                lexicon_key(slot.key), _lexicon_keys(targets), slot.before or UNKNOWN, slot.after
-            )
-            return np.flatnonzero(excluded & _having_form(targets, relation_shape(slot.key), slot.tag))
+            columns, keys = _having_form(targets, relation_shape(slot.key), slot.tag)
+            subject = slot.before or UNKNOWN
+            return compress(columns, load_relations().refuted(lexicon_key(slot.key), keys, subject, slot.after))
         if slot.kind == NOUN:
             return [index[word] for word in self._known.nouns.substitutes(slot.key, targets)]
         return [index[word] for word in self._known.attributes.substitutes(slot.key, slot.after, targets)]
 
 
-@lru_cache(maxsize=4)
-def _lexicon_keys(targets: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(lexicon_key, targets))
-
-
 @lru_cache(maxsize=64)
-def _having_form(targets: tuple[str, ...], shape: RelationShape, tag: str) -> npt.NDArray[np.bool_]:
-    """Return which relations have a shape and can be inflected for a tag (empty: no verb).
+def _having_form(targets: tuple[str, ...], shape: RelationShape, tag: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return the relations that have a shape and can be inflected for a tag (empty: no verb): columns and lexicon keys.
 
     Most relations of other shapes read oddly or may be true ("standing over", "next to"); benchmarks/RESULTS.md has the figures.
     """
-    return np.array([relation_shape(key) == shape and bool(relation_form(key, tag)) for key in targets], bool)
+    found = [at for at, key in enumerate(targets) if relation_shape(key) == shape and relation_form(key, tag)]
+    return tuple(found), tuple(lexicon_key(targets[at]) for at in found)

@@ -14,12 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
 from pairwright.generators.lexicon.states import (
     ACTION_DIMENSIONS,
-    DIMENSIONS,
     Merging,
     States,
     StateSpace,
@@ -30,8 +26,6 @@ from pairwright.generators.lexicon.tables import read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
 UNKNOWN: Final = "thing"  # stands for an unknown subject
-
-_MASK_BYTES: Final = 16  # of the states of a dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +111,7 @@ class RelationLexicon:
             frozenset((row["a"], row["b"])): row["exclusive"] == "yes" for row in read_rows("relation_exceptions")
         }
         self._analysed: dict[str, Relation | None] = {}
-        self._table = lru_cache(maxsize=256)(self._find_table)
+        self._weak_states = lru_cache(maxsize=2_000)(self._find_weak_states)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
 
     def analyse(self, key: str) -> Relation | None:
@@ -213,37 +207,21 @@ class RelationLexicon:
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
         return exclude(*((each[: -len(ACTION_DIMENSIONS)] if by_place else each) for each in states))
 
-    def refuted_row(
-        self,
-        key: str,
-        keys: tuple[str, ...],
-        subject: str = "",
-        object: str = "",  # noqa: A002
-    ) -> npt.NDArray[np.bool_]:
-        """Return whether a phrase `refutes` each of others, shape (n,)."""
+    def refuted(self, key: str, keys: tuple[str, ...], subject: str = "", object: str = "") -> list[bool]:  # noqa: A002
+        """Return whether a phrase `refutes` each of others."""
         relation, classes = self.analyse(key), self._noun_classes(subject, object)
-        own = _as_words([self._space.every if relation is None else _applied(classes, relation.states)])
-        low, high = np.moveaxis(self._table(keys, classes) & own, 2, 0)
-        found = np.asarray(~np.all(low | high, axis=1), np.bool_)
-        columns = _columns(keys)
-        for pair in self._exceptions_of.get(key, ()):
-            for at in (at for other in pair - {key} for at in columns.get(other, ())):
-                found[at] = self._exceptions[pair]
-        return found
+        if relation is None:
+            return [False] * len(keys)
+        own = _applied(classes, relation.states)
+        return [
+            self._exceptions.get(frozenset((key, other)), exclude(own, weak))
+            for other, weak in zip(keys, self._weak_states(keys, classes), strict=True)
+        ]
 
-    @cached_property
-    def _exceptions_of(self) -> dict[str, list[frozenset[str]]]:
-        found: dict[str, list[frozenset[str]]] = {}
-        for pair in self._exceptions:
-            for key in pair:
-                found.setdefault(key, []).append(pair)
-        return found
-
-    def _find_table(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.uint64]:
-        """Return the weak states of phrases, shape (n, dimensions, words of 64 bits); unknown ones allow all."""
-        relations = [self.analyse(key) for key in keys]
-        applied = {each.weak: _applied(classes, each.weak) for each in relations if each is not None}
-        return _as_words([self._space.every if each is None else applied[each.weak] for each in relations])
+    def _find_weak_states(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> list[States]:
+        """Return the weak states of phrases; unknown ones allow all."""
+        relations = map(self.analyse, keys)
+        return [self._space.every if each is None else _applied(classes, each.weak) for each in relations]
 
     def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
         """Return whether two phrases are synonymous for an object ("near" and "next to")."""
@@ -314,14 +292,6 @@ def _read_classes(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tup
     return found
 
 
-@lru_cache(maxsize=8)
-def _columns(keys: tuple[str, ...]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for at, key in enumerate(keys):
-        found.setdefault(key, []).append(at)
-    return found
-
-
 def _head(noun: str) -> str:
     return noun.rpartition(" ")[2]
 
@@ -335,9 +305,3 @@ def _applied(classes: Iterable[NounClass], states: States) -> States:
     for each in classes:
         states = each.merging.apply(states)
     return states
-
-
-def _as_words(states: Sequence[States]) -> npt.NDArray[np.uint64]:
-    """Return states as words of 64 bits, shape (n, dimensions, words)."""
-    words = b"".join([mask.to_bytes(_MASK_BYTES, "little") for each in states for mask in each])
-    return np.frombuffer(words, "<u8").reshape(len(states), len(DIMENSIONS), -1)
