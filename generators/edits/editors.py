@@ -4,8 +4,8 @@ A *proposer* returns the proposals of some types for a batch of captions, since 
 slots is faster than many calls; the edits of a caption do not depend on the other captions.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol, cast
 
@@ -16,7 +16,6 @@ from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.edits.additions.insertion_points import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import SLOT_OF_TARGET, Additions
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
@@ -27,7 +26,6 @@ from pairwright.generators.edits.shuffling import shuffle
 from pairwright.generators.edits.swaps.swaps import SWAP_TYPES, Swaps
 
 MAX_TRIES: Final = 128  # proposals of a caption that are checked at most
-_MAX_CACHED: Final = 200_000
 ADDED: Final = {"add-object": OBJECT, "add-attribute": ATTRIBUTE}
 BALANCED_TYPES: Final = {  # with the slot kind whose vocabulary they insert
     **REPLACED_KINDS,
@@ -88,15 +86,12 @@ class WordEditor(Editor):
     Attributes:
         balance: of each word of the vocabulary; see `word_balance`.
         known: WordNet and pool statistics, for constraints.
-        by_words: constraints that depend on the words of an edit only.
-        others: the other constraints.
+        constraints: in the order in which they are checked.
     """
 
     balance: FloatArray
     known: Knowledge
-    by_words: Sequence[Constraint]
-    others: Sequence[Constraint]
-    _cached_violations: dict[Hashable, Constraint | None] = field(default_factory=dict)
+    constraints: Sequence[Constraint]
 
     def _log_weights(self, proposals: Sequence[WordProposals]) -> FloatArray:
         new, old = (np.concatenate([getattr(each, name) for each in proposals]) for name in ("new", "old"))
@@ -106,22 +101,14 @@ class WordEditor(Editor):
     def _outcomes(self, proposals: Any, order: Sequence[int]) -> EditOutcomes:
         yield from proposals.reasons
         for at in order[:MAX_TRIES]:
-            violated = self._violation(proposals.proposed_edit(at))
+            violated = first_violated(self.constraints, proposals.proposed_edit(at), self.known)
             yield proposals.outcome(at) if violated is None else violated.reason
 
     def allowed(self, proposals: WordProposals) -> Iterator[Proposal]:
         """Yield the most likely proposals that no constraint rejects."""
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
-            if self._violation(proposals.proposed_edit(at)) is None:
+            if first_violated(self.constraints, proposals.proposed_edit(at), self.known) is None:
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
-
-    def _violation(self, edit: ProposedEdit) -> Constraint | None:
-        key = edit.old, edit.new, edit.before, edit.after
-        if key not in self._cached_violations:
-            if len(self._cached_violations) >= _MAX_CACHED:
-                self._cached_violations.clear()
-            self._cached_violations[key] = first_violated(self.by_words, edit, self.known)
-        return self._cached_violations[key] or first_violated(self.others, edit, self.known)
 
 
 @dataclass(frozen=True)
@@ -194,8 +181,7 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
             constraints = tuple(each for each in constraints if not each.by_place)
         balance = materials.model.balance.get(name, {}) if both_sides or name not in ADDED else {}
         targets = materials.model.cloze.targets(BALANCED_TYPES.get(name, "noun"))
-        by_words, others = ([each for each in constraints if each.by_words is alone] for alone in (True, False))
-        by_type[name] = WordEditor(balance_of_targets(targets, balance), materials.knowledge, by_words, others)
+        by_type[name] = WordEditor(balance_of_targets(targets, balance), materials.knowledge, constraints)
     proposers = list[Proposer]()
     if replaced:
         proposers.append(Replacements(materials, replaced, floor).propose)
