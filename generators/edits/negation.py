@@ -27,11 +27,16 @@ from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import mention_forms
 from pairwright.generators.edits.additions.insertion_points import context_of_insertion, end_of_caption
-from pairwright.generators.edits.additions.proposals import WordPair, columns_of, typical_log_probs
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.scope import NEGATION_WORDS
 from pairwright.generators.edits.floors import NEGATION_FLOOR
-from pairwright.generators.edits.proposals import FloatArray, WordProposals
+from pairwright.generators.edits.proposals import (
+    FloatArray,
+    WordPair,
+    WordProposals,
+    insertion_proposals,
+    relative_fits,
+)
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
@@ -98,26 +103,24 @@ class Negations:
     def propose(self, captions: Sequence[Caption]) -> list[WordProposals]:
         """Return pairs of negations of each caption, scored in one batch: ``new`` is negated falsely and ``old`` truly."""
         slots = [list(self._slots(caption)) if self.labels else [] for caption in captions]
-        scores = self._model.log_probs("noun", [slot.context for found in slots for slot in found])
-        parts = np.split(scores, np.cumsum([len(found) for found in slots])[:-1]) if slots else []
-        targets = self._model.targets("noun")
-        pairs = [
-            columns_of(self._pairs(caption, found, part))
-            for caption, found, part in zip(captions, slots, parts, strict=True)
-        ]
+        fits = relative_fits(self._model, "noun", [[slot.context for slot in found] for found in slots])
         return [
-            WordProposals(
-                caption, found, targets, *own, () if len(own[0]) or not found else ("no_positive",), paired=True
+            insertion_proposals(
+                caption,
+                found,
+                self._model.targets("noun"),
+                [*self._pairs(caption, found, fit[:, self._columns])],
+                "no_positive" if found else "",
+                paired=True,
             )
-            for caption, found, own in zip(captions, slots, pairs, strict=True)
+            for caption, found, fit in zip(captions, slots, fits, strict=True)
         ]
 
-    def _pairs(self, caption: Caption, slots: Sequence[NegationSlot], log_probs: FloatArray) -> Iterator[WordPair]:
+    def _pairs(self, caption: Caption, slots: Sequence[NegationSlot], fits: FloatArray) -> Iterator[WordPair]:
         absent = [at for at, label in enumerate(self.labels) if self.is_absent(caption, label)]
         if not absent or not slots:
             return
         present = [at for at, label in enumerate(self.labels) if self._is_unmentioned(caption, label)]
-        fits = log_probs[:, self._columns] - typical_log_probs(log_probs)[:, None]
         least = np.log(NEGATION_FLOOR)
         for at, slot in enumerate(slots):
             false = [self.labels.index(slot.affirmed)] if slot.affirmed else self._of_number(caption, present, slot)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +12,8 @@ from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.language.cloze.context import ClozeContext
+from pairwright.generators.language.cloze.model import ClozeModel
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -74,6 +77,47 @@ class WordProposals:
     def true_change(self, at: int) -> Change:
         """Return the change that writes the true word of proposal ``at`` in the same slot."""
         return self.slots[int(self.slot[at])].change(self.caption, self.targets[int(self.old[at])])
+
+
+WordPair = tuple[int, int, int, float]  # slot, column of the true word (-1: none), of the false one, and the log-ratio
+
+
+def insertion_proposals(  # noqa: PLR0913 - what proposals consist of
+    caption: Caption,
+    slots: Sequence[EditSlot],
+    targets: Sequence[str],
+    words: Sequence[WordPair],
+    reason: str,
+    *,
+    paired: bool,
+) -> WordProposals:
+    """Return words as proposals, and a reason code, if it is not empty, if there are none."""
+    slot, old, new = np.array([each[:3] for each in words], np.int64).reshape(-1, 3).T
+    ratios = np.array([each[3] for each in words], np.float32)
+    return WordProposals(
+        caption, slots, targets, slot, old, new, ratios, (reason,) if reason and not words else (), paired
+    )
+
+
+def relative_fits(model: ClozeModel, kind: str, contexts: Sequence[Sequence[ClozeContext]]) -> list[FloatArray]:
+    """Return the log-probability of each word of the vocabulary minus that of a typical word, scored in one batch.
+
+    Args:
+        model: the cloze model.
+        kind: kind of the slots.
+        contexts: n contexts of each caption.
+
+    Returns:
+        For each caption float32 (n, vocabulary).
+    """
+    fits = model.log_probs(kind, [*chain.from_iterable(contexts)])
+    fits -= typical_log_probs(fits)[:, None]
+    return np.split(fits, np.cumsum([*map(len, contexts)])[:-1]) if contexts else []
+
+
+def typical_log_probs(log_probs: FloatArray) -> FloatArray:
+    """Return the expected log-probability of a word (the negative entropy) in each context, shape (n,)."""
+    return np.asarray((np.exp(log_probs) * log_probs).sum(axis=1), np.float32)
 
 
 def split_by_caption(slots: Sequence[int], of: IntArray) -> Iterator[slice]:

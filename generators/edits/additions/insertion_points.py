@@ -26,7 +26,6 @@ from pairwright.generators.lexicon.tables import read_rows
 OBJECT, ATTRIBUTE = "object", "attribute"
 _BAG: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
-_ANY_NOUN: Final = "<noun>"  # no word of a caption: the model reads it as an unknown one
 _BE: Final = frozenset({"is", "are"})
 _COMMA: Final = re.compile(r"(?<=[^\W\d])\s*,\s*(?=[^\W\d])")  # between words, with the spaces around it
 _FINITE_TAGS: Final = frozenset({"VBZ", "VBP", "VBD", "MD"})
@@ -94,7 +93,7 @@ class InsertionPoint(NamedTuple):
         heads = ("", self.head if self.target == ATTRIBUTE else "")
         return context_of_insertion(caption, self.token, self.left, self.right, heads)
 
-    def relation_context(self, caption: Caption, noun: str = _ANY_NOUN) -> ClozeContext:
+    def relation_context(self, caption: Caption, noun: str) -> ClozeContext:
         """Return the context of the relation by which a noun is added."""
         return context_of_insertion(caption, self.token, (), ("a", *noun.split(), *self.right), (self.head, noun))
 
