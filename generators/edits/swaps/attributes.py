@@ -3,8 +3,8 @@
 "A red car and a blue bus" gives "a blue car and a red bus"; "a man with two dogs" gives "two men with a dog". A swap is
 false if the two attributes exclude each other for both nouns. One captioner who uses both words distinguishes them,
 even if viewers often confuse them (gray and silver are one colour, blue and green two). Attributes of different classes
-("a small bathroom with a green toilet") are exchanged only if the pool shows that both nouns rarely have the other
-attribute. Of two numbers, the larger one must be false of the noun with the smaller one.
+("a small bathroom with a green toilet") are not exchanged: both nouns may have both. Of two numbers, the larger one
+must be false of the noun with the smaller one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,25 +21,12 @@ from pairwright.generators.edits.constraints.table import Constraint, first_viol
 from pairwright.generators.edits.slots import FINITE
 from pairwright.generators.edits.swaps.proposal import SwapProposal, exchange_spans
 from pairwright.generators.language.inflection import article, inflect
-from pairwright.generators.lexicon.attributes import (
-    concept_words,
-    concepts,
-    opposites,
-    same_concept,
-    untouched_words,
-    words_of_class,
-)
+from pairwright.generators.lexicon.attributes import concepts, opposites, same_concept, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
-from pairwright.generators.lexicon.synonyms import rewordings
 
-MAX_RISK: Final = 0.1  # maximum estimated probability that both nouns have the other attribute as well
 MIN_NUMBER_WEIGHT: Final = 0.05  # minimum weight of a number swap, by counts of the pool
 SMOOTHING: Final = 0.5  # added to counts before their ratio is taken
-COLLOCATION_SHARE: Final = 0.5  # share of the captions with a word in which the same word follows it
-_DEFAULT_RISK: Final = 0.35  # assumed share of objects with an attribute of no class, or a size, that no caption states
-_COLOUR, _SIZE = "colour", "size"
-_COLOURLESS: Final = frozenset({"black", "and", "white"})  # marks a picture without colours
 
 
 class Modifier(NamedTuple):
@@ -62,7 +49,9 @@ class Modifier(NamedTuple):
 
 def swap_attributes(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
     """Return the swap of two attributes or numbers of `swapped_pairs`, or the reason code of a rejection."""
-    return (_exchange_numbers if one.number else _exchange)(caption, known, one, other)
+    if one.number:
+        return _exchange_numbers(caption, known, one, other)
+    return exchange_spans(caption, (one.start, one.end), (other.start, other.end))
 
 
 def swapped_pairs(
@@ -95,7 +84,7 @@ def _reject(
 ) -> str:
     """Return why a swap of two attributes or numbers, or of their nouns, is rejected; else an empty string."""
     first, second = caption.head(one.phrase), caption.head(other.phrase)
-    if _are_same_noun(first, second):
+    if first == second:
         return "identical"
 
     def violated(before: str, after: str) -> str:
@@ -111,63 +100,32 @@ def _reject(
         if _count_may_hold(caption, one, other.number) or _count_may_hold(caption, other, one.number):
             return "true_of_image"
         return violated(first, "") if one.number < other.number else violated("", second)
+    if not _are_exclusive(one.words, other.words):
+        return "no_candidate"  # "a small bathroom with a green toilet" may also be a green one with a small toilet
     rejections = (
         violated(first, "") or _repeats_attribute(caption, first, other.words),
         violated("", second) or _repeats_attribute(caption, second, one.words),
     )
-    if _are_exclusive(one.words, other.words):
-        return rejections[0] if all(rejections) else ""  # one of the two is false, which is enough
-    risk = _risk(known, first, other.words[0]) * _risk(known, second, one.words[0])
-    return rejections[0] or rejections[1] or ("true_of_image" if risk > MAX_RISK else "")
-
-
-def _are_same_noun(noun: str, other: str) -> bool:
-    """Return whether two nouns of one caption are synonyms; it may use "plate" and "dish" for two things."""
-    return noun == other or other in rewordings(noun, "noun") or noun in rewordings(other, "noun")
+    return rejections[0] if all(rejections) else ""  # one of the two is false, which is enough
 
 
 def _modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Iterator[Modifier]:
     if not (phrase.adjectives or len(phrase.nouns) > 1) or not caption.is_thing(phrase):
         return
-    coloured = _has_free_colour(caption, known, phrase)
+    colours, coloured = words_of_class("colour"), not known.nouns.is_person(caption.head(phrase))
     if phrase.joined:
         if phrase.adjectives and coloured:
             first, end = phrase.adjectives[0], phrase.adjectives[-1] + 1
             words = tuple(caption.word(at) for at in range(first, end) if caption.word(at) not in {"and", ","})
-            if words_of_class(_COLOUR).issuperset(words):
+            if colours.issuperset(words):
                 yield Modifier(phrase, first, end, words)
         return
     for at in (*phrase.adjectives, *phrase.nouns[:-1]):
         word = caption.word(at)
         described = caption.tag(at) == "JJ" if at in phrase.adjectives else word in concepts()
-        whole = at not in caption.parts and caption.tag(at + 1) != "HYPH" and not _is_collocation(caption, known, at)
-        if described and whole and word not in untouched_words() and (coloured or word not in words_of_class(_COLOUR)):
+        whole = at not in caption.parts and caption.tag(at + 1) != "HYPH"
+        if described and whole and (coloured or word not in colours):
             yield Modifier(phrase, at, at + 1, (word,))
-
-
-def _is_collocation(caption: Caption, known: Knowledge, at: int) -> bool:
-    """Return whether a word is part of a collocation: "stainless steel", "polar bear"."""
-    pool, before, word, after = known.pool, *(caption.word(each) for each in (at - 1, at, at + 1))
-    own, ahead = (pool.form_frequency(each) for each in (word, before))
-    return pool.bigram(word, after) > COLLOCATION_SHARE * (own + 1) or pool.bigram(before, word) > COLLOCATION_SHARE * (
-        ahead + 1
-    )
-
-
-def _has_free_colour(caption: Caption, known: Knowledge, phrase: NounPhrase) -> bool:
-    """Return whether a noun may have any colour: no person, no stop sign, nothing in a black-and-white picture."""
-    if known.nouns.is_person(caption.head(phrase)) or caption.noun(phrase) == "stop sign":
-        return False
-    frames = (caption.head(each) for each in caption.phrases if {*caption.lower[each.start : each.end]} >= _COLOURLESS)
-    return not any(known.nouns.is_non_object(frame) for frame in frames)
-
-
-def _exchange(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
-    first, second = caption.head(one.phrase), caption.head(other.phrase)
-    attested = _is_attested(known, first, other.words) and _is_attested(known, second, one.words)
-    if not attested and not _are_exclusive(one.words, other.words):
-        return "no_candidate"  # attributes of another class must be attested: no "toy carpet"
-    return exchange_spans(caption, (one.start, one.end), (other.start, other.end))
 
 
 def _repeats_attribute(caption: Caption, noun: str, words: tuple[str, ...]) -> str:
@@ -189,24 +147,6 @@ def _are_exclusive(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
 def _differ_in_concept(one: str, other: str) -> bool:
     ours, theirs = concepts().get(one, ()), concepts().get(other, ())
     return set(ours).isdisjoint(theirs) and any(mine[0] == yours[0] for mine in ours for yours in theirs)
-
-
-def _risk(known: Knowledge, noun: str, word: str) -> float:
-    """Return the share of such objects with an attribute, estimated by its share of its class in the pool."""
-    group, name = concepts().get(word, ((_SIZE, ""),))[0]
-    if group == _SIZE:
-        return _DEFAULT_RISK
-    count = known.pool.adjacency
-    alike = sum(count(other, noun) for other in concept_words()[group, name])
-    total = sum(
-        count(other, noun) for concept, words in concept_words().items() if concept[0] == group for other in words
-    )
-    return (alike + SMOOTHING) / (total + 2 * SMOOTHING)
-
-
-def _is_attested(known: Knowledge, noun: str, words: tuple[str, ...]) -> bool:
-    """Return whether the pool attests a noun with each of some attributes."""
-    return all(known.pool.adjacency(word, noun) >= MIN_COUNT for word in words)
 
 
 def _numbers_of(caption: Caption, phrase: NounPhrase) -> Iterator[Modifier]:

@@ -58,7 +58,6 @@ def proposed(exchange: Exchange, known: Knowledge, text: str, *others: str) -> s
     [
         ("A red car behind a blue bus.", "A blue car behind a red bus."),
         ("A small cat in a large bowl", "A large cat in a small bowl"),
-        ("A small bathroom has a green toilet.", "A green bathroom has a small toilet."),
         ("Two dogs near a man", "A dog near two men"),
         ("A man is near two dogs.", "Two men are near a dog."),
     ],
@@ -71,10 +70,11 @@ def test_attributes_of_two_things_change_places(known: Knowledge, caption: str, 
     ("caption", "others"),
     [
         ("A red car behind a blue bus.", ("a blue car and a red bus",)),
-        ("A red car behind a blue automobile.", ()),
+        ("A black man with a white car.", ()),
         ("a red and blue car on a street", ()),
         ("A red car behind a bus.", ()),
         ("A red car behind an odd bus.", ()),
+        ("A small bathroom has a green toilet.", ()),
         ("Two dogs near a man", ("two men and some dogs",)),
         ("A dog between two men", ()),
         ("Two men in a field", ()),
@@ -90,11 +90,6 @@ def test_attributes_stay_where_a_swap_may_be_true_or_odd(
 def test_one_false_attribute_makes_a_swap_false(known: Knowledge) -> None:
     """Another caption may call another bus red; the car is still not blue."""
     assert proposed(swap_attributes, known, "A red car behind a blue bus.", "a red bus on a street")
-
-
-def test_a_colour_in_a_picture_without_colours_stays(known: Knowledge) -> None:
-    caption = "A black and white photo of a red car and a blue bus"
-    assert proposed(swap_attributes, known, caption) == set()
 
 
 @pytest.mark.parametrize(
