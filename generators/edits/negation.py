@@ -17,6 +17,7 @@ nothing.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -121,15 +122,18 @@ class Negations:
         if not absent or not slots:
             return
         present = [at for at, label in enumerate(self.labels) if self._is_unmentioned(caption, label)]
-        least = np.log(NEGATION_FLOOR)
+        number = caption.words.labels
         for at, slot in enumerate(slots):
-            false = [self.labels.index(slot.affirmed)] if slot.affirmed else self._of_number(caption, present, slot)
-            for new in false:
-                for old in absent:
-                    if min(fits[at, old], fits[at, new]) >= least and _have_equal_length(
-                        self.labels[old], self.labels[new]
-                    ):
-                        yield at, int(self._columns[old]), int(self._columns[new]), float(fits[at, new] - fits[at, old])
+            false = (
+                [self.labels.index(slot.affirmed)]
+                if slot.affirmed
+                else [each for each in present if (number[self.labels[each]] > 1) == slot.several]
+            )
+            fitting = (fits[at] >= np.log(NEGATION_FLOOR)).tolist()
+            for new, old in product(false, absent):
+                same_length = self.labels[old].count(" ") == self.labels[new].count(" ")
+                if fitting[new] and fitting[old] and same_length:
+                    yield at, int(self._columns[old]), int(self._columns[new]), float(fits[at, new] - fits[at, old])
 
     def is_absent(self, caption: Caption, label: str) -> bool:
         """Return whether boxes prove that a label is absent, and no caption names it or something that may be it."""
@@ -143,9 +147,6 @@ class Negations:
     def _is_unmentioned(self, caption: Caption, label: str) -> bool:
         """Return whether boxes have a label that the caption does not mention."""
         return label in caption.words.labels and not _mentions(caption, self._names[label])
-
-    def _of_number(self, caption: Caption, labels: Iterable[int], slot: NegationSlot) -> list[int]:
-        return [at for at in labels if (caption.words.labels[self.labels[at]] > 1) == slot.several]
 
     def _slots(self, caption: Caption) -> Iterator[NegationSlot]:
         if not NEGATION_WORDS.isdisjoint(caption.lower):
@@ -188,10 +189,6 @@ def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationSlot]:
 def _mentions(caption: Caption, names: frozenset[str]) -> bool:
     words = caption.words
     return any(f" {name} " in words.own_text if " " in name else name in words.own_set for name in names)
-
-
-def _have_equal_length(one: str, other: str) -> bool:
-    return one.count(" ") == other.count(" ")
 
 
 @lru_cache(maxsize=1)

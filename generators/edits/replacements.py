@@ -25,7 +25,6 @@ from pairwright.generators.edits.slots import (
     ADJECTIVE,
     NOUN,
     RELATION,
-    RelationShape,
     Slot,
     context_of,
     find_slots,
@@ -132,7 +131,9 @@ class Replacements:
 
 
 @lru_cache(maxsize=64)
-def _having_form(targets: tuple[str, ...], shape: RelationShape, tag: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def _having_form(
+    targets: tuple[str, ...], shape: tuple[bool, bool], tag: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return the relations that have a shape and can be inflected for a tag (empty: no verb): columns and lexicon keys.
 
     Most relations of other shapes read oddly or may be true ("standing over", "next to"); benchmarks/RESULTS.md has the figures.

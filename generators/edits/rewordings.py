@@ -52,6 +52,7 @@ class RewordingSlot(NamedTuple):
         forms: inflected rewordings.
         span: tokens of the cloze slot.
         nouns: lemmas of subject and object of a relation, or of the noun that an adjective modifies, as in `Slot`.
+        ratios: probability of each rewording relative to the original, after `Rewordings.score`.
     """
 
     kind: str
@@ -62,13 +63,7 @@ class RewordingSlot(NamedTuple):
     forms: tuple[str, ...]
     span: tuple[int, int]
     nouns: tuple[str, str] = ("", "")
-
-
-class ScoredRewordings(NamedTuple):
-    """A slot, with the probability of each rewording relative to the original."""
-
-    slot: RewordingSlot
-    ratios: list[float]
+    ratios: Sequence[float] = ()
 
 
 class Rewordings:
@@ -85,7 +80,7 @@ class Rewordings:
         self._thesaurus, self._pool, self._minimum, self._model = thesaurus, pool, minimum, model
         self._synonyms = lru_cache(maxsize=20_000)(self._find_synonyms)
 
-    def score(self, captions: Sequence[Caption], target: str) -> list[list[ScoredRewordings | str]]:
+    def score(self, captions: Sequence[Caption], target: str) -> list[list[RewordingSlot | str]]:
         """Return the rewordable slots of captions for a target ("object", "attribute", "relation"), with reasons of rejections.
 
         Captions are scored in one batch; ratios do not depend on the other captions.
@@ -106,8 +101,8 @@ class Rewordings:
         """Yield the outcomes of `draw_rewordings` for one caption and target."""
         return draw_rewordings(caption, self.score([caption], target)[0], rng)
 
-    def _scored(self, slot: RewordingSlot, row: FloatArray | None) -> ScoredRewordings:
-        """Return the probability of each new word of a slot relative to the old one, by the model or by the pool."""
+    def _scored(self, slot: RewordingSlot, row: FloatArray | None) -> RewordingSlot:
+        """Return a slot with its ratios, by the model or by the pool."""
         index = self._model.index(slot.kind) if self._model is not None else {}
         ratios = [
             math.exp(row[index[new]] - row[index[slot.key]])
@@ -115,7 +110,7 @@ class Rewordings:
             else self._frequency_ratio(slot, new)
             for new in slot.news
         ]
-        return ScoredRewordings(slot, ratios)
+        return slot._replace(ratios=ratios)
 
     def _log_probs(
         self, kind: str, captions: Sequence[Caption], found: Sequence[Sequence[RewordingSlot | str]]
@@ -219,7 +214,7 @@ class Rewordings:
 
 
 def draw_rewordings(
-    caption: Caption, found: Iterable[ScoredRewordings | str], rng: random.Random
+    caption: Caption, found: Iterable[RewordingSlot | str], rng: random.Random
 ) -> Iterator[EditOutcome]:
     """Yield the reasons of rejections, then the drawn rewordings of a caption in random order by ratio."""
     drawn: list[tuple[float, EditOutcome]] = []
@@ -227,11 +222,11 @@ def draw_rewordings(
         if isinstance(each, str):
             yield each
             continue
-        for form, ratio in zip(each.slot.forms, each.ratios, strict=True):
+        for form, ratio in zip(each.forms, each.ratios, strict=True):
             if ratio < REWORDING_FLOOR or rng.random() >= ACCEPTANCE_FACTOR * ratio:
                 yield "overused_word"
             else:
-                change = caption.change(each.slot.start, each.slot.end, form)
+                change = caption.change(each.start, each.end, form)
                 drawn.append((rng.random() ** (1 / min(ratio, 1.0)), (change,)))
     yield from (outcome for _, outcome in sorted(drawn, key=lambda each: each[0], reverse=True))
 

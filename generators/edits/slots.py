@@ -149,18 +149,11 @@ def begins_with_verb(key: str) -> bool:
     return load_relations().match_preposition(key.split(), 0) == 0
 
 
-class RelationShape(NamedTuple):
-    """The parts of a relation: "hold" of a verb, "next to" of a preposition, "sit on" of both."""
-
-    verb: bool
-    preposition: bool
-
-
 @lru_cache(maxsize=20_000)
-def relation_shape(key: str) -> RelationShape:
-    """Return the shape of a relation."""
+def relation_shape(key: str) -> tuple[bool, bool]:
+    """Return whether a relation has a verb, and whether it has a preposition: "hold", "next to", "sit on"."""
     verb = begins_with_verb(key)
-    return RelationShape(verb, not verb or load_relations().match_preposition(key.split(), 1) > 0)
+    return verb, not verb or load_relations().match_preposition(key.split(), 1) > 0
 
 
 @lru_cache(maxsize=20_000)

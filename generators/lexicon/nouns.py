@@ -163,10 +163,6 @@ class NounLexicon:
         self.profile = lru_cache(maxsize=20_000)(self._find_profile)
         self._substitutes = lru_cache(maxsize=20_000)(self._find_substitutes)
 
-    def __reduce__(self) -> tuple[object, tuple[Thesaurus]]:
-        """Pickle without the caches."""
-        return NounLexicon, (self._thesaurus,)
-
     def classes(self, noun: str) -> frozenset[str]:
         """Return the broad classes of a noun; empty if it names no object."""
         return self.profile(noun).classes

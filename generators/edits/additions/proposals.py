@@ -120,21 +120,23 @@ class Additions:
         return [
             point
             for point in (object_insertions(caption) if absent else ())
-            if not point.is_existential_only and self._fitting_objects(point, absent)
+            if not point.template.is_existential and self._fitting_objects(point, absent)
         ]
 
     def _fitting_objects(self, point: InsertionPoint, objects: int) -> int:
         """Return those of some objects that co-occur with the noun of a point."""
         if not point.head:
             return objects
-        return objects & self._cooccurring(point.head, alike=bool(point.before and not point.relation))
+        return objects & self._cooccurring(
+            point.head, alike=bool(point.template.before and not point.template.relation)
+        )
 
     def _relations_fit(self, added: Sequence[tuple[Caption, InsertionPoint, str]]) -> Iterator[bool]:
         """Yield for points and added nouns whether the model expects the relation of the point, if it must."""
         related = [each for each in added if each[1].requires_relation]
         contexts = [point.relation_context(caption, noun) for caption, point, noun in related]
         log_probs, index = self._model.log_probs("relation", contexts), self._model.index("relation")
-        columns = np.array([index.get(point.relation, -1) for _, point, _ in related], np.int64)
+        columns = np.array([index.get(point.template.relation, -1) for _, point, _ in related], np.int64)
         own = log_probs[np.arange(len(columns)), columns]
         fits = iter(((columns >= 0) & (own >= typical_log_probs(log_probs) + np.log(RELATION_FLOOR))).tolist())
         return (not point.requires_relation or next(fits) for _, point, _ in added)
