@@ -7,7 +7,7 @@ slots is faster than many calls; the edits of a caption do not depend on the oth
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,25 +37,7 @@ Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted
 EditOutcomes = Iterator[EditOutcome | EditPairOutcome]
 
 
-class Proposals(Protocol):
-    """Proposed edits of one caption."""
-
-    @property
-    def reasons(self) -> Sequence[str]:
-        """Reason codes of rejections."""
-        ...
-
-    @property
-    def log_ratio(self) -> FloatArray:
-        """Natural logarithm of the weight of each proposal, before `word_balance`."""
-        ...
-
-    def outcome(self, at: int) -> EditOutcome | EditPairOutcome:
-        """Return the changes of a proposal; if paired, the false and the true ones."""
-        ...
-
-
-Proposer = Callable[[Sequence[Caption]], Mapping[str, Sequence[Any]]]  # `Proposals` of each caption, by type
+Proposer = Callable[[Sequence[Caption]], Mapping[str, Sequence[Any]]]  # by type, `WordProposals` or `SwapProposals`
 
 
 class Editor:
@@ -65,7 +47,7 @@ class Editor:
         """Return for each caption the reason codes of rejections, then its edits in random order.
 
         Args:
-            proposals: `Proposals` of each caption.
+            proposals: `WordProposals` or `SwapProposals` of each caption.
             seeds: a 64-bit seed for each caption.
         """
         orders = order_by_weight(self._log_weights(proposals), [len(each.log_ratio) for each in proposals], seeds)
@@ -74,7 +56,7 @@ class Editor:
     def _log_weights(self, proposals: Sequence[Any]) -> FloatArray:
         return np.concatenate([each.log_ratio for each in proposals])
 
-    def _outcomes(self, proposals: Proposals, order: Sequence[int]) -> EditOutcomes:
+    def _outcomes(self, proposals: Any, order: Sequence[int]) -> EditOutcomes:
         yield from proposals.reasons
         yield from map(proposals.outcome, order)
 
@@ -140,10 +122,6 @@ class EditorSet:
         }
         found["shuffle"] = [shuffle(caption, own["shuffle"]) for caption, own in zip(captions, seeds, strict=True)]
         return [{name: by_caption[at] for name, by_caption in found.items()} for at in range(len(captions))]
-
-    def allowed(self, proposals: WordProposals, name: str) -> Iterator[Proposal]:
-        """Yield the likeliest proposals of a type of `BALANCED_TYPES` that no constraint rejects."""
-        return cast("WordEditor", self.by_type[name]).allowed(proposals)
 
     def propose(self, captions: Sequence[Caption]) -> dict[str, Sequence[Any]]:
         """Return the proposals for each caption by type, scored in one batch."""

@@ -9,7 +9,7 @@ import numpy as np
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption, ParsedText
 from pairwright.generators.edits.edit_model import EditModel, load_bundled_model
-from pairwright.generators.edits.editors import ADDED, BALANCED_TYPES, EditorSet, build_editors
+from pairwright.generators.edits.editors import ADDED, BALANCED_TYPES, EditorSet, WordEditor, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.slots import context_of, find_slots
@@ -119,8 +119,10 @@ def allowed_proposals(editors: EditorSet, captions: Sequence[Caption], first: in
     """
     found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in editors.by_type}
     for name, proposals in editors.propose(captions).items():
+        editor = editors.by_type[name]
+        assert isinstance(editor, WordEditor)
         for at, each in enumerate(proposals, first):
-            found[name] += [(at, *proposal) for proposal in editors.allowed(each, name)]
+            found[name] += [(at, *proposal) for proposal in editor.allowed(each)]
     return {name: np.array(rows, ALLOWED) for name, rows in found.items()}
 
 

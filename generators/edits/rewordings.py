@@ -11,7 +11,7 @@ positives would have a "guy", since half of all captions have a "man".
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
@@ -91,19 +91,28 @@ class Rewordings:
             "relation": (self._relations, RELATION),
         }[target]
         found = [[*find(caption)] for caption in captions]
-        rows = self._log_probs(kind, captions, found) if self._model is not None else {}
+        index = self._model.index(kind) if self._model is not None else {}
+        contexts = [
+            context_of(caption, *slot.span, *slot.nouns)
+            for caption, slots in zip(captions, found, strict=True)
+            for slot in slots
+            if not isinstance(slot, str) and slot.key in index
+        ]
+        rows = iter(self._model.log_probs(kind, contexts) if self._model is not None else ())
         return [
-            [each if isinstance(each, str) else self._scored(each, rows.get((at, each.span))) for each in slots]
-            for at, slots in enumerate(found)
+            [
+                each if isinstance(each, str) else self._scored(each, index, next(rows) if each.key in index else None)
+                for each in slots
+            ]
+            for slots in found
         ]
 
     def reword(self, target: str, caption: Caption, rng: random.Random) -> Iterator[EditOutcome]:
         """Yield the outcomes of `draw_rewordings` for one caption and target."""
         return draw_rewordings(caption, self.score([caption], target)[0], rng)
 
-    def _scored(self, slot: RewordingSlot, row: FloatArray | None) -> RewordingSlot:
-        """Return a slot with its ratios, by the model or by the pool."""
-        index = self._model.index(slot.kind) if self._model is not None else {}
+    def _scored(self, slot: RewordingSlot, index: Mapping[str, int], row: FloatArray | None) -> RewordingSlot:
+        """Return a slot with its ratios, by the model (if it knows both words) or by the pool."""
         ratios = [
             math.exp(row[index[new]] - row[index[slot.key]])
             if row is not None and new in index
@@ -111,20 +120,6 @@ class Rewordings:
             for new in slot.news
         ]
         return slot._replace(ratios=ratios)
-
-    def _log_probs(
-        self, kind: str, captions: Sequence[Caption], found: Sequence[Sequence[RewordingSlot | str]]
-    ) -> dict[tuple[int, tuple[int, int]], FloatArray]:
-        """Return the log-probabilities of the vocabulary in the slots whose word the model knows, by caption and span."""
-        assert self._model is not None
-        index = self._model.index(kind)
-        contexts = {
-            (at, slot.span): context_of(caption, *slot.span, *slot.nouns)
-            for at, (caption, slots) in enumerate(zip(captions, found, strict=True))
-            for slot in slots
-            if not isinstance(slot, str) and slot.key in index
-        }
-        return dict(zip(contexts, self._model.log_probs(kind, [*contexts.values()]), strict=True))
 
     def _frequency_ratio(self, slot: RewordingSlot, new: str) -> float:
         """Return the frequency of a word in the pool relative to the one in a slot."""

@@ -16,11 +16,9 @@ from typing import Final
 
 from pairwright.generators.lexicon.states import (
     ACTION_DIMENSIONS,
-    Merging,
     States,
     StateSpace,
     exclude,
-    parse_merging,
 )
 from pairwright.generators.lexicon.tables import read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
@@ -80,12 +78,14 @@ class NounClass:
 
     Attributes:
         name: of the class.
-        merging: coinciding and missing states.
+        merged: dimension and mask of states that coincide.
+        dropped: dimension and mask of states that do not exist.
         synonyms: groups of `Preposition.synonym` that are synonymous for these nouns.
     """
 
     name: str
-    merging: Merging
+    merged: tuple[tuple[int, int], ...]
+    dropped: tuple[tuple[int, int], ...]
     synonyms: tuple[frozenset[str], ...]
 
 
@@ -286,7 +286,7 @@ def _read_classes(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tup
     found: dict[tuple[str, str], tuple[NounClass, ...]] = {("subject", ""): ()}
     for row in rows:
         groups = tuple(frozenset(group.split()) for group in row["same"].split("|") if group.strip())
-        each = NounClass(row["class"], parse_merging(space, row["merge"], row["drop"]), groups)
+        each = NounClass(row["class"], space.groups(row["merge"]), space.groups(row["drop"]), groups)
         for noun in row["nouns"].split() or [""]:
             found[row["role"], noun] = (*found.get((row["role"], noun), ()), each)
     return found
@@ -302,6 +302,11 @@ def _restricted(states: States, verb: States) -> States:
 
 
 def _applied(classes: Iterable[NounClass], states: States) -> States:
+    """Return states for nouns of some classes; a phrase that would lose all states of a dimension keeps them."""
+    found = list(states)
     for each in classes:
-        states = each.merging.apply(states)
-    return states
+        for dimension, mask in each.dropped:
+            found[dimension] = found[dimension] & ~mask or found[dimension]
+        for dimension, mask in each.merged:
+            found[dimension] |= mask if found[dimension] & mask else 0
+    return tuple(found)
