@@ -167,10 +167,6 @@ class NounLexicon:
         """Return the broad classes of a noun; empty if it names no object."""
         return self.profile(noun).classes
 
-    def has_flag(self, noun: str, flag: str) -> bool:
-        """Return whether a noun has a feature of ``nouns.tsv``."""
-        return flag in self.profile(noun).flags
-
     def is_known(self, noun: str) -> bool:
         """Return whether the tables or WordNet list a noun ("fire hydrant", not "city bus")."""
         return noun in noun_features() or bool(self._main_senses(noun))
@@ -182,10 +178,6 @@ class NounLexicon:
     def is_alive(self, noun: str) -> bool:
         """Return whether a noun names a person or an animal."""
         return not _ALIVE.isdisjoint(self.profile(noun).classes)
-
-    def is_non_object(self, noun: str) -> bool:
-        """Return whether a noun names the picture, a part or an amount ("close up", "side", "group"): never edited."""
-        return self.has_flag(noun, "non_object")
 
     def exclusive(self, one: str, other: str) -> bool:
         """Return whether two nouns cannot name the same thing; symmetric."""
