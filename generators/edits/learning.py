@@ -1,6 +1,6 @@
 """Training of the edit model: its cloze model on slots of the captions of a pool, its word balance on pairs."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,9 +12,8 @@ from pairwright.generators.edits.edit_model import EditModel, load_bundled_model
 from pairwright.generators.edits.editors import ADDED, BALANCED_TYPES, EditorSet, WordEditor, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.slots import context_of, find_slots
+from pairwright.generators.edits.slots import slot_examples
 from pairwright.generators.edits.word_balance import ALLOWED, AllowedProposals, learn_balance
-from pairwright.generators.language.cloze.context import ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import known_share, train_cloze_model
@@ -31,14 +30,8 @@ def sample_slots(captions: Iterable[str], tokens: Iterable[Sequence[Token]], the
     """Return the slots of captions as training examples of a cloze model."""
     sampler = ClozeSampler()
     for caption, words in zip(captions, tokens, strict=True):
-        sampler.add(caption, _examples(words, thesaurus))
+        sampler.add(caption, slot_examples(ParsedText(words), thesaurus))
     return sampler.sample()
-
-
-def _examples(tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[ClozeExample]:
-    parsed = ParsedText(tokens)
-    for slot in find_slots(parsed, thesaurus):
-        yield ClozeExample(slot.kind, slot.key, context_of(parsed, slot.start, slot.end, slot.before, slot.after))
 
 
 def types_to_balance(types: Iterable[str], *, both_sides: bool) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ Exclusion is symmetric, and a word that the model does not know is not replaced,
 Neither are attributes and relations of nouns that the model does not know.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, compress
 from typing import Final
@@ -32,10 +32,9 @@ from pairwright.generators.edits.slots import (
     relation_form,
     relation_shape,
 )
-from pairwright.generators.lexicon.relations import UNKNOWN, load_relations
+from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_relations
 
 REPLACED_KINDS: Final = {"replace-object": NOUN, "replace-attribute": ADJECTIVE, "replace-relation": RELATION}
-_MAX_ROWS: Final = 20_000  # cached candidate lists
 _MAX_LOG_RATIO: Final = 3.0  # clipped, so that an odd original does not dominate
 
 IndexArray = npt.NDArray[np.int32]
@@ -57,7 +56,8 @@ class Replacements:
         self.floors = {
             name: floor * (RELATION_FLOOR_FACTOR if REPLACED_KINDS[name] == RELATION else 1.0) for name in constraints
         }
-        self._rows: dict[Hashable, IndexArray] = {}
+        self._relations = lru_cache(maxsize=20_000)(self._find_relations)
+        self._words = lru_cache(maxsize=20_000)(self._find_words)
 
     def propose(self, captions: Sequence[Caption]) -> dict[str, list[WordProposals]]:
         """Return by type the proposals for each caption, scored in one batch; independent of the other captions."""
@@ -109,25 +109,21 @@ class Replacements:
 
     def _candidates(self, slot: Slot) -> IndexArray:
         """Return the columns of the vocabulary that may replace the word of a slot, ascending."""
-        # The nouns that a relation joins matter by their class only.
-        nouns = load_relations().classes_of(slot.before or UNKNOWN, slot.after) if slot.kind == RELATION else slot.after
-        key = slot.kind, slot.key, slot.tag, nouns
-        row = self._rows.get(key)
-        if row is None:
-            if len(self._rows) >= _MAX_ROWS:
-                self._rows.clear()
-            row = self._rows[key] = np.fromiter(self._find_candidates(slot), np.int32)
-        return row
+        if slot.kind == RELATION:  # the nouns that it joins matter by their classes only
+            classes = load_relations().noun_classes(slot.before or UNKNOWN, slot.after)
+            return self._relations(slot.key, slot.tag, classes)
+        return self._words(slot.kind, slot.key, slot.after)
 
-    def _find_candidates(self, slot: Slot) -> Iterable[int]:
-        index, targets = self._model.index(slot.kind), self._model.targets(slot.kind)
-        if slot.kind == RELATION:
-            columns, keys = _having_form(targets, relation_shape(slot.key), slot.tag)
-            subject = slot.before or UNKNOWN
-            return compress(columns, load_relations().refuted(lexicon_key(slot.key), keys, subject, slot.after))
-        if slot.kind == NOUN:
-            return [index[word] for word in self._known.nouns.substitutes(slot.key, targets)]
-        return [index[word] for word in self._known.attributes.substitutes(slot.key, slot.after, targets)]
+    def _find_relations(self, key: str, tag: str, classes: tuple[NounClass, ...]) -> IndexArray:
+        columns, keys = _having_form(self._model.targets(RELATION), relation_shape(key), tag)
+        return np.fromiter(compress(columns, load_relations().refuted(lexicon_key(key), keys, classes)), np.int32)
+
+    def _find_words(self, kind: str, key: str, noun: str) -> IndexArray:
+        index, targets, known = self._model.index(kind), self._model.targets(kind), self._known
+        found = (
+            known.nouns.substitutes(key, targets) if kind == NOUN else known.attributes.substitutes(key, noun, targets)
+        )
+        return np.array([index[word] for word in found], np.int32)
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,7 @@ from pairwright.generators.captions.caption import Caption, ParsedText
 from pairwright.generators.captions.phrases import ARTICLES, NOUNS, NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
+from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext, ClozeExample
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import concepts
@@ -123,6 +123,12 @@ def context_of(caption: ParsedText, start: int, end: int, before: str = "", afte
     left, right = words[start : start + REACH][::-1], words[end + REACH : end + 2 * REACH]
     bag = [lemma for at, lemma in caption.content_lemmas if not start <= at < end]
     return ClozeContext(left, right, (before, after), tuple(bag[:MAX_BAG]))
+
+
+def slot_examples(text: ParsedText, thesaurus: Thesaurus) -> Iterator[ClozeExample]:
+    """Yield the filled slots of a text with their contexts."""
+    for slot in find_slots(text, thesaurus):
+        yield ClozeExample(slot.kind, slot.key, context_of(text, slot.start, slot.end, slot.before, slot.after))
 
 
 @lru_cache(maxsize=20_000)

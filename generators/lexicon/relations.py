@@ -110,17 +110,12 @@ class RelationLexicon:
         self._exceptions = {
             frozenset((row["a"], row["b"])): row["exclusive"] == "yes" for row in read_rows("relation_exceptions")
         }
-        self._analysed: dict[str, Relation | None] = {}
+        self.analyse = lru_cache(maxsize=None)(self._analyse)
         self._weak_states = lru_cache(maxsize=2_000)(self._find_weak_states)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
 
-    def analyse(self, key: str) -> Relation | None:
-        """Return the analysis of a phrase, or None if its verb or its preposition is not in the tables."""
-        if key not in self._analysed:
-            self._analysed[key] = self._analyse(key)
-        return self._analysed[key]
-
     def _analyse(self, key: str) -> Relation | None:
+        """Return the analysis of a phrase, or None if its verb or its preposition is not in the tables."""
         lemma, _, rest = key.partition(" ")
         particle, _, phrase = rest.partition(" ")
         plain, transitive = self._verbs.get((lemma, "i")), self._verbs.get((lemma, "t"))
@@ -155,11 +150,8 @@ class RelationLexicon:
             verb.frame if verb else None,
         )
 
-    def classes_of(self, subject: str = "", object: str = "") -> tuple[str, ...]:  # noqa: A002 - the term of grammar
-        """Return the names of the noun classes of a subject and an object, given by their lemmas."""
-        return tuple(each.name for each in self._noun_classes(subject, object))
-
-    def _noun_classes(self, subject: str, thing: str) -> tuple[NounClass, ...]:
+    def noun_classes(self, subject: str, thing: str) -> tuple[NounClass, ...]:
+        """Return the classes of a subject and an object, given by their lemmas; empty strings are unknown nouns."""
         found = self._classes.get(("object", _head(thing)), ())
         if not subject:
             return found
@@ -186,14 +178,14 @@ class RelationLexicon:
         Returns:
             False as well if one of them is not in the tables.
         """
-        return self._excludes(a, b, self._noun_classes(subject, object), by_place=by_place)
+        return self._excludes(a, b, self.noun_classes(subject, object), by_place=by_place)
 
     def refutes(self, a: str, b: str, subject: str = "", object: str = "") -> bool:  # noqa: A002
         """Return whether a phrase refutes another: they exclude each other, and the other is not merely weaker.
 
         For the arguments see `exclusive`.
         """
-        return self._excludes(a, b, self._noun_classes(subject, object), weak=True)
+        return self._excludes(a, b, self.noun_classes(subject, object), weak=True)
 
     def _find_excludes(
         self, a: str, b: str, classes: tuple[NounClass, ...], *, by_place: bool = False, weak: bool = False
@@ -207,9 +199,9 @@ class RelationLexicon:
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
         return exclude(*((each[: -len(ACTION_DIMENSIONS)] if by_place else each) for each in states))
 
-    def refuted(self, key: str, keys: tuple[str, ...], subject: str = "", object: str = "") -> list[bool]:  # noqa: A002
-        """Return whether a phrase `refutes` each of others."""
-        relation, classes = self.analyse(key), self._noun_classes(subject, object)
+    def refuted(self, key: str, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> list[bool]:
+        """Return whether a phrase `refutes` each of others, for nouns of some classes (`noun_classes`)."""
+        relation = self.analyse(key)
         if relation is None:
             return [False] * len(keys)
         own = _applied(classes, relation.states)
@@ -229,9 +221,7 @@ class RelationLexicon:
         if one is None or other is None or one.synonym[0] != other.synonym[0]:
             return False
         pair = {one.synonym[1], other.synonym[1]}
-        return len(pair) == 1 or any(
-            pair <= group for each in self._noun_classes("", object) for group in each.synonyms
-        )
+        return len(pair) == 1 or any(pair <= group for each in self.noun_classes("", object) for group in each.synonyms)
 
     def converse(self, key: str) -> tuple[str, ...]:
         """Return the phrases r for which "B r A" may say "A key B"; of a verb with an object, its passive ("hold by")."""

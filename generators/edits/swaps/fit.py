@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import ParsedText
-from pairwright.generators.edits.slots import context_of, find_slots
+from pairwright.generators.edits.slots import slot_examples
 from pairwright.generators.edits.swaps.proposal import Span
 from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeExample
 from pairwright.generators.language.cloze.model import ClozeModel
@@ -58,11 +58,8 @@ class ClozeFit:
 
     def _slots(self, text: ParsedText) -> list[ClozeExample]:
         """Return the slots of a text whose words the model knows."""
-        return [
-            ClozeExample(slot.kind, slot.key, context_of(text, slot.start, slot.end, slot.before, slot.after))
-            for slot in find_slots(text, self.thesaurus)
-            if slot.key in self.model.index(slot.kind)
-        ]
+        found = slot_examples(text, self.thesaurus)
+        return [slot for slot in found if slot.target in self.model.index(slot.kind)]
 
     def _score(self, slots: Iterable[ClozeExample]) -> dict[ClozeExample, float]:
         """Return the log-probability of the word of each slot in its context."""
