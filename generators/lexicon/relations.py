@@ -72,7 +72,7 @@ class Relation:
     frame: Frame | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # one object for each class: a key of caches
 class NounClass:
     """A class of nouns for which states coincide.
 

@@ -79,14 +79,16 @@ class Additions:
         kind, targets = SLOT_OF_TARGET[target], self._model.targets(SLOT_OF_TARGET[target])
         unpaired_objects = target == OBJECT and not paired
         absent = [self._find_absent(each) if unpaired_objects else 0 for each in captions]
-        if unpaired_objects:
-            points = [self._object_points(*each) for each in zip(captions, absent, strict=True)]
+        if target == ATTRIBUTE:
+            points = [*map(attribute_insertions, captions)]
         else:
-            points = [*map(object_insertions if target == OBJECT else attribute_insertions, captions)]
-        fitting = self._relations_fit(
-            [(each, point, _ANY_NOUN) for each, own in zip(captions, points, strict=True) for point in own]
-        )
-        points = [[point for point in own if next(fitting)] for own in points]
+            if paired:
+                points = [*map(object_insertions, captions)]
+            else:
+                points = [self._object_points(*each) for each in zip(captions, absent, strict=True)]
+            placed = zip(captions, points, strict=True)
+            fitting = self._relations_fit([(each, point, _ANY_NOUN) for each, own in placed for point in own])
+            points = [[point for point in own if next(fitting)] for own in points]
         fits = relative_fits(
             self._model,
             kind,
