@@ -174,7 +174,10 @@ def propose(root: Path, types: tuple[str, ...], number: int, spans: Sequence[Spa
 
 def balance_words(root: Path, types: tuple[str, ...], batches: int, captions: int) -> JobResult:
     """Learn the word balance of the edit model for some types; the unit is a caption."""
-    found = [{name: np.load(_proposals_path(root, name, number)) for name in types} for number in range(batches)]
+    found = [
+        {name: np.load(_proposals_path(root, name, number), allow_pickle=False) for name in types}
+        for number in range(batches)
+    ]
     folder = statistics_path(root).parent
     cloze = ClozeModel.load(EditModel.files(folder)[0])
     EditModel(cloze, merge_balances(cloze, types, found)).save_balance(folder)
