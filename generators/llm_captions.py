@@ -359,7 +359,7 @@ def _written(entry: ListEntry[WrittenCaption], request: str) -> WrittenText:
 
 def _overcounts(pair: Pair, tokens: Sequence[Token]) -> bool:
     """Return whether a text names more things than there are boxes of them, and no caption of the pair says that number."""
-    words = ImageWords.of(pair)
+    words = ImageWords(pair)
     for phrase in noun_phrases(tokens):
         said, noun = tokens[phrase.count].text.lower() if phrase.count >= 0 else "", tokens[phrase.head].lemma
         if (

@@ -22,7 +22,7 @@ from pairwright.generators.captions.edited import edited_annotation, first_valid
 from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
-from pairwright.generators.edits.rewordings import Rewordings, ScoredRewordings, draw_rewordings
+from pairwright.generators.edits.rewordings import Rewordings, RewordingSlot, draw_rewordings
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
@@ -112,14 +112,14 @@ class RulePositives:
         ]
 
     def _annotate(
-        self, caption: Caption, reworded: Mapping[str, Sequence[ScoredRewordings | str]], rng: random.Random
+        self, caption: Caption, reworded: Mapping[str, Sequence[RewordingSlot | str]], rng: random.Random
     ) -> list[Annotation]:
         seed, origin = rng.getrandbits(60), Origin(NAME, VERSION, self.options.seed)
         taken = {caption.pair.caption, *caption.pair.captions}
         made: list[Annotation] = []
         for kind in self.options.types:
             places = reworded.get(kind)
-            if "and" in caption.lower if places is None else any(isinstance(each, ScoredRewordings) for each in places):
+            if "and" in caption.lower if places is None else any(isinstance(each, RewordingSlot) for each in places):
                 rng.seed(seed + POSITIVE_TYPES.index(kind))  # takes long, and most rows draw nothing
             outcomes = swap_around_and(caption, rng) if places is None else draw_rewordings(caption, places, rng)
             made.append(

@@ -11,6 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.record_tables import PAIRS
 from pairwright.flows.stages.tag import load_pool, partial_statistics_path, slots_path, statistics_path
 from pairwright.flows.state.inputs import file_state
@@ -30,7 +33,6 @@ from pairwright.generators.edits.learning import (
     types_to_balance,
 )
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.word_balance import AllowedProposals
 from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.cloze.examples import ClozeSample
 from pairwright.generators.language.cloze.model import ClozeModel, ClozeNetwork
@@ -165,14 +167,15 @@ def propose(root: Path, types: tuple[str, ...], number: int, spans: Sequence[Spa
     outputs = []
     for name, proposals in found.items():
         outputs.append(_proposals_path(root, name, number))
-        proposals.save(outputs[-1])
+        with replace_atomically(outputs[-1]) as temporary, temporary.open("wb") as handle:
+            np.save(handle, proposals)
     return JobResult(outputs, Counts("caption"))
 
 
 def balance_words(root: Path, types: tuple[str, ...], batches: int, captions: int) -> JobResult:
     """Learn the word balance of the edit model for some types; the unit is a caption."""
     found = [
-        {name: AllowedProposals.load(_proposals_path(root, name, number)) for name in types}
+        {name: np.load(_proposals_path(root, name, number), allow_pickle=False) for name in types}
         for number in range(batches)
     ]
     folder = statistics_path(root).parent
@@ -228,4 +231,4 @@ def _network_path(root: Path, kind: str) -> Path:
 
 
 def _proposals_path(root: Path, name: str, number: int) -> Path:
-    return root / "statistics" / f"proposals-{name}-{part_name(number)}.npz"
+    return root / "statistics" / f"proposals-{name}-{part_name(number)}.npy"

@@ -73,20 +73,17 @@ def count_in_doubt(words: ImageWords, noun: str, stated: int, new: int) -> bool:
         stated: the number in the caption; larger than any count for "many".
         new: the number that the edit inserts.
     """
-    labels = _labels(words, noun)
-    if not words.crowds.isdisjoint(labels):
+    there = _boxes_of(words, noun)
+    if there is None:
         return True
-    there = sum(words.labels[label] for label in labels & words.labels.keys())
-    if not there or there == stated:
+    if there in {0, stated}:
         return False
     return new <= there if there > stated else new == there
 
 
 def exceeds_boxes(words: ImageWords, noun: str, number: int) -> bool:
     """Return whether a number exceeds the boxes of a noun, which has at least one box and no crowd."""
-    labels = _labels(words, noun)
-    there = sum(words.labels[label] for label in labels & words.labels.keys())
-    return 0 < there < number and words.crowds.isdisjoint(labels)
+    return 0 < (_boxes_of(words, noun) or 0) < number
 
 
 def position_in_doubt(words: ImageWords, one: str, wording: str, other: str) -> bool:
@@ -109,6 +106,14 @@ def _labels(words: ImageWords, noun: str) -> frozenset[str]:
     if not words.labels and not words.crowds:
         return frozenset()
     return loosely_same(noun) & (words.labels.keys() | words.crowds)
+
+
+def _boxes_of(words: ImageWords, noun: str) -> int | None:
+    """Return the number of boxes of a noun; None for a crowd, which has no number."""
+    labels = _labels(words, noun)
+    if not words.crowds.isdisjoint(labels):
+        return None
+    return sum(words.labels[label] for label in labels & words.labels.keys())
 
 
 def _boxes(words: ImageWords, noun: str) -> list[Box]:

@@ -163,7 +163,7 @@ class Caption(ParsedText):
     def __init__(self, pair: Pair, tokens: Sequence[Token]) -> None:
         super().__init__(tokens)
         self.pair = pair
-        self.words = ImageWords.of(pair)
+        self.words = ImageWords(pair)
         self.contents = self._lemmas_of(_CONTENTS)
         self.nouns_and_verbs = self._lemmas_of(_NOUNS_AND_VERBS)
         self.joined = joined_word_spans(pair.caption)

@@ -10,12 +10,12 @@ in a pair's `meta` under "crowd", and counts like the label's plural in a captio
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import lru_cache
 
-from pairwright.datasets.records import Box, Pair
+from pairwright.datasets.records import Pair
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.lexicon.attributes import same_concept, words_of_class
@@ -36,9 +36,11 @@ def plural_of(label: str) -> str:
     return before + gap + inflect(last, "NNS")
 
 
-@dataclass(frozen=True, slots=True)
 class ImageWords:
     """Words of the captions and labels of an image.
+
+    Args:
+        pair: of the image.
 
     Attributes:
         own: words of the caption.
@@ -55,48 +57,17 @@ class ImageWords:
         hyphenated: parts of the other captions' hyphenated words ("red", "hatted").
     """
 
-    own: tuple[str, ...]
-    own_set: frozenset[str]
-    own_text: str
-    others: tuple[tuple[str, ...], ...]
-    labels: dict[str, int]
-    boxes: tuple[Box, ...]
-    crowds: frozenset[str]
-    all: frozenset[str]
-    text: str
-    elsewhere: frozenset[str]
-    text_elsewhere: str
-    hyphenated: tuple[tuple[str, ...], ...]
-
-    @classmethod
-    def of(cls, pair: Pair) -> "ImageWords":
-        """Collect the words of a pair."""
-        own = words_of(pair.caption)
-        others = tuple(words_of(caption) for caption in pair.captions)
-        labels: dict[str, int] = {}
-        for box in pair.boxes:
-            label = box.label.strip().lower()
-            labels[label] = labels.get(label, 0) + 1
-        crowds = crowds_of(pair)
-        lines = [*others, *map(words_of, labels)]
-        lines += [words_of(form) for label in sorted(crowds) for form in (label, plural_of(label))]
-        elsewhere, text = frozenset().union(*lines), f" {' | '.join(map(' '.join, lines))} "
-        hyphenated = tuple(tuple(word.split("-")) for word in elsewhere if "-" in word)
-        own_set, own_text = frozenset(own), f" {' '.join(own)} "
-        return cls(
-            own,
-            own_set,
-            own_text,
-            others,
-            labels,
-            pair.boxes,
-            crowds,
-            elsewhere | own_set,
-            f"{own_text}|{text}",
-            elsewhere,
-            text,
-            hyphenated,
-        )
+    def __init__(self, pair: Pair) -> None:
+        self.own = words_of(pair.caption)
+        self.own_set, self.own_text = frozenset(self.own), f" {' '.join(self.own)} "
+        self.others = tuple(words_of(caption) for caption in pair.captions)
+        self.boxes, self.crowds = pair.boxes, crowds_of(pair)
+        self.labels = dict(Counter(box.label.strip().lower() for box in pair.boxes))
+        lines = [*self.others, *map(words_of, self.labels)]
+        lines += [words_of(form) for label in sorted(self.crowds) for form in (label, plural_of(label))]
+        self.elsewhere, self.text_elsewhere = frozenset().union(*lines), f" {' | '.join(map(' '.join, lines))} "
+        self.all, self.text = self.elsewhere | self.own_set, f"{self.own_text}|{self.text_elsewhere}"
+        self.hyphenated = tuple(tuple(word.split("-")) for word in self.elsewhere if "-" in word)
 
     def has(self, phrase: str) -> bool:
         """Return whether a word or phrase occurs as written."""

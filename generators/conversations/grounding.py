@@ -57,7 +57,7 @@ class Grounding:
             boxes.setdefault(box.label.strip().lower(), []).append(box)
         found = {label: tuple(group) for label, group in boxes.items() if _NAMEABLE.fullmatch(label)}
         known = tuple(label for label in vocabulary if _NAMEABLE.fullmatch(label))
-        return cls(pair, found, tokens, noun_phrases(tokens), ImageWords.of(pair), known)
+        return cls(pair, found, tokens, noun_phrases(tokens), ImageWords(pair), known)
 
     def facts(self, rng: random.Random) -> list[list[Fact]]:
         """Return the facts, one list for each kind of question, more informative kinds first; ``rng`` draws absent labels."""

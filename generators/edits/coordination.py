@@ -39,7 +39,9 @@ def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[EditOutcom
             yield "identical"
         elif not _are_exchangeable(caption, one, other):
             yield "not_grammatical"
-        elif not _has_clear_attachment(caption, one, other) or _depends_on_first(caption, one, other):
+        elif not (_is_clear_before(caption, one, other) and _is_clear_after(caption, other)) or _depends_on_first(
+            caption, one, other
+        ):
             yield "may_be_false"
         else:
             yield exchanged_words(caption, (one.start, one.end), (other.start, other.end))
@@ -105,12 +107,8 @@ def _depends_on_first(caption: Caption, one: NounPhrase, other: NounPhrase) -> b
     return alike or _is_person(caption, one) is not _is_person(caption, other)
 
 
-def _has_clear_attachment(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
-    """Return whether nothing before or after two phrases may attach to one of them only."""
-    return _is_clear_before(caption, one, other) and _is_clear_after(caption, other)
-
-
 def _is_clear_before(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+    """Return whether nothing before two phrases may attach to the first of them only."""
     before, holder = _before(caption, one), _before(caption, one, 2)
     has, bare = before in _words("has"), one.is_bare
     if has and _is_owned(caption, caption.ending_at(one.start - 1)):
@@ -127,6 +125,7 @@ def _is_clear_before(caption: Caption, one: NounPhrase, other: NounPhrase) -> bo
 
 
 def _is_clear_after(caption: Caption, other: NounPhrase) -> bool:
+    """Return whether nothing after two phrases may attach to the second of them only."""
     after, tag = caption.word(other.end), caption.tag(other.end)
     if after in _SENTENCE_ENDS:
         return not tag.startswith(("NN", "JJ", "CD"))

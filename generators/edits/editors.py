@@ -1,13 +1,13 @@
-"""Editors: for each type of negative, the class that proposes, samples, checks and realises its edits.
+"""Editors of negatives: for each type, proposals that are sampled, checked by the constraints and realised.
 
-Captions are processed in batches, since one call of the cloze model for many slots is faster than many calls; the edits
-of a caption do not depend on the other captions.
+A *proposer* returns the proposals of some types for a batch of captions, since one call of the cloze model for many
+slots is faster than many calls; the edits of a caption do not depend on the other captions.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,134 +16,81 @@ from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.edits.additions.insertion_points import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import SLOT_OF_TARGET, Additions
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
-from pairwright.generators.edits.proposals import FloatArray, Proposer, WordProposals
-from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, build_proposer
+from pairwright.generators.edits.proposals import FloatArray, WordProposals
+from pairwright.generators.edits.replacements import REPLACED_KINDS, Replacements
 from pairwright.generators.edits.sampling import balance_of_targets, order_by_weight
 from pairwright.generators.edits.shuffling import shuffle
-from pairwright.generators.edits.slots import find_slots
-from pairwright.generators.edits.swaps.proposal import SwapProposal
 from pairwright.generators.edits.swaps.swaps import SWAP_TYPES, Swaps
 
 MAX_TRIES: Final = 128  # proposals of a caption that are checked at most
-_MAX_CACHED: Final = 200_000
 ADDED: Final = {"add-object": OBJECT, "add-attribute": ATTRIBUTE}
 BALANCED_TYPES: Final = {  # with the slot kind whose vocabulary they insert
-    **{name: each.kind for name, each in REPLACEMENT_TYPES.items()},
+    **REPLACED_KINDS,
     **{name: SLOT_OF_TARGET[target] for name, target in ADDED.items()},
 }
 PAIRED_TYPES: Final = frozenset((*ADDED, "negation"))  # whose negative and positive can share a slot
 
-
-ProposeInsertions = Callable[[Sequence[Caption]], Sequence[WordProposals]]
 Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted one, and the log-ratio
 EditOutcomes = Iterator[EditOutcome | EditPairOutcome]
 
 
-class Editor(Protocol):
-    """Makes the edits of one type."""
+Proposer = Callable[[Sequence[Caption]], Mapping[str, Sequence[Any]]]  # by type, `WordProposals` or `SwapProposals`
 
-    def outcomes(
-        self, captions: Sequence[Caption], proposals: Sequence[Any], seeds: Sequence[int]
-    ) -> list[EditOutcomes]:
-        """Return the edits of each caption in random order, with the reason codes of rejections.
+
+class Editor:
+    """Draws proposals by weight (`sampling`)."""
+
+    def outcomes(self, proposals: Sequence[Any], seeds: Sequence[int]) -> list[EditOutcomes]:
+        """Return for each caption the reason codes of rejections, then its edits in random order.
 
         Args:
-            captions: the captions.
-            proposals: result of `EditorSet.propose` for this type.
+            proposals: `WordProposals` or `SwapProposals` of each caption.
             seeds: a 64-bit seed for each caption.
         """
-        ...
+        orders = order_by_weight(self._log_weights(proposals), [len(each.log_ratio) for each in proposals], seeds)
+        return [self._outcomes(each, order) for each, order in zip(proposals, orders, strict=True)]
+
+    def _log_weights(self, proposals: Sequence[Any]) -> FloatArray:
+        return np.concatenate([each.log_ratio for each in proposals])
+
+    def _outcomes(self, proposals: Any, order: Sequence[int]) -> EditOutcomes:
+        yield from proposals.reasons
+        yield from map(proposals.outcome, order)
 
 
 @dataclass
-class WordEditor:
-    """Makes edits with words that the cloze model proposes: REPLACE, ADD and NEGATION.
-
-    Proposals are drawn by weight (`sampling`) and checked by the constraints one by one.
+class WordEditor(Editor):
+    """Draws words that the cloze model proposes (REPLACE, ADD and NEGATION), and checks the constraints one by one.
 
     Attributes:
         balance: of each word of the vocabulary; see `word_balance`.
         known: WordNet and pool statistics, for constraints.
-        by_words: constraints that depend on the words of an edit only.
-        others: the other constraints.
+        constraints: in the order in which they are checked.
     """
 
     balance: FloatArray
     known: Knowledge
-    by_words: Sequence[Constraint]
-    others: Sequence[Constraint]
-    _cached_violations: dict[Hashable, Constraint | None] = field(default_factory=dict)
+    constraints: Sequence[Constraint]
 
-    def outcomes(
-        self,
-        captions: Sequence[Caption],  # noqa: ARG002 - the protocol's
-        proposals: Sequence[WordProposals],
-        seeds: Sequence[int],
-    ) -> list[EditOutcomes]:
-        """Return reasons, then edits (or pairs of a false and a true one) in random order."""
-        ratios, new, old = (
-            np.concatenate([getattr(each, name) for each in proposals]) for name in ("log_ratio", "new", "old")
-        )
-        weights = ratios + self.balance[new] - self.balance[old]
-        orders = order_by_weight(weights, [*map(len, proposals)], seeds)
-        return [self._outcomes(each, order[:MAX_TRIES]) for each, order in zip(proposals, orders, strict=True)]
+    def _log_weights(self, proposals: Sequence[WordProposals]) -> FloatArray:
+        new, old = (np.concatenate([getattr(each, name) for each in proposals]) for name in ("new", "old"))
+        weights: FloatArray = super()._log_weights(proposals) + self.balance[new] - self.balance[old]
+        return weights
 
-    def _outcomes(self, proposals: WordProposals, order: Sequence[int]) -> EditOutcomes:
+    def _outcomes(self, proposals: Any, order: Sequence[int]) -> EditOutcomes:
         yield from proposals.reasons
-        for at in order:
-            violated = self._violation(proposals.proposed_edit(at))
+        for at in order[:MAX_TRIES]:
+            violated = first_violated(self.constraints, proposals.proposed_edit(at), self.known)
             yield proposals.outcome(at) if violated is None else violated.reason
 
     def allowed(self, proposals: WordProposals) -> Iterator[Proposal]:
         """Yield the most likely proposals that no constraint rejects."""
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
-            if self._violation(proposals.proposed_edit(at)) is None:
+            if first_violated(self.constraints, proposals.proposed_edit(at), self.known) is None:
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
-
-    def _violation(self, edit: ProposedEdit) -> Constraint | None:
-        key = edit.old, edit.new, edit.before, edit.after
-        if key not in self._cached_violations:
-            if len(self._cached_violations) >= _MAX_CACHED:
-                self._cached_violations.clear()
-            self._cached_violations[key] = first_violated(self.by_words, edit, self.known)
-        return self._cached_violations[key] or first_violated(self.others, edit, self.known)
-
-
-class SwapEditor:
-    """Makes SWAP edits of one target."""
-
-    def outcomes(
-        self,
-        captions: Sequence[Caption],  # noqa: ARG002 - the protocol's
-        proposals: Sequence[Sequence[SwapProposal | str]],
-        seeds: Sequence[int],
-    ) -> list[EditOutcomes]:
-        """Return reasons, then edits in random order."""
-        swaps = [[each for each in found if not isinstance(each, str)] for found in proposals]
-        weights = np.log(np.array([each.weight for found in swaps for each in found], np.float32))
-        orders = order_by_weight(weights, [*map(len, swaps)], seeds)
-        reasons = ([each for each in found if isinstance(each, str)] for found in proposals)
-        return [
-            iter([*given, *(found[at].changes for at in order)])
-            for given, found, order in zip(reasons, swaps, orders, strict=True)
-        ]
-
-
-class ShuffleEditor:
-    """Makes SHUFFLE edits, which need no proposals."""
-
-    def outcomes(
-        self,
-        captions: Sequence[Caption],
-        proposals: Sequence[Any],  # noqa: ARG002 - the protocol's
-        seeds: Sequence[int],
-    ) -> list[EditOutcomes]:
-        """Return edits in random order."""
-        return [*map(shuffle, captions, seeds)]
 
 
 @dataclass(frozen=True)
@@ -151,18 +98,12 @@ class EditorSet:
     """The editors of some types.
 
     Attributes:
-        materials: of the pool.
-        by_type: the editors.
-        replacing: proposers of the types that replace words.
-        insertions: proposers of the types that insert words.
-        swaps: proposer of the types that exchange words.
+        by_type: the editors, but for SHUFFLE, which has no proposals.
+        proposers: each for one or several of these types.
     """
 
-    materials: EditMaterials
     by_type: Mapping[str, Editor]
-    replacing: Mapping[str, Proposer]
-    insertions: Mapping[str, ProposeInsertions]
-    swaps: Swaps
+    proposers: Sequence[Proposer]
 
     def outcomes(
         self, captions: Sequence[Caption], seeds: Sequence[Mapping[str, int]]
@@ -177,21 +118,14 @@ class EditorSet:
             return []
         proposals = self.propose(captions)
         found = {
-            name: editor.outcomes(captions, proposals.get(name, ()), [each[name] for each in seeds])
-            for name, editor in self.by_type.items()
+            name: self.by_type[name].outcomes(each, [own[name] for own in seeds]) for name, each in proposals.items()
         }
+        found["shuffle"] = [shuffle(caption, own["shuffle"]) for caption, own in zip(captions, seeds, strict=True)]
         return [{name: by_caption[at] for name, by_caption in found.items()} for at in range(len(captions))]
-
-    def allowed(self, proposals: WordProposals, name: str) -> Iterator[Proposal]:
-        """Yield the likeliest proposals of a type of `BALANCED_TYPES` that no constraint rejects."""
-        return cast("WordEditor", self.by_type[name]).allowed(proposals)
 
     def propose(self, captions: Sequence[Caption]) -> dict[str, Sequence[Any]]:
         """Return the proposals for each caption by type, scored in one batch."""
-        slots = [find_slots(each, self.materials.knowledge.thesaurus) if self.replacing else [] for each in captions]
-        replacing = {name: proposer.propose(captions, slots) for name, proposer in self.replacing.items()}
-        insertions = {name: propose(captions) for name, propose in self.insertions.items()}
-        return {**replacing, **insertions, **self.swaps.propose(captions)}
+        return {name: found for propose in self.proposers for name, found in propose(captions).items()}
 
 
 def build_editors(  # noqa: PLR0913 - options of the negatives
@@ -213,35 +147,34 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
         vocabulary: labels that are annotated exhaustively, for NEGATION.
         skip: ids of constraints that are not applied.
     """
-    wanted = tuple(types)
-    editors: dict[str, Editor] = {}
-    replacing: dict[str, Proposer] = {}
-    insertions: dict[str, ProposeInsertions] = {}
-    swaps = Swaps(materials, [name for name in wanted if name in SWAP_TYPES], skip)
-    additions = Additions(materials) if not ADDED.keys().isdisjoint(wanted) else None
-    for name in wanted:
-        if name in SWAP_TYPES or name == "shuffle":
-            editors[name] = SwapEditor() if name in SWAP_TYPES else ShuffleEditor()
-            continue
+    wanted = frozenset(types)
+    swapped = [name for name in SWAP_TYPES if name in wanted]
+    replaced = dict[str, Sequence[Constraint]]()
+    by_type: dict[str, Editor] = {name: Editor() for name in swapped}
+    for name in sorted(wanted.intersection((*BALANCED_TYPES, "negation"))):
         form, _, target = name.partition("-")
         constraints = applicable_constraints("hard_negative", form, target or OBJECT, by_rules=True, skip=skip)
-        if name in REPLACEMENT_TYPES:
-            at_place = [each for each in constraints if each.by_place]
-            replacing[name] = build_proposer(name, materials, floor, at_place)
+        if name in REPLACED_KINDS:
+            replaced[name] = [each for each in constraints if each.by_place]
             constraints = tuple(each for each in constraints if not each.by_place)
-        elif name in ADDED and additions is not None:
-            insertions[name] = partial(additions.propose, target=ADDED[name], paired=both_sides)
-        else:
-            insertions[name] = Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary).propose
-        balanced = both_sides or name not in ADDED
-        balance = materials.model.balance.get(name, {}) if balanced else {}
-        editors[name] = _word_editor(name, materials, constraints, balance)
-    return EditorSet(materials, editors, replacing, insertions, swaps)
+        balance = materials.model.balance.get(name, {}) if both_sides or name not in ADDED else {}
+        targets = materials.model.cloze.targets(BALANCED_TYPES.get(name, "noun"))
+        by_type[name] = WordEditor(balance_of_targets(targets, balance), materials.knowledge, constraints)
+    proposers = list[Proposer]()
+    if replaced:
+        proposers.append(Replacements(materials, replaced, floor).propose)
+    if added := [name for name in ADDED if name in wanted]:
+        additions = Additions(materials)
+        proposers += (
+            _of_type(name, partial(additions.propose, target=ADDED[name], paired=both_sides)) for name in added
+        )
+    if "negation" in wanted:
+        negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary)
+        proposers.append(_of_type("negation", negations.propose))
+    if swapped:
+        proposers.append(Swaps(materials, swapped, skip).propose)
+    return EditorSet(by_type, proposers)
 
 
-def _word_editor(
-    name: str, materials: EditMaterials, constraints: Sequence[Constraint], balance: Mapping[str, float]
-) -> WordEditor:
-    targets = materials.model.cloze.targets(BALANCED_TYPES.get(name, "noun"))
-    by_words, others = ([each for each in constraints if each.by_words is alone] for alone in (True, False))
-    return WordEditor(balance_of_targets(targets, balance), materials.knowledge, by_words, others)
+def _of_type(name: str, propose: Callable[[Sequence[Caption]], Sequence[Any]]) -> Proposer:
+    return lambda captions: {name: propose(captions)}

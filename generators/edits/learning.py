@@ -1,6 +1,6 @@
 """Training of the edit model: its cloze model on slots of the captions of a pool, its word balance on pairs."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -9,12 +9,11 @@ import numpy as np
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption, ParsedText
 from pairwright.generators.edits.edit_model import EditModel, load_bundled_model
-from pairwright.generators.edits.editors import ADDED, BALANCED_TYPES, EditorSet, build_editors
+from pairwright.generators.edits.editors import ADDED, BALANCED_TYPES, EditorSet, WordEditor, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.slots import context_of, find_slots
-from pairwright.generators.edits.word_balance import AllowedProposals, learn_balance
-from pairwright.generators.language.cloze.context import ClozeExample
+from pairwright.generators.edits.slots import slot_examples
+from pairwright.generators.edits.word_balance import ALLOWED, AllowedProposals, learn_balance
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import known_share, train_cloze_model
@@ -31,14 +30,8 @@ def sample_slots(captions: Iterable[str], tokens: Iterable[Sequence[Token]], the
     """Return the slots of captions as training examples of a cloze model."""
     sampler = ClozeSampler()
     for caption, words in zip(captions, tokens, strict=True):
-        sampler.add(caption, _examples(words, thesaurus))
+        sampler.add(caption, slot_examples(ParsedText(words), thesaurus))
     return sampler.sample()
-
-
-def _examples(tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[ClozeExample]:
-    parsed = ParsedText(tokens)
-    for slot in find_slots(parsed, thesaurus):
-        yield ClozeExample(slot.kind, slot.key, context_of(parsed, slot.start, slot.end, slot.before, slot.after))
 
 
 def types_to_balance(types: Iterable[str], *, both_sides: bool) -> tuple[str, ...]:
@@ -79,8 +72,8 @@ def learn_edit_model(  # noqa: PLR0913 - keywords
 
 def bundled_model_for(sample: ClozeSample) -> EditModel | None:
     """Return the bundled model for a small pool of which it knows most slots, else None."""
-    bundled = load_bundled_model()
-    return bundled if _is_small(sample) and known_share(sample, bundled.cloze) >= _KNOWN_SHARE else None
+    bundled, slots = load_bundled_model(), sum(len(found.rows) for found in sample.kinds.values())
+    return bundled if slots < _SMALL and known_share(sample, bundled.cloze) >= _KNOWN_SHARE else None
 
 
 def train_edit_model(  # noqa: PLR0913 - keywords
@@ -96,22 +89,12 @@ def train_edit_model(  # noqa: PLR0913 - keywords
     """Return the edit model of a pool of any size; for the arguments see `learn_edit_model`, for ``start`` `train_cloze_model`."""
     model = EditModel(train_cloze_model(sample, start, threads=threads))
     captions = [Caption(pair, tokens) for pair, tokens in pairs[:BALANCE_CAPTIONS]]
-    return replace(model, balance=learn_balances(EditMaterials.of(thesaurus, pool, model), captions, types))
-
-
-def _is_small(sample: ClozeSample) -> bool:
-    return sum(len(found.rows) for found in sample.kinds.values()) < _SMALL
-
-
-def learn_balances(
-    materials: EditMaterials, captions: Sequence[Caption], types: Collection[str]
-) -> dict[str, dict[str, float]]:
-    """Return the word balance of types of `types_to_balance`, learned on captions."""
     if not types:
-        return {}
-    starts, editors = range(0, len(captions), BALANCE_BATCH), balanced_editors(materials, types)
+        return model
+    editors = balanced_editors(EditMaterials.of(thesaurus, pool, model), types)
+    starts = range(0, len(captions), BALANCE_BATCH)
     found = [allowed_proposals(editors, captions[start : start + BALANCE_BATCH], start) for start in starts]
-    return merge_balances(materials.model.cloze, types, found)
+    return replace(model, balance=merge_balances(model.cloze, types, found))
 
 
 def balanced_editors(materials: EditMaterials, types: Collection[str]) -> EditorSet:
@@ -129,25 +112,21 @@ def allowed_proposals(editors: EditorSet, captions: Sequence[Caption], first: in
     """
     found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in editors.by_type}
     for name, proposals in editors.propose(captions).items():
+        editor = editors.by_type[name]
+        assert isinstance(editor, WordEditor)
         for at, each in enumerate(proposals, first):
-            found[name] += [(at, *proposal) for proposal in editors.allowed(each, name)]
-    return {name: _as_arrays(rows) for name, rows in found.items()}
+            found[name] += [(at, *proposal) for proposal in editor.allowed(each)]
+    return {name: np.array(rows, ALLOWED) for name, rows in found.items()}
 
 
 def merge_balances(
     cloze: ClozeModel, types: Collection[str], found: Sequence[Mapping[str, AllowedProposals]]
 ) -> dict[str, dict[str, float]]:
     """Return the word balances of some types, learned on the proposals of all batches, in order."""
+    none = np.zeros(0, ALLOWED)
     return {
         name: learn_balance(
-            cloze.targets(BALANCED_TYPES[name]), AllowedProposals.joined([each[name] for each in found])
+            cloze.targets(BALANCED_TYPES[name]), np.concatenate([none, *(each[name] for each in found)])
         )
         for name in types
     }
-
-
-def _as_arrays(rows: Sequence[tuple[int, int, int, float]]) -> AllowedProposals:
-    captions, old, new, ratios = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return AllowedProposals(
-        np.array(captions, np.int64), np.array(old, np.int64), np.array(new, np.int64), np.array(ratios, np.float32)
-    )

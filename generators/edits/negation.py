@@ -17,6 +17,7 @@ nothing.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -27,11 +28,16 @@ from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import mention_forms
 from pairwright.generators.edits.additions.insertion_points import context_of_insertion, end_of_caption
-from pairwright.generators.edits.additions.proposals import WordPair, columns_of, typical_log_probs
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.scope import NEGATION_WORDS
 from pairwright.generators.edits.floors import NEGATION_FLOOR
-from pairwright.generators.edits.proposals import FloatArray, WordProposals
+from pairwright.generators.edits.proposals import (
+    FloatArray,
+    WordPair,
+    WordProposals,
+    insertion_proposals,
+    relative_fits,
+)
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
@@ -98,35 +104,36 @@ class Negations:
     def propose(self, captions: Sequence[Caption]) -> list[WordProposals]:
         """Return pairs of negations of each caption, scored in one batch: ``new`` is negated falsely and ``old`` truly."""
         slots = [list(self._slots(caption)) if self.labels else [] for caption in captions]
-        scores = self._model.log_probs("noun", [slot.context for found in slots for slot in found])
-        parts = np.split(scores, np.cumsum([len(found) for found in slots])[:-1]) if slots else []
-        targets = self._model.targets("noun")
-        pairs = [
-            columns_of(self._pairs(caption, found, part))
-            for caption, found, part in zip(captions, slots, parts, strict=True)
-        ]
+        fits = relative_fits(self._model, "noun", [[slot.context for slot in found] for found in slots])
         return [
-            WordProposals(
-                caption, found, targets, *own, () if len(own[0]) or not found else ("no_positive",), paired=True
+            insertion_proposals(
+                caption,
+                found,
+                self._model.targets("noun"),
+                [*self._pairs(caption, found, fit[:, self._columns])],
+                "no_positive" if found else "",
+                paired=True,
             )
-            for caption, found, own in zip(captions, slots, pairs, strict=True)
+            for caption, found, fit in zip(captions, slots, fits, strict=True)
         ]
 
-    def _pairs(self, caption: Caption, slots: Sequence[NegationSlot], log_probs: FloatArray) -> Iterator[WordPair]:
+    def _pairs(self, caption: Caption, slots: Sequence[NegationSlot], fits: FloatArray) -> Iterator[WordPair]:
         absent = [at for at, label in enumerate(self.labels) if self.is_absent(caption, label)]
         if not absent or not slots:
             return
         present = [at for at, label in enumerate(self.labels) if self._is_unmentioned(caption, label)]
-        fits = log_probs[:, self._columns] - typical_log_probs(log_probs)[:, None]
-        least = np.log(NEGATION_FLOOR)
+        number = caption.words.labels
         for at, slot in enumerate(slots):
-            false = [self.labels.index(slot.affirmed)] if slot.affirmed else self._of_number(caption, present, slot)
-            for new in false:
-                for old in absent:
-                    if min(fits[at, old], fits[at, new]) >= least and _have_equal_length(
-                        self.labels[old], self.labels[new]
-                    ):
-                        yield at, int(self._columns[old]), int(self._columns[new]), float(fits[at, new] - fits[at, old])
+            false = (
+                [self.labels.index(slot.affirmed)]
+                if slot.affirmed
+                else [each for each in present if (number[self.labels[each]] > 1) == slot.several]
+            )
+            fitting = (fits[at] >= np.log(NEGATION_FLOOR)).tolist()
+            for new, old in product(false, absent):
+                same_length = self.labels[old].count(" ") == self.labels[new].count(" ")
+                if fitting[new] and fitting[old] and same_length:
+                    yield at, int(self._columns[old]), int(self._columns[new]), float(fits[at, new] - fits[at, old])
 
     def is_absent(self, caption: Caption, label: str) -> bool:
         """Return whether boxes prove that a label is absent, and no caption names it or something that may be it."""
@@ -140,9 +147,6 @@ class Negations:
     def _is_unmentioned(self, caption: Caption, label: str) -> bool:
         """Return whether boxes have a label that the caption does not mention."""
         return label in caption.words.labels and not _mentions(caption, self._names[label])
-
-    def _of_number(self, caption: Caption, labels: Iterable[int], slot: NegationSlot) -> list[int]:
-        return [at for at in labels if (caption.words.labels[self.labels[at]] > 1) == slot.several]
 
     def _slots(self, caption: Caption) -> Iterator[NegationSlot]:
         if not NEGATION_WORDS.isdisjoint(caption.lower):
@@ -185,10 +189,6 @@ def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationSlot]:
 def _mentions(caption: Caption, names: frozenset[str]) -> bool:
     words = caption.words
     return any(f" {name} " in words.own_text if " " in name else name in words.own_set for name in names)
-
-
-def _have_equal_length(one: str, other: str) -> bool:
-    return one.count(" ") == other.count(" ")
 
 
 @lru_cache(maxsize=1)

@@ -1,17 +1,9 @@
-"""Proposals of replacements: candidate words for the slots of captions, scored by the cloze model in batches.
+"""Proposed words for the slots of a caption, with their scores by the cloze model."""
 
-Candidates are the words that the cloze model predicts, so the vocabulary of the pool. A lexicon selects those that
-exclude the word in the slot; the model gives p(new | context). Proposals below a floor are dropped as unnatural, even
-if the original word is as unlikely; the *ratio* p(new | context) / p(old | context) is used for sampling.
-
-Exclusion is symmetric, and a word that the model does not know is not replaced, since it could not be inserted either.
-Neither are attributes and relations of nouns that the model does not know.
-"""
-
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +11,12 @@ import numpy.typing as npt
 from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.captions.realisation import Change
-from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.table import Constraint, first_violated
-from pairwright.generators.edits.slots import NOUN, Slot, context_of
+from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
-
-_MAX_ROWS: Final = 20_000  # cached candidate lists
-MAX_LOG_RATIO: Final = 3.0  # clipped, so that an odd original does not dominate
 
 
 class EditSlot(Protocol):
@@ -92,93 +79,48 @@ class WordProposals:
         return self.slots[int(self.slot[at])].change(self.caption, self.targets[int(self.old[at])])
 
 
+WordPair = tuple[int, int, int, float]  # slot, column of the true word (-1: none), of the false one, and the log-ratio
+
+
+def insertion_proposals(  # noqa: PLR0913 - what proposals consist of
+    caption: Caption,
+    slots: Sequence[EditSlot],
+    targets: Sequence[str],
+    words: Sequence[WordPair],
+    reason: str,
+    *,
+    paired: bool,
+) -> WordProposals:
+    """Return words as proposals, and a reason code, if it is not empty, if there are none."""
+    slot, old, new = np.array([each[:3] for each in words], np.int64).reshape(-1, 3).T
+    ratios = np.array([each[3] for each in words], np.float32)
+    return WordProposals(
+        caption, slots, targets, slot, old, new, ratios, (reason,) if reason and not words else (), paired
+    )
+
+
+def relative_fits(model: ClozeModel, kind: str, contexts: Sequence[Sequence[ClozeContext]]) -> list[FloatArray]:
+    """Return the log-probability of each word of the vocabulary minus that of a typical word, scored in one batch.
+
+    Args:
+        model: the cloze model.
+        kind: kind of the slots.
+        contexts: n contexts of each caption.
+
+    Returns:
+        For each caption float32 (n, vocabulary).
+    """
+    fits = model.log_probs(kind, [*chain.from_iterable(contexts)])
+    fits -= typical_log_probs(fits)[:, None]
+    return np.split(fits, np.cumsum([*map(len, contexts)])[:-1]) if contexts else []
+
+
+def typical_log_probs(log_probs: FloatArray) -> FloatArray:
+    """Return the expected log-probability of a word (the negative entropy) in each context, shape (n,)."""
+    return np.asarray((np.exp(log_probs) * log_probs).sum(axis=1), np.float32)
+
+
 def split_by_caption(slots: Sequence[int], of: IntArray) -> Iterator[slice]:
     """Yield the slice of the proposals of each caption, given the numbers of slots and the slot of each proposal."""
     ends = np.searchsorted(of, np.cumsum(slots)).tolist()
     yield from map(slice, [0, *ends], ends)
-
-
-@dataclass
-class Proposer:
-    """Proposes replacements for the slots of one kind.
-
-    Attributes:
-        kind: of the slots.
-        model: the cloze model.
-        substitutes: returns the columns of the vocabulary, ascending, that may replace the word of a slot.
-        group: returns the cache key of a slot for `substitutes`.
-        floor: minimum probability of a proposal in its context, above 0.
-        by_place: constraints that depend on the replaced words only.
-        known: WordNet and pool statistics, for constraints.
-    """
-
-    kind: str
-    model: ClozeModel
-    substitutes: Callable[[Slot], Sequence[int] | npt.NDArray[Any]]
-    group: Callable[[Slot], Hashable]
-    floor: float
-    by_place: Sequence[Constraint]
-    known: Knowledge
-    _rows: dict[Hashable, npt.NDArray[np.int32]] = field(default_factory=dict)
-
-    def propose(self, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]) -> list[WordProposals]:
-        """Return the proposals for each caption, scored in one batch; independent of the other captions.
-
-        Args:
-            captions: the captions.
-            slots: slots of each caption; those of other kinds are skipped.
-        """
-        index, targets = self.model.index(self.kind), self.model.targets(self.kind)
-        by_caption, rejected = self._open_slots(captions, slots)
-        open_slots = [*chain.from_iterable(by_caption)]
-        log_probs = self.model.log_probs(
-            self.kind,
-            [
-                context_of(caption, slot.start, slot.end, slot.before, slot.after)
-                for caption, found in zip(captions, by_caption, strict=True)
-                for slot in found
-            ],
-        )
-        rows = [self._candidates(slot) for slot in open_slots]
-        old = np.array([index[slot.key] for slot in open_slots], np.int64)
-        at = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-        new = np.concatenate([np.zeros(0, np.int64), *rows])
-        own = log_probs[at, new]
-        fits = np.flatnonzero(own >= np.log(self.floor))
-        at, new, own = at[fits], new[fits], own[fits]
-        ratios = np.minimum(own - log_probs[np.arange(len(rows)), old][at], MAX_LOG_RATIO)
-        sizes, made, first = [len(found) for found in by_caption], [], 0
-        for caption, found, reasons, part in zip(
-            captions, by_caption, rejected, split_by_caption(sizes, at), strict=True
-        ):
-            slot = at[part] - first
-            given = [*reasons, "no_candidate"] if found and not len(slot) else reasons
-            made.append(WordProposals(caption, found, targets, slot, old[at[part]], new[part], ratios[part], given))
-            first += len(found)
-        return made
-
-    def _open_slots(
-        self, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]
-    ) -> tuple[list[list[Slot]], list[list[str]]]:
-        """Return the replaceable slots of each caption whose words the model knows, and the reasons of rejections."""
-        index, nouns = self.model.index(self.kind), self.model.index(NOUN)
-        opened: list[list[Slot]] = [[] for _ in captions]
-        rejected: list[list[str]] = [[] for _ in captions]
-        for at, (caption, found) in enumerate(zip(captions, slots, strict=True)):
-            for slot in found:
-                if slot.kind == self.kind and slot.key in index and (not slot.after or slot.after in nouns):
-                    violated = first_violated(self.by_place, slot.proposed(caption, ""), self.known)
-                    if violated is None:
-                        opened[at].append(slot)
-                    else:
-                        rejected[at].append(violated.reason)
-        return opened, rejected
-
-    def _candidates(self, slot: Slot) -> npt.NDArray[np.int32]:
-        key = self.group(slot)
-        row = self._rows.get(key)
-        if row is None:
-            if len(self._rows) >= _MAX_ROWS:
-                self._rows.clear()
-            row = self._rows[key] = np.asarray(self.substitutes(slot), np.int32)
-        return row

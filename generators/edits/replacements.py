@@ -1,112 +1,138 @@
 """REPLACE edits: a noun, attribute or relation of the caption is replaced by one that excludes it.
 
-A type defines the kind of its slots and which words of the lexicon exclude the one there.
+Candidates are the words that the cloze model predicts, so the vocabulary of the pool. A lexicon selects those that
+exclude the word in the slot; the model gives p(new | context). Proposals below a floor are dropped as unnatural, even
+if the original word is as unlikely; the *ratio* p(new | context) / p(old | context) is used for sampling.
+
+Exclusion is symmetric, and a word that the model does not know is not replaced, since it could not be inserted either.
+Neither are attributes and relations of nouns that the model does not know.
 """
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, compress
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.edits.constraints.table import Constraint
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.table import Constraint, first_violated
 from pairwright.generators.edits.floors import DEFAULT_FLOOR, RELATION_FLOOR_FACTOR
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.proposals import Proposer
+from pairwright.generators.edits.proposals import WordProposals, split_by_caption
 from pairwright.generators.edits.slots import (
     ADJECTIVE,
     NOUN,
     RELATION,
-    RelationShape,
     Slot,
+    context_of,
+    find_slots,
     lexicon_key,
     relation_form,
     relation_shape,
 )
-from pairwright.generators.lexicon.relations import UNKNOWN, load_relations
+from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_relations
+
+REPLACED_KINDS: Final = {"replace-object": NOUN, "replace-attribute": ADJECTIVE, "replace-relation": RELATION}
+_MAX_LOG_RATIO: Final = 3.0  # clipped, so that an odd original does not dominate
+
+IndexArray = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class ReplacementType:
-    """A type of REPLACE edit.
+class Replacements:
+    """Proposes replacements.
 
-    Attributes:
-        kind: of its slots.
-        substitutes: returns the columns of the cloze model that may replace the word of a slot.
-        group: returns the cache key of a slot for `substitutes`.
-        floor_factor: factor of the floor.
+    Args:
+        materials: of the pool.
+        constraints: by type (of `REPLACED_KINDS`), those that depend on the replaced words only.
+        floor: minimum probability of the new word in its context, above 0.
     """
 
-    kind: str
-    substitutes: Callable[[EditMaterials, Slot], Any]
-    group: Callable[[Slot], Hashable]
-    floor_factor: float = 1.0
+    def __init__(
+        self, materials: EditMaterials, constraints: Mapping[str, Sequence[Constraint]], floor: float = DEFAULT_FLOOR
+    ) -> None:
+        self._model, self._known, self._constraints = materials.model.cloze, materials.knowledge, constraints
+        self.floors = {
+            name: floor * (RELATION_FLOOR_FACTOR if REPLACED_KINDS[name] == RELATION else 1.0) for name in constraints
+        }
+        self._relations = lru_cache(maxsize=20_000)(self._find_relations)
+        self._words = lru_cache(maxsize=20_000)(self._find_words)
 
+    def propose(self, captions: Sequence[Caption]) -> dict[str, list[WordProposals]]:
+        """Return by type the proposals for each caption, scored in one batch; independent of the other captions."""
+        slots = [find_slots(each, self._known.thesaurus) for each in captions]
+        return {name: self._propose(name, captions, slots) for name in self._constraints}
 
-def _nouns(materials: EditMaterials, slot: Slot) -> Sequence[int]:
-    index, targets = materials.model.cloze.index(NOUN), materials.model.cloze.targets(NOUN)
-    return sorted(index[word] for word in materials.knowledge.nouns.substitutes(slot.key, targets))
+    def _propose(self, name: str, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]) -> list[WordProposals]:
+        kind = REPLACED_KINDS[name]
+        index, targets = self._model.index(kind), self._model.targets(kind)
+        opened = [self._open_slots(name, *each) for each in zip(captions, slots, strict=True)]
+        open_slots = [*chain.from_iterable(found for found, _ in opened)]
+        log_probs = self._model.log_probs(
+            kind,
+            [
+                context_of(caption, slot.start, slot.end, slot.before, slot.after)
+                for caption, (found, _) in zip(captions, opened, strict=True)
+                for slot in found
+            ],
+        )
+        rows = [self._candidates(slot) for slot in open_slots]
+        old = np.array([index[slot.key] for slot in open_slots], np.int64)
+        at = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+        new = np.concatenate([np.zeros(0, np.int64), *rows])
+        own = log_probs[at, new]
+        fits = np.flatnonzero(own >= np.log(self.floors[name]))
+        at, new, own = at[fits], new[fits], own[fits]
+        ratios = np.minimum(own - log_probs[np.arange(len(rows)), old][at], _MAX_LOG_RATIO)
+        made, first = list[WordProposals](), 0
+        parts = split_by_caption([len(found) for found, _ in opened], at)
+        for caption, (found, reasons), part in zip(captions, opened, parts, strict=True):
+            slot = at[part] - first
+            given = [*reasons, "no_candidate"] if found and not len(slot) else reasons
+            made.append(WordProposals(caption, found, targets, slot, old[at[part]], new[part], ratios[part], given))
+            first += len(found)
+        return made
 
+    def _open_slots(self, name: str, caption: Caption, slots: Sequence[Slot]) -> tuple[list[Slot], list[str]]:
+        """Return the replaceable slots of a caption whose words the model knows, and the reasons of rejections."""
+        kind, nouns = REPLACED_KINDS[name], self._model.index(NOUN)
+        index, opened, rejected = self._model.index(kind), list[Slot](), list[str]()
+        for slot in slots:
+            if slot.kind == kind and slot.key in index and (not slot.after or slot.after in nouns):
+                violated = first_violated(self._constraints[name], slot.proposed(caption, ""), self._known)
+                if violated is None:
+                    opened.append(slot)
+                else:
+                    rejected.append(violated.reason)
+        return opened, rejected
 
-def _adjectives(materials: EditMaterials, slot: Slot) -> Sequence[int]:
-    index, targets = materials.model.cloze.index(ADJECTIVE), materials.model.cloze.targets(ADJECTIVE)
-    return sorted(index[word] for word in materials.knowledge.attributes.substitutes(slot.key, slot.after, targets))
+    def _candidates(self, slot: Slot) -> IndexArray:
+        """Return the columns of the vocabulary that may replace the word of a slot, ascending."""
+        if slot.kind == RELATION:  # the nouns that it joins matter by their classes only
+            classes = load_relations().noun_classes(slot.before or UNKNOWN, slot.after)
+            return self._relations(slot.key, slot.tag, classes)
+        return self._words(slot.kind, slot.key, slot.after)
 
+    def _find_relations(self, key: str, tag: str, classes: tuple[NounClass, ...]) -> IndexArray:
+        columns, keys = _having_form(self._model.targets(RELATION), relation_shape(key), tag)
+        return np.fromiter(compress(columns, load_relations().refuted(lexicon_key(key), keys, classes)), np.int32)
 
-def _relations(materials: EditMaterials, slot: Slot) -> Any:
-    targets = materials.model.cloze.targets(RELATION)
-    subject, keys = slot.before or UNKNOWN, _lexicon_keys(targets)
-    excluded = load_relations().refuted_row(lexicon_key(slot.key), keys, subject, slot.after)
-    return np.flatnonzero(excluded & _having_form(targets, relation_shape(slot.key), slot.tag))
-
-
-@lru_cache(maxsize=4)
-def _lexicon_keys(targets: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(lexicon_key, targets))
+    def _find_words(self, kind: str, key: str, noun: str) -> IndexArray:
+        index, targets, known = self._model.index(kind), self._model.targets(kind), self._known
+        found = (
+            known.nouns.substitutes(key, targets) if kind == NOUN else known.attributes.substitutes(key, noun, targets)
+        )
+        return np.array([index[word] for word in found], np.int32)
 
 
 @lru_cache(maxsize=64)
-def _having_form(targets: tuple[str, ...], shape: RelationShape, tag: str) -> npt.NDArray[np.bool_]:
-    """Return which relations have a shape and can be inflected for a tag (empty: no verb).
+def _having_form(
+    targets: tuple[str, ...], shape: tuple[bool, bool], tag: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return the relations that have a shape and can be inflected for a tag (empty: no verb): columns and lexicon keys.
 
     Most relations of other shapes read oddly or may be true ("standing over", "next to"); benchmarks/RESULTS.md has the figures.
     """
-    return np.array([relation_shape(key) == shape and bool(relation_form(key, tag)) for key in targets], bool)
-
-
-REPLACEMENT_TYPES: Final = {
-    "replace-object": ReplacementType(NOUN, _nouns, lambda slot: slot.key),
-    "replace-attribute": ReplacementType(ADJECTIVE, _adjectives, lambda slot: (slot.key, slot.after)),
-    "replace-relation": ReplacementType(
-        RELATION,
-        _relations,
-        lambda slot: (slot.key, slot.tag, load_relations().classes_of(slot.before or UNKNOWN, slot.after)),
-        RELATION_FLOOR_FACTOR,
-    ),
-}
-
-
-def build_proposer(
-    name: str, materials: EditMaterials, floor: float = DEFAULT_FLOOR, constraints: Sequence[Constraint] = ()
-) -> Proposer:
-    """Return the proposer of a type of replacement.
-
-    Args:
-        name: of `REPLACEMENT_TYPES`.
-        materials: of the pool.
-        floor: minimum probability of the new word in its context, above 0.
-        constraints: constraints on the replaced words.
-    """
-    chosen = REPLACEMENT_TYPES[name]
-    substitutes = partial(chosen.substitutes, materials)
-    return Proposer(
-        chosen.kind,
-        materials.model.cloze,
-        substitutes,
-        chosen.group,
-        floor * chosen.floor_factor,
-        constraints,
-        materials.knowledge,
-    )
+    found = [at for at, key in enumerate(targets) if relation_shape(key) == shape and relation_form(key, tag)]
+    return tuple(found), tuple(lexicon_key(targets[at]) for at in found)

@@ -11,7 +11,7 @@ positives would have a "guy", since half of all captions have a "man".
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
@@ -52,6 +52,7 @@ class RewordingSlot(NamedTuple):
         forms: inflected rewordings.
         span: tokens of the cloze slot.
         nouns: lemmas of subject and object of a relation, or of the noun that an adjective modifies, as in `Slot`.
+        ratios: probability of each rewording relative to the original, after `Rewordings.score`.
     """
 
     kind: str
@@ -62,13 +63,7 @@ class RewordingSlot(NamedTuple):
     forms: tuple[str, ...]
     span: tuple[int, int]
     nouns: tuple[str, str] = ("", "")
-
-
-class ScoredRewordings(NamedTuple):
-    """A slot, with the probability of each rewording relative to the original."""
-
-    slot: RewordingSlot
-    ratios: list[float]
+    ratios: Sequence[float] = ()
 
 
 class Rewordings:
@@ -85,7 +80,7 @@ class Rewordings:
         self._thesaurus, self._pool, self._minimum, self._model = thesaurus, pool, minimum, model
         self._synonyms = lru_cache(maxsize=20_000)(self._find_synonyms)
 
-    def score(self, captions: Sequence[Caption], target: str) -> list[list[ScoredRewordings | str]]:
+    def score(self, captions: Sequence[Caption], target: str) -> list[list[RewordingSlot | str]]:
         """Return the rewordable slots of captions for a target ("object", "attribute", "relation"), with reasons of rejections.
 
         Captions are scored in one batch; ratios do not depend on the other captions.
@@ -96,40 +91,35 @@ class Rewordings:
             "relation": (self._relations, RELATION),
         }[target]
         found = [[*find(caption)] for caption in captions]
-        rows = self._log_probs(kind, captions, found) if self._model is not None else {}
+        index = self._model.index(kind) if self._model is not None else {}
+        contexts = [
+            context_of(caption, *slot.span, *slot.nouns)
+            for caption, slots in zip(captions, found, strict=True)
+            for slot in slots
+            if not isinstance(slot, str) and slot.key in index
+        ]
+        rows = iter(self._model.log_probs(kind, contexts) if self._model is not None else ())
         return [
-            [each if isinstance(each, str) else self._scored(each, rows.get((at, each.span))) for each in slots]
-            for at, slots in enumerate(found)
+            [
+                each if isinstance(each, str) else self._scored(each, index, next(rows) if each.key in index else None)
+                for each in slots
+            ]
+            for slots in found
         ]
 
     def reword(self, target: str, caption: Caption, rng: random.Random) -> Iterator[EditOutcome]:
         """Yield the outcomes of `draw_rewordings` for one caption and target."""
         return draw_rewordings(caption, self.score([caption], target)[0], rng)
 
-    def _scored(self, slot: RewordingSlot, row: FloatArray | None) -> ScoredRewordings:
-        """Return the probability of each new word of a slot relative to the old one, by the model or by the pool."""
-        index = self._model.index(slot.kind) if self._model is not None else {}
+    def _scored(self, slot: RewordingSlot, index: Mapping[str, int], row: FloatArray | None) -> RewordingSlot:
+        """Return a slot with its ratios, by the model (if it knows both words) or by the pool."""
         ratios = [
             math.exp(row[index[new]] - row[index[slot.key]])
             if row is not None and new in index
             else self._frequency_ratio(slot, new)
             for new in slot.news
         ]
-        return ScoredRewordings(slot, ratios)
-
-    def _log_probs(
-        self, kind: str, captions: Sequence[Caption], found: Sequence[Sequence[RewordingSlot | str]]
-    ) -> dict[tuple[int, tuple[int, int]], FloatArray]:
-        """Return the log-probabilities of the vocabulary in the slots whose word the model knows, by caption and span."""
-        assert self._model is not None
-        index = self._model.index(kind)
-        contexts = {
-            (at, slot.span): context_of(caption, *slot.span, *slot.nouns)
-            for at, (caption, slots) in enumerate(zip(captions, found, strict=True))
-            for slot in slots
-            if not isinstance(slot, str) and slot.key in index
-        }
-        return dict(zip(contexts, self._model.log_probs(kind, [*contexts.values()]), strict=True))
+        return slot._replace(ratios=ratios)
 
     def _frequency_ratio(self, slot: RewordingSlot, new: str) -> float:
         """Return the frequency of a word in the pool relative to the one in a slot."""
@@ -219,7 +209,7 @@ class Rewordings:
 
 
 def draw_rewordings(
-    caption: Caption, found: Iterable[ScoredRewordings | str], rng: random.Random
+    caption: Caption, found: Iterable[RewordingSlot | str], rng: random.Random
 ) -> Iterator[EditOutcome]:
     """Yield the reasons of rejections, then the drawn rewordings of a caption in random order by ratio."""
     drawn: list[tuple[float, EditOutcome]] = []
@@ -227,11 +217,11 @@ def draw_rewordings(
         if isinstance(each, str):
             yield each
             continue
-        for form, ratio in zip(each.slot.forms, each.ratios, strict=True):
+        for form, ratio in zip(each.forms, each.ratios, strict=True):
             if ratio < REWORDING_FLOOR or rng.random() >= ACCEPTANCE_FACTOR * ratio:
                 yield "overused_word"
             else:
-                change = caption.change(each.slot.start, each.slot.end, form)
+                change = caption.change(each.start, each.end, form)
                 drawn.append((rng.random() ** (1 / min(ratio, 1.0)), (change,)))
     yield from (outcome for _, outcome in sorted(drawn, key=lambda each: each[0], reverse=True))
 

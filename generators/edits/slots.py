@@ -18,7 +18,7 @@ from pairwright.generators.captions.caption import Caption, ParsedText
 from pairwright.generators.captions.phrases import ARTICLES, NOUNS, NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
+from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext, ClozeExample
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import concepts
@@ -125,6 +125,12 @@ def context_of(caption: ParsedText, start: int, end: int, before: str = "", afte
     return ClozeContext(left, right, (before, after), tuple(bag[:MAX_BAG]))
 
 
+def slot_examples(text: ParsedText, thesaurus: Thesaurus) -> Iterator[ClozeExample]:
+    """Yield the filled slots of a text with their contexts."""
+    for slot in find_slots(text, thesaurus):
+        yield ClozeExample(slot.kind, slot.key, context_of(text, slot.start, slot.end, slot.before, slot.after))
+
+
 @lru_cache(maxsize=20_000)
 def lexicon_key(key: str) -> str:
     """Return a relation with its verb as a lemma: "parked on" as "park on"."""
@@ -149,18 +155,11 @@ def begins_with_verb(key: str) -> bool:
     return load_relations().match_preposition(key.split(), 0) == 0
 
 
-class RelationShape(NamedTuple):
-    """The parts of a relation: "hold" of a verb, "next to" of a preposition, "sit on" of both."""
-
-    verb: bool
-    preposition: bool
-
-
 @lru_cache(maxsize=20_000)
-def relation_shape(key: str) -> RelationShape:
-    """Return the shape of a relation."""
+def relation_shape(key: str) -> tuple[bool, bool]:
+    """Return whether a relation has a verb, and whether it has a preposition: "hold", "next to", "sit on"."""
     verb = begins_with_verb(key)
-    return RelationShape(verb, not verb or load_relations().match_preposition(key.split(), 1) > 0)
+    return verb, not verb or load_relations().match_preposition(key.split(), 1) > 0
 
 
 @lru_cache(maxsize=20_000)

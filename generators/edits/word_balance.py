@@ -8,14 +8,12 @@ random draw.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.atomic_files import replace_atomically
-from pairwright.generators.edits.proposals import FloatArray, IntArray
+from pairwright.generators.edits.proposals import IntArray
 
 ROUNDS = 25
 _STEP = 0.5
@@ -23,39 +21,11 @@ _PRIOR = 5.0  # insertions and replacements added to the expected numbers of eac
 _LIMIT = 5.0  # maximum absolute balance
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedProposals:
-    """Proposals of one kind that no constraint rejects, of many captions; arrays of one entry a proposal.
+ALLOWED: Final = np.dtype([("caption", "i8"), ("old", "i8"), ("new", "i8"), ("log_ratio", "f4")])
+"""Proposals of one type that no constraint rejects, of many captions: number of the caption (ascending), indices of the
+replaced and of the inserted word into the targets, and natural logarithm of p(new | context) / p(old | context)."""
 
-    Attributes:
-        caption: number of the caption, ascending, int64.
-        old: index of the replaced word into the targets, int64.
-        new: index of the inserted word into the targets, int64.
-        log_ratio: natural logarithm of p(new | context) / p(old | context), float32.
-    """
-
-    caption: IntArray
-    old: IntArray
-    new: IntArray
-    log_ratio: FloatArray
-
-    @classmethod
-    def joined(cls, parts: "Sequence[AllowedProposals]") -> "AllowedProposals":
-        """Return the proposals of all parts, in order; none without parts."""
-        empty = cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
-        every = [empty, *parts]
-        return cls(*(np.concatenate([getattr(each, field.name) for each in every]) for field in fields(cls)))
-
-    def save(self, path: Path) -> None:
-        """Write the arrays to an .npz file atomically."""
-        with replace_atomically(path) as temporary, temporary.open("wb") as handle:
-            np.savez(handle, **{field.name: getattr(self, field.name) for field in fields(self)})
-
-    @classmethod
-    def load(cls, path: Path) -> "AllowedProposals":
-        """Read a file that `save` wrote."""
-        with np.load(path, allow_pickle=False) as stored:
-            return cls(**{field.name: stored[field.name] for field in fields(cls)})
+AllowedProposals = npt.NDArray[np.void]  # of `ALLOWED`
 
 
 def learn_balance(targets: Sequence[str], allowed: AllowedProposals) -> dict[str, float]:
@@ -65,7 +35,7 @@ def learn_balance(targets: Sequence[str], allowed: AllowedProposals) -> dict[str
         targets: the vocabulary.
         allowed: proposals of the captions of a pool.
     """
-    if not len(allowed.caption):
+    if not len(allowed):
         return {}
     words = sorted({word for target in targets for word in target.split()})
     number = {word: at for at, word in enumerate(words)}
@@ -74,15 +44,16 @@ def learn_balance(targets: Sequence[str], allowed: AllowedProposals) -> dict[str
     for at, row in enumerate(parts):
         count[at, : len(row)] = row
     balance = np.zeros(len(words) + 1)  # the last one, -1, pads
-    starts = np.flatnonzero(np.diff(allowed.caption, prepend=-1))
-    sizes = np.diff(np.append(starts, len(allowed.caption)))
+    starts = np.flatnonzero(np.diff(allowed["caption"], prepend=-1))
+    sizes = np.diff(np.append(starts, len(allowed)))
+    old, new = allowed["old"], allowed["new"]
     for _ in range(ROUNDS):
         of_target = balance[count].sum(axis=1)
-        weights = allowed.log_ratio + of_target[allowed.new] - of_target[allowed.old]
+        weights = allowed["log_ratio"] + of_target[new] - of_target[old]
         weights = np.exp(weights - np.repeat(np.maximum.reduceat(weights, starts), sizes))
         share = weights / np.repeat(np.add.reduceat(weights, starts), sizes)
-        inserted = _expected(count[allowed.new], share, len(words))
-        replaced = _expected(count[allowed.old], share, len(words))
+        inserted = _expected(count[new], share, len(words))
+        replaced = _expected(count[old], share, len(words))
         balance[:-1] += _STEP * np.log((replaced + _PRIOR) / (inserted + _PRIOR))
         balance[:-1] = balance[:-1].clip(-_LIMIT, _LIMIT)
     return {word: round(float(balance[at]), 4) for word, at in number.items() if abs(balance[at]) >= 0.0001}

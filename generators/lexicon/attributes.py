@@ -151,10 +151,6 @@ class AttributeLexicon:
         self._antonyms = lru_cache(maxsize=20_000)(self._find_antonyms)
         self._candidates = lru_cache(maxsize=20_000)(self._find_candidates)
 
-    def __reduce__(self) -> tuple[object, tuple[Thesaurus, NounLexicon]]:
-        """Pickle without the caches."""
-        return AttributeLexicon, (self._thesaurus, self._nouns)
-
     def class_of(self, word: str) -> str:
         """Return the first class of a word, `NUMBER` of number words; empty if it has none."""
         if word in number_ranges():

@@ -7,11 +7,11 @@ by sex and age only. A noun may *replace* another that it excludes and that shar
 symmetric. The fit to a context is left to the cloze model and constraints.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
@@ -63,23 +63,6 @@ class NounProfile:
 class _NounClass:
     above: frozenset[str]
     usages: frozenset[str]
-
-
-class _Index(NamedTuple):
-    """The profiles of a vocabulary, and their positions by what they have."""
-
-    profiles: list[NounProfile]
-    usages: dict[str, set[int]]
-    identifiers: dict[str | int, set[int]]
-    compatible: dict[str | int, set[int]]
-    names: dict[str, set[int]]
-    persons: set[int]
-    non_objects: set[int]
-
-
-def _union(table: Mapping[Any, set[int]], names: Iterable[Any]) -> set[int]:
-    """Return the positions under any of some names."""
-    return set[int]().union(*(table[name] for name in names if name in table))
 
 
 def cell_words(cell: str) -> tuple[str, ...]:
@@ -178,20 +161,11 @@ class NounLexicon:
         near = (self._main_senses(row["kind"]) for row in read_rows("noun_near_kinds"))
         self._near_kinds = frozenset[int]().union(*near)
         self.profile = lru_cache(maxsize=20_000)(self._find_profile)
-        self._indexed = lru_cache(maxsize=4)(self._index)
         self._substitutes = lru_cache(maxsize=20_000)(self._find_substitutes)
-
-    def __reduce__(self) -> tuple[object, tuple[Thesaurus]]:
-        """Pickle without the caches."""
-        return NounLexicon, (self._thesaurus,)
 
     def classes(self, noun: str) -> frozenset[str]:
         """Return the broad classes of a noun; empty if it names no object."""
         return self.profile(noun).classes
-
-    def has_flag(self, noun: str, flag: str) -> bool:
-        """Return whether a noun has a feature of ``nouns.tsv``."""
-        return flag in self.profile(noun).flags
 
     def is_known(self, noun: str) -> bool:
         """Return whether the tables or WordNet list a noun ("fire hydrant", not "city bus")."""
@@ -204,10 +178,6 @@ class NounLexicon:
     def is_alive(self, noun: str) -> bool:
         """Return whether a noun names a person or an animal."""
         return not _ALIVE.isdisjoint(self.profile(noun).classes)
-
-    def is_non_object(self, noun: str) -> bool:
-        """Return whether a noun names the picture, a part or an amount ("close up", "side", "group"): never edited."""
-        return self.has_flag(noun, "non_object")
 
     def exclusive(self, one: str, other: str) -> bool:
         """Return whether two nouns cannot name the same thing; symmetric."""
@@ -222,37 +192,16 @@ class NounLexicon:
         return self._substitutes(noun, tuple(vocabulary))
 
     def _find_substitutes(self, noun: str, vocabulary: tuple[str, ...]) -> tuple[str, ...]:
-        profile, index = self.profile(noun), self._indexed(vocabulary)
-        if "non_object" in profile.flags:
-            return ()
-        found = _union(index.usages, profile.classes | profile.usages) - index.non_objects
-        related = _union(index.identifiers, profile.compatible) | _union(index.compatible, profile.identifiers)
-        uncertain = _union(
-            index.names, profile.exclusions
-        )  # persons and nouns of noun_exclusions.tsv need the full test
-        uncertain |= index.persons if "person" in profile.classes else set()
-        allowed = {at for at in uncertain & found if _exclude_each_other(profile, index.profiles[at])} | (
-            found - uncertain - related
+        own, profiles = self.profile(noun), zip(vocabulary, map(self.profile, vocabulary), strict=True)
+        roles = own.classes | own.usages
+        return tuple(
+            other
+            for other, profile in profiles
+            if other != noun
+            and not (roles.isdisjoint(profile.classes) and roles.isdisjoint(profile.usages))
+            and "non_object" not in profile.flags | own.flags
+            and _exclude_each_other(own, profile)
         )
-        return tuple(vocabulary[at] for at in sorted(allowed) if vocabulary[at] != noun)
-
-    def _index(self, vocabulary: tuple[str, ...]) -> "_Index":
-        index = _Index([self.profile(noun) for noun in vocabulary], {}, {}, {}, {}, set(), set())
-        for at, profile in enumerate(index.profiles):
-            columns: tuple[tuple[dict[Any, set[int]], Iterable[Any]], ...] = (
-                (index.usages, profile.classes | profile.usages),
-                (index.identifiers, profile.identifiers),
-                (index.compatible, profile.compatible),
-                (index.names, profile.names),
-            )
-            for table, names in columns:
-                for name in names:
-                    table.setdefault(name, set()).add(at)
-            if "person" in profile.classes:
-                index.persons.add(at)
-            if "non_object" in profile.flags:
-                index.non_objects.add(at)
-        return index
 
     def _find_profile(self, noun: str) -> NounProfile:
         joined = noun.replace(" ", "")

@@ -14,24 +14,16 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
 from pairwright.generators.lexicon.states import (
     ACTION_DIMENSIONS,
-    DIMENSIONS,
-    Merging,
     States,
     StateSpace,
     exclude,
-    parse_merging,
 )
 from pairwright.generators.lexicon.tables import read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
 UNKNOWN: Final = "thing"  # stands for an unknown subject
-
-_MASK_BYTES: Final = 16  # of the states of a dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +72,20 @@ class Relation:
     frame: Frame | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # one object for each class: a key of caches
 class NounClass:
     """A class of nouns for which states coincide.
 
     Attributes:
         name: of the class.
-        merging: coinciding and missing states.
+        merged: dimension and mask of states that coincide.
+        dropped: dimension and mask of states that do not exist.
         synonyms: groups of `Preposition.synonym` that are synonymous for these nouns.
     """
 
     name: str
-    merging: Merging
+    merged: tuple[tuple[int, int], ...]
+    dropped: tuple[tuple[int, int], ...]
     synonyms: tuple[frozenset[str], ...]
 
 
@@ -116,17 +110,12 @@ class RelationLexicon:
         self._exceptions = {
             frozenset((row["a"], row["b"])): row["exclusive"] == "yes" for row in read_rows("relation_exceptions")
         }
-        self._analysed: dict[str, Relation | None] = {}
-        self._table = lru_cache(maxsize=256)(self._find_table)
+        self.analyse = lru_cache(maxsize=None)(self._analyse)
+        self._weak_states = lru_cache(maxsize=2_000)(self._find_weak_states)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
 
-    def analyse(self, key: str) -> Relation | None:
-        """Return the analysis of a phrase, or None if its verb or its preposition is not in the tables."""
-        if key not in self._analysed:
-            self._analysed[key] = self._analyse(key)
-        return self._analysed[key]
-
     def _analyse(self, key: str) -> Relation | None:
+        """Return the analysis of a phrase, or None if its verb or its preposition is not in the tables."""
         lemma, _, rest = key.partition(" ")
         particle, _, phrase = rest.partition(" ")
         plain, transitive = self._verbs.get((lemma, "i")), self._verbs.get((lemma, "t"))
@@ -161,11 +150,8 @@ class RelationLexicon:
             verb.frame if verb else None,
         )
 
-    def classes_of(self, subject: str = "", object: str = "") -> tuple[str, ...]:  # noqa: A002 - the term of grammar
-        """Return the names of the noun classes of a subject and an object, given by their lemmas."""
-        return tuple(each.name for each in self._noun_classes(subject, object))
-
-    def _noun_classes(self, subject: str, thing: str) -> tuple[NounClass, ...]:
+    def noun_classes(self, subject: str, thing: str) -> tuple[NounClass, ...]:
+        """Return the classes of a subject and an object, given by their lemmas; empty strings are unknown nouns."""
         found = self._classes.get(("object", _head(thing)), ())
         if not subject:
             return found
@@ -192,14 +178,14 @@ class RelationLexicon:
         Returns:
             False as well if one of them is not in the tables.
         """
-        return self._excludes(a, b, self._noun_classes(subject, object), by_place=by_place)
+        return self._excludes(a, b, self.noun_classes(subject, object), by_place=by_place)
 
     def refutes(self, a: str, b: str, subject: str = "", object: str = "") -> bool:  # noqa: A002
         """Return whether a phrase refutes another: they exclude each other, and the other is not merely weaker.
 
         For the arguments see `exclusive`.
         """
-        return self._excludes(a, b, self._noun_classes(subject, object), weak=True)
+        return self._excludes(a, b, self.noun_classes(subject, object), weak=True)
 
     def _find_excludes(
         self, a: str, b: str, classes: tuple[NounClass, ...], *, by_place: bool = False, weak: bool = False
@@ -213,37 +199,21 @@ class RelationLexicon:
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
         return exclude(*((each[: -len(ACTION_DIMENSIONS)] if by_place else each) for each in states))
 
-    def refuted_row(
-        self,
-        key: str,
-        keys: tuple[str, ...],
-        subject: str = "",
-        object: str = "",  # noqa: A002
-    ) -> npt.NDArray[np.bool_]:
-        """Return whether a phrase `refutes` each of others, shape (n,)."""
-        relation, classes = self.analyse(key), self._noun_classes(subject, object)
-        own = _as_words([self._space.every if relation is None else _applied(classes, relation.states)])
-        low, high = np.moveaxis(self._table(keys, classes) & own, 2, 0)
-        found = np.asarray(~np.all(low | high, axis=1), np.bool_)
-        columns = _columns(keys)
-        for pair in self._exceptions_of.get(key, ()):
-            for at in (at for other in pair - {key} for at in columns.get(other, ())):
-                found[at] = self._exceptions[pair]
-        return found
+    def refuted(self, key: str, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> list[bool]:
+        """Return whether a phrase `refutes` each of others, for nouns of some classes (`noun_classes`)."""
+        relation = self.analyse(key)
+        if relation is None:
+            return [False] * len(keys)
+        own = _applied(classes, relation.states)
+        return [
+            self._exceptions.get(frozenset((key, other)), exclude(own, weak))
+            for other, weak in zip(keys, self._weak_states(keys, classes), strict=True)
+        ]
 
-    @cached_property
-    def _exceptions_of(self) -> dict[str, list[frozenset[str]]]:
-        found: dict[str, list[frozenset[str]]] = {}
-        for pair in self._exceptions:
-            for key in pair:
-                found.setdefault(key, []).append(pair)
-        return found
-
-    def _find_table(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.uint64]:
-        """Return the weak states of phrases, shape (n, dimensions, words of 64 bits); unknown ones allow all."""
-        relations = [self.analyse(key) for key in keys]
-        applied = {each.weak: _applied(classes, each.weak) for each in relations if each is not None}
-        return _as_words([self._space.every if each is None else applied[each.weak] for each in relations])
+    def _find_weak_states(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> list[States]:
+        """Return the weak states of phrases; unknown ones allow all."""
+        relations = map(self.analyse, keys)
+        return [self._space.every if each is None else _applied(classes, each.weak) for each in relations]
 
     def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
         """Return whether two phrases are synonymous for an object ("near" and "next to")."""
@@ -251,9 +221,7 @@ class RelationLexicon:
         if one is None or other is None or one.synonym[0] != other.synonym[0]:
             return False
         pair = {one.synonym[1], other.synonym[1]}
-        return len(pair) == 1 or any(
-            pair <= group for each in self._noun_classes("", object) for group in each.synonyms
-        )
+        return len(pair) == 1 or any(pair <= group for each in self.noun_classes("", object) for group in each.synonyms)
 
     def converse(self, key: str) -> tuple[str, ...]:
         """Return the phrases r for which "B r A" may say "A key B"; of a verb with an object, its passive ("hold by")."""
@@ -308,17 +276,9 @@ def _read_classes(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tup
     found: dict[tuple[str, str], tuple[NounClass, ...]] = {("subject", ""): ()}
     for row in rows:
         groups = tuple(frozenset(group.split()) for group in row["same"].split("|") if group.strip())
-        each = NounClass(row["class"], parse_merging(space, row["merge"], row["drop"]), groups)
+        each = NounClass(row["class"], space.groups(row["merge"]), space.groups(row["drop"]), groups)
         for noun in row["nouns"].split() or [""]:
             found[row["role"], noun] = (*found.get((row["role"], noun), ()), each)
-    return found
-
-
-@lru_cache(maxsize=8)
-def _columns(keys: tuple[str, ...]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for at, key in enumerate(keys):
-        found.setdefault(key, []).append(at)
     return found
 
 
@@ -332,12 +292,11 @@ def _restricted(states: States, verb: States) -> States:
 
 
 def _applied(classes: Iterable[NounClass], states: States) -> States:
+    """Return states for nouns of some classes; a phrase that would lose all states of a dimension keeps them."""
+    found = list(states)
     for each in classes:
-        states = each.merging.apply(states)
-    return states
-
-
-def _as_words(states: Sequence[States]) -> npt.NDArray[np.uint64]:
-    """Return states as words of 64 bits, shape (n, dimensions, words)."""
-    words = b"".join([mask.to_bytes(_MASK_BYTES, "little") for each in states for mask in each])
-    return np.frombuffer(words, "<u8").reshape(len(states), len(DIMENSIONS), -1)
+        for dimension, mask in each.dropped:
+            found[dimension] = found[dimension] & ~mask or found[dimension]
+        for dimension, mask in each.merged:
+            found[dimension] |= mask if found[dimension] & mask else 0
+    return tuple(found)

@@ -6,7 +6,7 @@ empty cell. Two phrases exclude each other if they share no state in some dimens
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 DIMENSIONS: Final = ("place", "path", "part", "side", "body", "act")
 
@@ -61,36 +61,10 @@ class StateSpace:
             if mask & bit
         )
 
-
-class Merging(NamedTuple):
-    """States that coincide or do not exist for a class of nouns.
-
-    Attributes:
-        groups: dimension and mask of states that coincide.
-        dropped: dimension and mask of states that do not exist.
-    """
-
-    groups: tuple[tuple[int, int], ...]
-    dropped: tuple[tuple[int, int], ...]
-
-    def apply(self, states: States) -> States:
-        """Return states after merging; a phrase that would lose all states of a dimension keeps them."""
-        found = list(states)
-        for dimension, mask in self.dropped:
-            found[dimension] = found[dimension] & ~mask or found[dimension]
-        for dimension, mask in self.groups:
-            found[dimension] |= mask if found[dimension] & mask else 0
-        return tuple(found)
-
-
-def parse_merging(space: StateSpace, merge: str, drop: str) -> Merging:
-    """Parse cells like "place top inside | body roll park"; the first word of a group is its dimension."""
-    return Merging(_groups(space, merge), _groups(space, drop))
-
-
-def _groups(space: StateSpace, cell: str) -> tuple[tuple[int, int], ...]:
-    groups = [group.split() for group in cell.split("|") if group.strip()]
-    return tuple((DIMENSIONS.index(name), space.mask(name, states)) for name, *states in groups)
+    def groups(self, cell: str) -> tuple[tuple[int, int], ...]:
+        """Return dimension and mask of each group of a cell like "place top inside | body roll park"."""
+        groups = [group.split() for group in cell.split("|") if group.strip()]
+        return tuple((DIMENSIONS.index(name), self.mask(name, states)) for name, *states in groups)
 
 
 def exclude(one: States, other: States) -> bool:

@@ -5,7 +5,7 @@ of the caption ("... | near a tree", "... | with a boat in the background") or b
 room"). An attribute is added before a noun without modifiers ("a | red | bus").
 
 The words around an added object are a *template*. Whether captions would use it there is predicted by the cloze model:
-`InsertionPoint.relation` is the key of the relation of the template.
+`AdditionTemplate.relation` is the key of the relation of the template.
 """
 
 import re
@@ -26,7 +26,6 @@ from pairwright.generators.lexicon.tables import read_rows
 OBJECT, ATTRIBUTE = "object", "attribute"
 _BAG: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
-_ANY_NOUN: Final = "<noun>"  # no word of a caption: the model reads it as an unknown one
 _BE: Final = frozenset({"is", "are"})
 _COMMA: Final = re.compile(r"(?<=[^\W\d])\s*,\s*(?=[^\W\d])")  # between words, with the spaces around it
 _FINITE_TAGS: Final = frozenset({"VBZ", "VBP", "VBD", "MD"})
@@ -34,89 +33,93 @@ _VERB_TAGS: Final = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
 
 
 class AdditionTemplate(NamedTuple):
-    """Words around an added object, of ``addition_templates.tsv``; one word for each "{}".
+    """Words around an added word.
 
     Attributes:
-        before: the words before its article, with a space before and behind: " with ".
-        behind: the words behind it: " in the background".
-        relation: key of its relation.
+        before: text before the word and its article: " with ".
+        behind: text behind it: " in the background".
+        left: inserted words that a cloze model reads before the word.
+        right: inserted words that it reads behind the word.
+        relation: key of the relation that the added words begin with; empty if there is none.
         unless: words of a caption in which it is not used.
         is_existential: whether it states existence only, which is true of any object in the image.
     """
 
     before: str
     behind: str
-    relation: str
-    unless: frozenset[str]
-    is_existential: bool
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+    relation: str = ""
+    unless: frozenset[str] = frozenset()
+    is_existential: bool = False
+
+    @classmethod
+    def parse(cls, text: str, relation: str = "", unless: str = "", existential: str = "") -> "AdditionTemplate":
+        """Return the template of an object, "{}" in a text; for the cells see ``addition_templates.tsv``."""
+        before, _, behind = text.partition("{}")
+        left = (*before.split(), "a")
+        before = before if before.startswith(",") else f" {before}"
+        right = tuple(behind.replace(",", " , ").split())
+        return cls(before, behind, left, right, relation, frozenset(unless.split()), existential == "yes")
 
 
 class InsertionPoint(NamedTuple):
     """A position at which a word may be inserted.
 
     Attributes:
-        target: `OBJECT` or `ATTRIBUTE`.
+        template: the words around it.
         at: code point of the insertion.
         end: one past the last code point that is replaced; equal to ``at`` but before a caption.
-        before: text inserted before the word, and its article.
-        behind: text inserted behind the word.
         token: the token before which it is inserted.
         head: lemma of the noun that it attaches to; empty if none.
-        left: inserted words that a cloze model reads before the word.
-        right: inserted words that it reads behind the word.
-        relation: key of the relation that the added words begin with; empty if there is none.
         is_existential: whether any object of the image may be inserted here, wherever it is.
-        is_existential_only: whether the template has no relation besides; such templates are rare in captions.
-        phrase: phrase that an attribute modifies.
+        phrase: phrase that an attribute modifies; None for objects.
     """
 
-    target: str
+    template: AdditionTemplate
     at: int
     end: int
-    before: str
-    behind: str
     token: int
     head: str
-    left: tuple[str, ...] = ()
-    right: tuple[str, ...] = ()
-    relation: str = ""
     is_existential: bool = False
-    is_existential_only: bool = False
     phrase: NounPhrase | None = None
 
     @property
     def requires_relation(self) -> bool:
         """Whether its relation must fit the noun; geometric shapes fit any."""
-        return bool(self.relation) and self.head not in shape_nouns()
+        return bool(self.template.relation) and self.head not in shape_nouns()
 
     def context(self, caption: Caption) -> ClozeContext:
         """Return the context of the added word."""
-        heads = ("", self.head if self.target == ATTRIBUTE else "")
-        return context_of_insertion(caption, self.token, self.left, self.right, heads)
+        heads = ("", self.head if self.phrase else "")
+        return context_of_insertion(caption, self.token, self.template.left, self.template.right, heads)
 
-    def relation_context(self, caption: Caption, noun: str = _ANY_NOUN) -> ClozeContext:
+    def relation_context(self, caption: Caption, noun: str) -> ClozeContext:
         """Return the context of the relation by which a noun is added."""
-        return context_of_insertion(caption, self.token, (), ("a", *noun.split(), *self.right), (self.head, noun))
+        behind = ("a", *noun.split(), *self.template.right)
+        return context_of_insertion(caption, self.token, (), behind, (self.head, noun))
 
     def proposed(self, caption: Caption, new: str) -> ProposedEdit:
         """Return the proposed edit, for constraints."""
-        heads = ("", self.head) if self.target == ATTRIBUTE else (self.head, "")
-        return ProposedEdit(caption, "add", self.target, "", new, *heads, start=self.token, end=self.token)
+        target, heads = (ATTRIBUTE, ("", self.head)) if self.phrase else (OBJECT, (self.head, ""))
+        return ProposedEdit(caption, "add", target, "", new, *heads, start=self.token, end=self.token)
 
     def change(self, caption: Caption, word: str) -> Change:  # noqa: ARG002 - of a slot it depends on the caption
         """Return the change that adds a word here: an adjective, or a singular noun."""
-        text = f"{article(word)} {word}" if self.target == OBJECT else word
-        return Change(self.at, self.end, self.before + text + self.behind)
+        text = word if self.phrase else f"{article(word)} {word}"
+        return Change(self.at, self.end, self.template.before + text + self.template.behind)
+
+
+_ATTRIBUTE: Final = AdditionTemplate("", " ")
+_AND, _WITH = AdditionTemplate.parse("and {}"), AdditionTemplate.parse("with {}", "with")
 
 
 @lru_cache(maxsize=1)
 def closing_templates() -> tuple[AdditionTemplate, ...]:
-    """Return the templates for the end of a caption."""
+    """Return the templates for the end of a caption, of ``addition_templates.tsv``."""
+    rows = read_rows("addition_templates")
     return tuple(
-        AdditionTemplate(
-            *_around(row["template"]), row["relation"], frozenset(row["unless"].split()), row["existential"] == "yes"
-        )
-        for row in read_rows("addition_templates")
+        AdditionTemplate.parse(row["template"], row["relation"], row["unless"], row["existential"]) for row in rows
     )
 
 
@@ -134,7 +137,7 @@ def object_insertions(caption: Caption) -> list[InsertionPoint]:
 def attribute_insertions(caption: Caption) -> list[InsertionPoint]:
     """Return the insertion points for an adjective: before nouns without modifiers."""
     return [
-        InsertionPoint(ATTRIBUTE, start, start, "", " ", phrase.nouns[0], caption.head(phrase), phrase=phrase)
+        InsertionPoint(_ATTRIBUTE, start, start, phrase.nouns[0], caption.head(phrase), phrase=phrase)
         for phrase in caption.things
         if _is_bare(caption, phrase)
         for start in (caption.tokens[phrase.nouns[0]].start,)
@@ -168,11 +171,11 @@ def _behind_phrase(caption: Caption, phrase: NounPhrase) -> Iterator[InsertionPo
         listed = after == "and" or (following is not None and caption.word(following.end) in {",", "and"})
         if following is not None and listed and _is_indefinite(caption, following):
             comma = format_list_comma(caption.pair.caption, caption.tokens[phrase.end - 1].end)
-            yield _behind(caption, phrase, AdditionTemplate(comma, "", "", frozenset(), is_existential=False))
+            yield _behind(caption, phrase, AdditionTemplate(comma, "", (",", "a")))
     elif (not after or after in words_with("closing")) and before in words_with("having") - {"and"}:
-        yield _behind(caption, phrase, AdditionTemplate(" and ", "", "", frozenset(), is_existential=False))
+        yield _behind(caption, phrase, _AND)
     elif _leads_to_scene(caption, phrase) and not words_with("having") & set(caption.lower):
-        yield _behind(caption, phrase, AdditionTemplate(" with ", "", "with", frozenset(), is_existential=False))
+        yield _behind(caption, phrase, _WITH)
 
 
 def _leads_to_scene(caption: Caption, phrase: NounPhrase) -> bool:
@@ -187,7 +190,8 @@ def _leads_to_scene(caption: Caption, phrase: NounPhrase) -> bool:
 
 
 def _behind(caption: Caption, phrase: NounPhrase, template: AdditionTemplate) -> InsertionPoint:
-    return _place(caption.tokens[phrase.end - 1].end, phrase.end, caption.head(phrase), template)
+    at = caption.tokens[phrase.end - 1].end
+    return InsertionPoint(template, at, at, phrase.end, caption.head(phrase))
 
 
 def end_of_caption(caption: Caption) -> tuple[int, int] | None:
@@ -217,8 +221,9 @@ def _last(caption: Caption) -> Iterator[InsertionPoint]:
     for template in closing_templates():
         bare = template.relation == "with" and not template.behind
         if template.unless.isdisjoint(caption.lower) and not (joined and bare) and not (drawn and template.behind):
-            is_existential = template.is_existential or (of_scene and bare)
-            yield _place(at, last, caption.head(phrase), template._replace(is_existential=is_existential))
+            yield InsertionPoint(
+                template, at, at, last, caption.head(phrase), template.is_existential or (of_scene and bare)
+            )
 
 
 def _first(caption: Caption) -> Iterator[InsertionPoint]:
@@ -232,28 +237,8 @@ def _first(caption: Caption) -> Iterator[InsertionPoint]:
         return
     if ANAPHORS.isdisjoint(caption.lower):
         first, head = caption.tokens[0], caption.head(phrase)
-        behind = f" and {caption.lower[0]}"
-        yield InsertionPoint(OBJECT, first.start, first.end, "", behind, 0, head, ("a",), ("and",), is_existential=True)
-
-
-def _place(at: int, token: int, head: str, template: AdditionTemplate) -> InsertionPoint:
-    before, behind = template.before.split() or [","], tuple(template.behind.replace(",", " , ").split())
-    is_existential_only = not template.relation and template.is_existential
-    left, relation, is_existential = (*before, "a"), template.relation, template.is_existential
-    return InsertionPoint(
-        OBJECT,
-        at,
-        at,
-        template.before,
-        template.behind,
-        token,
-        head,
-        left,
-        behind,
-        relation,
-        is_existential,
-        is_existential_only,
-    )
+        template = AdditionTemplate("", f" and {caption.lower[0]}", ("a",), ("and",))
+        yield InsertionPoint(template, first.start, first.end, 0, head, is_existential=True)
 
 
 def context_of_insertion(
@@ -273,11 +258,6 @@ def context_of_insertion(
 @lru_cache(maxsize=8)  # a caption has many insertion points
 def _content(caption: Caption) -> tuple[str, ...]:
     return tuple([each.lemma for each in caption.tokens if each.pos in _BAG][:MAX_BAG])
-
-
-def _around(template: str) -> tuple[str, str]:
-    before, _, behind = template.partition("{}")
-    return before if before.startswith(",") else f" {before}", behind
 
 
 def _is_indefinite(caption: Caption, phrase: NounPhrase) -> bool:

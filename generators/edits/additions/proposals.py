@@ -10,10 +10,10 @@ so neither the point nor the class of word tells which of them is true; weights 
 the role of the replaced word of a REPLACE edit.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -31,32 +31,19 @@ from pairwright.generators.edits.additions.insertion_points import (
 from pairwright.generators.edits.constraints.stated import StatedObjects
 from pairwright.generators.edits.floors import ADDED_PAIR_FLOOR, ADDITION_FLOORS, MAX_LENGTH_DIFFERENCE, RELATION_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.proposals import FloatArray, IntArray, WordProposals, split_by_caption
-from pairwright.generators.language.cloze.context import ClozeContext
+from pairwright.generators.edits.proposals import (
+    FloatArray,
+    WordPair,
+    WordProposals,
+    insertion_proposals,
+    relative_fits,
+    typical_log_probs,
+)
 from pairwright.generators.lexicon.function_words import words_with
 
-WordPair = tuple[int, int, int, float]  # point, column of the true word, of the false one, and its log-ratio
-
 _MAX_LOG_RATIO: Final = 0.0  # words above typical probability are not preferred
+_ANY_NOUN: Final = "<noun>"  # no word of a caption: the model reads it as an unknown one
 SLOT_OF_TARGET: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
-
-
-class ScoredPoints(NamedTuple):
-    """The insertion points of captions for one target, with scores of all words.
-
-    Attributes:
-        captions: the captions.
-        of: index of the caption of each of n points, ascending, int64.
-        points: the insertion points.
-        fit: log-probability of each word of the vocabulary minus that of a typical word, float32 (n, vocabulary).
-        absent: bit mask of the absent objects of each caption; empty if not computed.
-    """
-
-    captions: Sequence[Caption]
-    of: IntArray
-    points: Sequence[InsertionPoint]
-    fit: FloatArray
-    absent: Sequence[int]
 
 
 class Additions:
@@ -81,103 +68,80 @@ class Additions:
         self._cooccurring = lru_cache(maxsize=10_000)(self._find_cooccurring)
         self._attested_with = lru_cache(maxsize=10_000)(self._find_attested)
 
-    def score(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> ScoredPoints:
-        """Return the insertion points of captions at which the relation fits, scored in one batch.
-
-        Points without an absent object are skipped as well unless additions are paired.
-        """
-        find, filtered = (
-            object_insertions if target == OBJECT else attribute_insertions,
-            target == OBJECT and not paired,
-        )
-        absent = [self._find_absent(each) for each in captions] if filtered else []
-        found = [
-            (at, point)
-            for at, each in enumerate(captions)
-            if not filtered or absent[at]
-            for point in find(each)
-            if not filtered or self._has_object(point, absent[at])
-        ]
-        found = self._with_fitting_relations(captions, found)
-        fit = self._model.log_probs(SLOT_OF_TARGET[target], [point.context(captions[at]) for at, point in found])
-        fit -= typical_log_probs(fit)[:, None]
-        of = np.array([at for at, _ in found], np.int64)
-        return ScoredPoints(captions, of, [point for _, point in found], fit, absent)
-
-    def _find_absent(self, caption: Caption) -> int:
-        absent = self.objects.absent(caption)
-        return absent & self._possible_objects(caption) if absent else 0
-
-    def _has_object(self, point: InsertionPoint, absent: int) -> bool:
-        """Return whether an absent object may be inserted at a point."""
-        return not point.is_existential_only and bool(self._fitting_objects(point, absent))
-
-    def _fitting_objects(self, point: InsertionPoint, objects: int) -> int:
-        """Return those of some objects that co-occur with the noun of a point."""
-        if not point.head:
-            return objects
-        return objects & self._cooccurring(point.head, alike=bool(point.before and not point.relation))
-
     def propose(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[WordProposals]:
-        """Return the false additions for each caption, independent of the others.
+        """Return the false additions for each caption, scored in one batch; independent of the other captions.
 
         Args:
             captions: the captions.
             target: `OBJECT` or `ATTRIBUTE`.
             paired: each comes with a true addition in the same point.
         """
-        scored = self.score(captions, target, paired=paired)
-        counts = np.bincount(scored.of, minlength=len(captions)).tolist()
-        if paired:
-            find = self._object_pairs if target == OBJECT else self._attribute_pairs
-            point, old, new, ratios = columns_of(find(scored), _MAX_LOG_RATIO)
-            tried: Sequence[Any] = counts
+        kind, targets = SLOT_OF_TARGET[target], self._model.targets(SLOT_OF_TARGET[target])
+        unpaired_objects = target == OBJECT and not paired
+        absent = [self._find_absent(each) if unpaired_objects else 0 for each in captions]
+        if target == ATTRIBUTE:
+            points = [*map(attribute_insertions, captions)]
         else:
-            point, new = self._false_objects(scored) if target == OBJECT else self._false_attributes(scored)
-            old, ratios = np.full(len(new), -1), np.minimum(scored.fit[point, new], _MAX_LOG_RATIO)
-            tried = [caption.things for caption in captions]
-        targets, made, first = self._model.targets(SLOT_OF_TARGET[target]), list[WordProposals](), 0
+            if paired:
+                points = [*map(object_insertions, captions)]
+            else:
+                points = [self._object_points(*each) for each in zip(captions, absent, strict=True)]
+            placed = zip(captions, points, strict=True)
+            fitting = self._relations_fit([(each, point, _ANY_NOUN) for each, own in placed for point in own])
+            points = [[point for point in own if next(fitting)] for own in points]
+        fits = relative_fits(
+            self._model,
+            kind,
+            [[point.context(each) for point in own] for each, own in zip(captions, points, strict=True)],
+        )
+        if unpaired_objects:
+            found = [[*self._false_objects(*each)] for each in zip(points, fits, absent, strict=True)]
+            added = zip(captions, points, found, strict=True)
+            fitting = self._relations_fit(
+                [(each, own[at], targets[new]) for each, own, words in added for at, _, new, _ in words]
+            )
+            found = [[each for each in words if next(fitting)] for words in found]
+        else:
+            pairs = self._object_pairs if target == OBJECT else self._attribute_pairs
+            find = pairs if paired else self._false_attributes
+            found = [[*find(*each)] for each in zip(captions, points, fits, strict=True)]
         reason = "no_positive" if paired else "no_candidate"
-        for caption, count, part, any_tried in zip(
-            captions, counts, split_by_caption(counts, point), tried, strict=True
-        ):
-            own = (point[part] - first, old[part], new[part], ratios[part])
-            reasons = (reason,) if any_tried and not len(own[0]) else ()
-            points = scored.points[first : first + count]
-            made.append(WordProposals(caption, points, targets, *own, reasons, paired))
-            first += count
-        return made
+        return [
+            insertion_proposals(
+                each, own, targets, words, reason if (own if paired else each.things) else "", paired=paired
+            )
+            for each, own, words in zip(captions, points, found, strict=True)
+        ]
 
-    def _with_fitting_relations(
-        self, captions: Sequence[Caption], found: list[tuple[int, InsertionPoint]]
-    ) -> list[tuple[int, InsertionPoint]]:
-        related = [at for at, (_, point) in enumerate(found) if point.requires_relation]
-        contexts = [point.relation_context(captions[of]) for of, point in map(found.__getitem__, related)]
-        fits = self._fit_relation([found[at][1].relation for at in related], contexts)
-        unlikely = {at for at, fit in zip(related, fits, strict=True) if not fit}
-        return [each for at, each in enumerate(found) if at not in unlikely]
+    def _find_absent(self, caption: Caption) -> int:
+        absent = self.objects.absent(caption)
+        return absent & self._possible_objects(caption) if absent else 0
 
-    def _fit_relation(self, relations: Sequence[str], contexts: Sequence[ClozeContext]) -> BoolArray:
-        """Return whether each relation is likely enough in its context."""
+    def _object_points(self, caption: Caption, absent: int) -> list[InsertionPoint]:
+        """Return the points at which one of the absent objects may be inserted."""
+        return [
+            point
+            for point in (object_insertions(caption) if absent else ())
+            if not point.template.is_existential and self._fitting_objects(point, absent)
+        ]
+
+    def _fitting_objects(self, point: InsertionPoint, objects: int) -> int:
+        """Return those of some objects that co-occur with the noun of a point."""
+        if not point.head:
+            return objects
+        return objects & self._cooccurring(
+            point.head, alike=bool(point.template.before and not point.template.relation)
+        )
+
+    def _relations_fit(self, added: Sequence[tuple[Caption, InsertionPoint, str]]) -> Iterator[bool]:
+        """Yield for points and added nouns whether the model expects the relation of the point, if it must."""
+        related = [each for each in added if each[1].requires_relation]
+        contexts = [point.relation_context(caption, noun) for caption, point, noun in related]
         log_probs, index = self._model.log_probs("relation", contexts), self._model.index("relation")
-        columns = np.array([index.get(each, -1) for each in relations], np.int64)
+        columns = np.array([index.get(point.template.relation, -1) for _, point, _ in related], np.int64)
         own = log_probs[np.arange(len(columns)), columns]
-        fits: BoolArray = own >= typical_log_probs(log_probs) + np.log(RELATION_FLOOR)
-        return fits & (columns >= 0)
-
-    def _false_objects(self, scored: ScoredPoints) -> tuple[IntArray, IntArray]:
-        """Return the points, and the columns of the absent objects that fit there."""
-        fits = scored.fit[:, self._columns] >= np.log(self._floors[OBJECT])
-        for at, (of, each) in enumerate(zip(scored.of.tolist(), scored.points, strict=True)):
-            fits[at] &= self.objects.unpacked(self._fitting_objects(each, scored.absent[of]))
-        point, column = np.nonzero(fits)
-        new, targets = self._columns[column], self._model.targets("noun")
-        related = [at for at, each in enumerate(point.tolist()) if scored.points[each].requires_relation]
-        added = [(scored.captions[scored.of[point[at]]], scored.points[point[at]], targets[new[at]]) for at in related]
-        contexts = [each.relation_context(caption, noun) for caption, each, noun in added]
-        kept = np.ones(len(new), bool)
-        kept[related] = self._fit_relation([each.relation for _, each, _ in added], contexts)
-        return point[kept], new[kept]
+        fits = iter(((columns >= 0) & (own >= typical_log_probs(log_probs) + np.log(RELATION_FLOOR))).tolist())
+        return (not point.requires_relation or next(fits) for _, point, _ in added)
 
     def _possible_objects(self, caption: Caption) -> int:
         """Return the objects that the image may show: only shapes in drawings, and no persons if the caption says "alone"."""
@@ -197,59 +161,52 @@ class Additions:
         classes = self._nouns.classes(head)
         return together & self.objects.mask_of(lambda noun: not classes.isdisjoint(self._nouns.classes(noun)))
 
-    def _object_pairs(self, scored: ScoredPoints) -> Iterator[WordPair]:
-        nouns, least = self.objects.nouns, np.log(ADDED_PAIR_FLOOR)
-        for of, caption in enumerate(scored.captions):
-            # Likely objects are never added falsely, so adding them would reveal the true text.
-            possible = self.objects.possible(caption) & self._possible_objects(caption)
-            true = [at for at in map(self._at.__getitem__, self._stated.stated(caption)) if possible >> at & 1]
-            points = [
-                at for at in np.flatnonzero(scored.of == of).tolist() if true and scored.points[at].is_existential
-            ]
-            false = self.objects.unpacked(self._find_absent(caption) if points else 0)
-            for point in points:
-                row = scored.fit[point, self._columns]
-                for is_true in (at for at in true if row[at] >= least):
-                    for is_false in np.flatnonzero(false & (row >= least)):
-                        if _have_similar_length(nouns[is_true], nouns[is_false]):
-                            old, new = self._columns[is_true], self._columns[is_false]
-                            yield point, int(old), int(new), float(row[is_false] - row[is_true])
+    def _false_objects(self, points: Sequence[InsertionPoint], fit: FloatArray, absent: int) -> Iterator[WordPair]:
+        fits = fit[:, self._columns] >= np.log(self._floors[OBJECT])
+        for at, point in enumerate(points):
+            for column in self._columns[
+                fits[at] & self.objects.unpacked(self._fitting_objects(point, absent))
+            ].tolist():
+                yield at, -1, column, min(float(fit[at, column]), _MAX_LOG_RATIO)
 
-    def _false_attributes(self, scored: ScoredPoints) -> tuple[IntArray, IntArray]:
-        """Return the points, and the columns of the attested attributes that are false there."""
+    def _object_pairs(self, caption: Caption, points: Sequence[InsertionPoint], fit: FloatArray) -> Iterator[WordPair]:
+        # Likely objects are never added falsely, so adding them would reveal the true text.
+        possible = self.objects.possible(caption) & self._possible_objects(caption)
+        true = [at for at in map(self._at.__getitem__, self._stated.stated(caption)) if possible >> at & 1]
+        existential = [at for at, point in enumerate(points) if true and point.is_existential]
+        nouns, false = self.objects.nouns, self.objects.unpacked(self._find_absent(caption) if existential else 0)
+        for point in existential:
+            row = fit[point, self._columns]
+            fits = row >= np.log(ADDED_PAIR_FLOOR)
+            for is_true in (at for at in true if fits[at]):
+                for is_false in np.flatnonzero(false & fits):
+                    if _have_similar_length(nouns[is_true], nouns[is_false]):
+                        ratio = min(float(row[is_false] - row[is_true]), _MAX_LOG_RATIO)
+                        yield point, int(self._columns[is_true]), int(self._columns[is_false]), ratio
+
+    def _false_attributes(
+        self, caption: Caption, points: Sequence[InsertionPoint], fit: FloatArray
+    ) -> Iterator[WordPair]:
+        """Yield the attested attributes that are false at the points."""
         index, targets = self._model.index("adjective"), self._model.targets("adjective")
-        fits, found = scored.fit >= np.log(self._floors[ATTRIBUTE]), list[tuple[int, int]]()
-        for at, (of, point) in enumerate(zip(scored.of.tolist(), scored.points, strict=True)):
-            fitting = [
+        fits = fit >= np.log(self._floors[ATTRIBUTE])
+        for at, point in enumerate(points):
+            attested = [
                 targets[column] for column in np.flatnonzero(fits[at] & self._attested_with(point.head)).tolist()
             ]
-            false = (
-                self.attributes.false_attributes_of(scored.captions[of], point.phrase, fitting) if point.phrase else ()
-            )
-            found += [(at, index[word]) for word in false]
-        points, columns = np.array(found, np.int64).reshape(-1, 2).T
-        return points, columns
+            for word in self.attributes.false_attributes_of(caption, point.phrase, attested) if point.phrase else ():
+                yield at, -1, index[word], min(float(fit[at, index[word]]), _MAX_LOG_RATIO)
 
-    def _attribute_pairs(self, scored: ScoredPoints) -> Iterator[WordPair]:
+    def _attribute_pairs(
+        self, caption: Caption, points: Sequence[InsertionPoint], fit: FloatArray
+    ) -> Iterator[WordPair]:
         index, targets = self._model.index("adjective"), self._model.targets("adjective")
-        for at, new in zip(*map(np.ndarray.tolist, self._false_attributes(scored)), strict=True):
-            phrase, row = scored.points[at].phrase, scored.fit[at]
-            stated = self.attributes.true_attributes_of(scored.captions[scored.of[at]], phrase) if phrase else ()
+        for at, _, new, _ in self._false_attributes(caption, points, fit):
+            phrase, row = points[at].phrase, fit[at]
+            stated = self.attributes.true_attributes_of(caption, phrase) if phrase else ()
             for true in (index[word] for word in stated if word in index and _have_similar_length(word, targets[new])):
                 if row[true] >= np.log(self._floors[ATTRIBUTE]):
-                    yield at, true, new, float(row[new] - row[true])
-
-
-def columns_of(pairs: Iterable[WordPair], limit: float = np.inf) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Return word pairs as columns, with log-ratios clipped to a limit."""
-    found = list(pairs)
-    point, old, new = np.array([pair[:3] for pair in found], np.int64).reshape(-1, 3).T
-    return point, old, new, np.array([min(pair[3], limit) for pair in found], np.float32)
-
-
-def typical_log_probs(log_probs: FloatArray) -> FloatArray:
-    """Return the expected log-probability of a word (the negative entropy) in each context, shape (n,)."""
-    return np.asarray((np.exp(log_probs) * log_probs).sum(axis=1), np.float32)
+                    yield at, true, new, min(float(row[new] - row[true]), _MAX_LOG_RATIO)
 
 
 def _have_similar_length(one: str, other: str) -> bool:

@@ -47,20 +47,6 @@ class RelationTriple(NamedTuple):
     old: str = ""
 
 
-class StatedRelations(NamedTuple):
-    """Relation phrases between two things in other captions.
-
-    Attributes:
-        forward: from the subject to the object.
-        backward: from the object to the subject.
-        unattached: before the object, in captions that do not name the subject.
-    """
-
-    forward: frozenset[str]
-    backward: frozenset[str]
-    unattached: frozenset[str]
-
-
 def is_stated_object(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether a caption or box mentions the new object."""
     words, new, old = edit.caption.words, edit.new, edit.old
@@ -146,8 +132,13 @@ def is_stated_relation(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 @lru_cache(maxsize=64)
-def stated_relations(caption: Caption, subject: str, thing: str) -> StatedRelations:
-    """Return the relations between two things, given by their lemmas, in the other captions of an image."""
+def stated_relations(
+    caption: Caption, subject: str, thing: str
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return the relation phrases between two things, given by their lemmas, in the other captions of an image.
+
+    Those from subject to object, from object to subject, and before the object in captions that do not name the subject.
+    """
     subjects, things = names_of(subject), names_of(thing)
     forward, backward, unattached = set[str](), set[str](), set[str]()
     for line in caption.words.others:
@@ -158,7 +149,7 @@ def stated_relations(caption: Caption, subject: str, thing: str) -> StatedRelati
         else:
             forward.update(_relations_linking(line, subjects, things))
             backward.update(_relations_linking(line, things, subjects))
-    return StatedRelations(frozenset(forward), frozenset(backward), frozenset(unattached))
+    return frozenset(forward), frozenset(backward), frozenset(unattached)
 
 
 def is_stated_action(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -121,27 +121,11 @@ def verbs_in(line: tuple[str, ...]) -> frozenset[str]:
 @lru_cache(maxsize=100_000)
 def may_be_same_action(stated: str, new: str, old: str) -> bool:
     """Return whether a verb of a caption may describe the action of a new relation, and not that of the old one."""
-    if not is_other_action(stated, old):
+    one, other, before = map(load_relations().analyse, (stated, new, old))
+    if not (one and other and before and one.verb and other.verb):
         return False
-    one, other = load_relations().analyse(stated), load_relations().analyse(new)
-    return (
-        one is not None
-        and other is not None
-        and bool(other.verb)
-        and not exclude(_action_states(one), _action_states(other))
-    )
-
-
-@lru_cache(maxsize=20_000)
-def is_other_action(stated: str, old: str) -> bool:
-    """Return whether a verb of a caption does not describe the action of an old relation."""
-    one, before = load_relations().analyse(stated), load_relations().analyse(old)
-    return (
-        one is not None
-        and before is not None
-        and bool(one.verb)
-        and exclude(_action_states(one), _action_states(before))
-    )
+    actions, old_actions = _action_states(one), _action_states(before)
+    return exclude(actions, old_actions) and not exclude(actions, _action_states(other))
 
 
 def _action_states(relation: Relation) -> States:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from enum import Enum, auto
 from functools import lru_cache
-from typing import NamedTuple
 
 from pairwright.generators.captions.box_checks import number_of
 from pairwright.generators.captions.caption import Caption
@@ -85,26 +84,17 @@ def is_unseen_in_context(edit: ProposedEdit, known: Knowledge) -> bool:
     )
 
 
-class _NounContext(NamedTuple):
-    """The governors and modifiers of a noun, and whether the pool has the noun there.
-
-    Attributes:
-        before: lemmas of its modifiers and of the verb or preposition before it, each with whether the pool has the noun
-            after it.
-        behind: lemma of the verb or preposition after it, with whether the pool has the noun before it.
-        links: left word and preposition of each prepositional link to the noun in the pool.
-    """
-
-    before: list[tuple[str, bool]]
-    behind: list[tuple[str, bool]]
-    links: list[tuple[str, str]]
+_Attested = list[tuple[str, bool]]  # lemmas, each with whether the pool has a noun beside it
 
 
 @lru_cache(maxsize=16)  # several nouns are proposed for one slot
-def _noun_context(caption: Caption, start: int, end: int, noun: str, known: Knowledge) -> _NounContext:
+def _noun_context(
+    caption: Caption, start: int, end: int, noun: str, known: Knowledge
+) -> tuple[_Attested, _Attested, list[tuple[str, str]]]:
+    """Return the words before and behind a noun (`governors_of`), and the left word and preposition of its links."""
     before, behind = governors_of(caption, start, end)
     linked, adjacency = known.pool.linked, known.pool.adjacency
-    return _NounContext(
+    return (
         [(word, bool(adjacency(word, noun))) for word in before],
         [(word, bool(adjacency(noun, word))) for word in behind],
         [(left, by) for left, by, thing in links_of(caption) if thing == noun and linked(left, by, noun)],

@@ -54,7 +54,6 @@ class Constraint:
         blocked: example that violates it.
         allowed: similar example that does not.
         kinds: kinds of annotations to which it applies.
-        by_words: depends on the words of the edit only, so that the result is cached across captions.
         by_place: depends on the replaced tokens only, whatever replaces them.
         of_rules: types of edits by rules to which it applies, if not `types`: rules propose no others that violate it.
         of_texts: whether it applies to texts by a model.
@@ -68,7 +67,6 @@ class Constraint:
     blocked: EditExample
     allowed: EditExample
     kinds: tuple[str, ...] = ("hard_negative",)
-    by_words: bool = False
     by_place: bool = False
     of_rules: tuple[str, ...] | None = None
     of_texts: bool = True
@@ -138,7 +136,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "negation_word", "truth", "another_target", ("replace-*", "swap-*", "add-*"), scope.changes_negation,
         EditExample("a street [with] cars", "without", "replace-relation"),
         EditExample("a cat [under] a table", "on", "replace-relation"),
-        by_words=True, of_rules=(),
+        of_rules=(),
     ),
     Constraint(
         "negation_scope", "truth", "true_of_image", ("*",), scope.is_in_negation_scope,
@@ -168,25 +166,25 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "same_object", "truth", "same_meaning", ("replace-object",), meaning.is_same_object,
         EditExample("a man on a [couch]", "sofa", "replace-object"),
         EditExample("a man on a [bench]", "chair", "replace-object"),
-        by_words=True, of_rules=(),
+        of_rules=(),
     ),
     Constraint(
         "same_attribute", "truth", "same_meaning", ("replace-attribute",), meaning.is_same_attribute,
         EditExample("a [big] dog on a bed", "large", "replace-attribute"),
         EditExample("a [big] dog on a bed", "small", "replace-attribute"),
-        by_words=True, of_rules=(),
+        of_rules=(),
     ),
     Constraint(
         "same_relation", "truth", "same_meaning", ("replace-relation",), meaning.is_same_relation,
         EditExample("a dog [next to] a bed", "near", "replace-relation"),
         EditExample("a dog [next to] a bed", "under", "replace-relation"),
-        by_words=True, of_rules=(),
+        of_rules=(),
     ),
     Constraint(
         "not_entailed", "truth", "may_be_false", ("replace-*",), meaning.is_not_entailed,
         EditExample("a [dog] on a sofa", "puppy", "replace-object"),
         EditExample("a [dog] on a sofa", "animal", "replace-object"),
-        ("hard_positive",), by_words=True,
+        ("hard_positive",),
     ),
     Constraint(
         "unstated_addition", "truth", "may_be_false", ("add-*",), stated.is_unstated,
@@ -214,7 +212,6 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "same_count_swap", "truth", "same_meaning", ("swap-attribute",), swapped.has_same_count,
         EditExample("[three] men look at [some] dogs", "", "swap-attribute"),
         EditExample("[two] men look at [five] dogs", "", "swap-attribute"),
-        by_words=True,
     ),
     Constraint(
         "same_noun_swap", "truth", "same_meaning", ("swap-attribute",), swapped.modifies_same_noun,
@@ -225,31 +222,29 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "ubiquitous_object", "truth", "true_of_image", _THINGS, plausibility.is_ubiquitous,
         EditExample("a dog on a bed | .", "floor", "add-object"),
         EditExample("a dog on a bed | .", "kite", "add-object"),
-        by_words=True,
     ),
     Constraint(
         "frequent_cooccurrence", "truth", "true_of_image", ("replace-object",), plausibility.often_cooccurs,
         EditExample("a [plate] on a table", "fork", "replace-object"),
         EditExample("a [plate] on a table", "boat", "replace-object"),
-        by_words=True,
     ),
     Constraint(
         "unseen_relation", "plausibility", "no_candidate", ("replace-relation",), plausibility.is_unseen_relation,
         EditExample("a cat [near] a table", "look for", "replace-relation"),
         EditExample("a cat [near] a table", "sit on", "replace-relation"),
-        by_words=True, of_texts=False,
+        of_texts=False,
     ),
     Constraint(
         "subject_animacy", "plausibility", "no_candidate", ("replace-relation",), plausibility.has_wrong_subject,
         EditExample("a plate [near] a table", "walk on", "replace-relation"),
         EditExample("a cat [near] a table", "walk on", "replace-relation"),
-        by_words=True, of_texts=False,
+        of_texts=False,
     ),
     Constraint(
         "unseen_attribute", "plausibility", "no_candidate", ("replace-attribute",), plausibility.is_unseen_attribute,
         EditExample("a [red] cat on a table", "wooden", "replace-attribute"),
         EditExample("a [red] chair at a table", "wooden", "replace-attribute"),
-        by_words=True, of_texts=False,
+        of_texts=False,
     ),
     Constraint(
         "unseen_context", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unseen_in_context,

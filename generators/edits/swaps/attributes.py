@@ -3,12 +3,11 @@
 "A red car and a blue bus" gives "a blue car and a red bus"; "a man with two dogs" gives "two men with a dog". A swap is
 false if the two attributes exclude each other for both nouns. One captioner who uses both words distinguishes them,
 even if viewers often confuse them (gray and silver are one colour, blue and green two). Attributes of different classes
-("a small bathroom with a green toilet") are exchanged only if the pool shows that both nouns rarely have the other
-attribute. Of two numbers, the larger one must be false of the noun with the smaller one.
+("a small bathroom with a green toilet") are not exchanged: both nouns may have both. Of two numbers, the larger one
+must be false of the noun with the smaller one.
 """
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from typing import Final, NamedTuple
 
@@ -16,194 +15,117 @@ from pairwright.generators.captions.box_checks import count_in_doubt
 from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import ARTICLES, NUMBER_WORDS, NounPhrase
 from pairwright.generators.captions.realisation import Change
+from pairwright.generators.edits.constraints.knowledge import MIN_COUNT, Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.table import Constraint, first_violated
 from pairwright.generators.edits.slots import FINITE
-from pairwright.generators.edits.swaps.proposal import (
-    MIN_COUNT,
-    SMOOTHING,
-    SwapMaterials,
-    SwapProposal,
-    exchange_spans,
-)
+from pairwright.generators.edits.swaps.proposal import SwapProposal, exchange_spans
 from pairwright.generators.language.inflection import article, inflect
-from pairwright.generators.lexicon.attributes import (
-    concept_words,
-    concepts,
-    opposites,
-    same_concept,
-    untouched_words,
-    words_of_class,
-)
+from pairwright.generators.lexicon.attributes import concepts, opposites, same_concept, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
-from pairwright.generators.lexicon.synonyms import rewordings
 
-MAX_RISK: Final = 0.1  # maximum estimated probability that both nouns have the other attribute as well
 MIN_NUMBER_WEIGHT: Final = 0.05  # minimum weight of a number swap, by counts of the pool
-COLLOCATION_SHARE: Final = 0.5  # share of the captions with a word in which the same word follows it
-_DEFAULT_RISK: Final = 0.35  # assumed share of objects with an attribute of no class, or a size, that no caption states
-_COLOUR, _SIZE = "colour", "size"
-_COLOURLESS: Final = frozenset({"black", "and", "white"})  # marks a picture without colours
+SMOOTHING: Final = 0.5  # added to counts before their ratio is taken
 
 
 class Modifier(NamedTuple):
-    """An attribute of a noun phrase: tokens ``start`` up to ``end``, with its words ("black and white" has two)."""
+    """An attribute or number of a noun phrase that may be exchanged.
+
+    Attributes:
+        phrase: the noun phrase.
+        start: first token.
+        end: one past the last token.
+        words: its words; "black and white" has two.
+        number: the exact number that it states; 0 of an attribute.
+    """
 
     phrase: NounPhrase
     start: int
     end: int
     words: tuple[str, ...]
+    number: int = 0
 
 
-class CountedPhrase(NamedTuple):
-    """A noun phrase with an exact number."""
-
-    phrase: NounPhrase
-    number: int
-
-
-def swap_attributes(caption: Caption, materials: SwapMaterials) -> Iterator[SwapProposal | str]:
-    """Yield swaps of the attributes of two noun phrases, or reason codes of rejections."""
-    for one, other, rejection in described_pairs(caption, materials):
-        yield rejection or _exchange(caption, materials, one, other)
-    for counted, second in counted_pairs(caption):
-        yield reject_number_swap(caption, materials, counted, second) or _exchange_numbers(
-            caption, materials, counted, second
-        )
+def swap_attributes(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
+    """Return the swap of two attributes or numbers of `swapped_pairs`, or the reason code of a rejection."""
+    if one.number:
+        return _exchange_numbers(caption, known, one, other)
+    return exchange_spans(caption, (one.start, one.end), (other.start, other.end))
 
 
-@lru_cache(maxsize=2)  # used by both types of swaps
-def described_pairs(caption: Caption, materials: SwapMaterials) -> tuple[tuple[Modifier, Modifier, str], ...]:
-    """Return pairs of attributes of different phrases, in order of position, with the reason of a rejection or ""."""
-    modifiers = [each for phrase in caption.phrases for each in _modifiers_of(caption, materials, phrase)]
-    return tuple(
-        [
-            (one, other, _reject_swap(caption, materials, one, other))
-            for one, other in combinations(modifiers, 2)
+def swapped_pairs(
+    caption: Caption, known: Knowledge, constraints: Sequence[Constraint]
+) -> list[tuple[Modifier, Modifier, str]]:
+    """Return pairs of attributes, then of numbers, of different phrases, in order of position.
+
+    Each comes with the reason code why neither they nor their nouns may be exchanged, or an empty string.
+
+    Args:
+        caption: the caption.
+        known: WordNet and pool statistics.
+        constraints: on swapped attributes.
+    """
+    attributes = [each for phrase in caption.phrases for each in _modifiers_of(caption, known, phrase)]
+    numbers = [each for phrase in caption.phrases for each in _numbers_of(caption, phrase)]
+    pairs = [
+        *(
+            (one, other)
+            for one, other in combinations(attributes, 2)
             if one.phrase is not other.phrase and set(one.words).isdisjoint(other.words)
-        ]
-    )
-
-
-def counted_pairs(caption: Caption) -> Iterator[tuple[CountedPhrase, CountedPhrase]]:
-    """Yield pairs of phrases with different numbers, in order of position."""
-    for one, other in combinations(_numbers(caption), 2):
-        if one.number != other.number:
-            yield one, other
-
-
-@lru_cache(maxsize=2)
-def _numbers(caption: Caption) -> tuple[CountedPhrase, ...]:
-    return tuple([CountedPhrase(phrase, number) for phrase in caption.phrases if (number := _number(caption, phrase))])
-
-
-def _reject_swap(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> str:
-    """Return why a swap of two attributes, or of their nouns, is rejected; else an empty string."""
-    first, second = caption.head(one.phrase), caption.head(other.phrase)
-    if are_same_noun(first, second):
-        return "identical"
-    rejections = [
-        _reject_one_side(caption, materials, one, other, described=at) or _repeats_attribute(caption, noun, words)
-        for at, noun, words in ((0, first, other.words), (1, second, one.words))
+        ),
+        *((one, other) for one, other in combinations(numbers, 2) if one.number != other.number),
     ]
-    if _are_exclusive(one.words, other.words):
-        return rejections[0] if all(rejections) else ""  # one of the two is false, which is enough
-    risk = _risk(materials, first, other.words[0]) * _risk(materials, second, one.words[0])
-    return rejections[0] or rejections[1] or ("true_of_image" if risk > MAX_RISK else "")
+    return [(one, other, _reject(caption, known, constraints, one, other)) for one, other in pairs]
 
 
-def _reject_one_side(
-    caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier, *, described: int
+def _reject(
+    caption: Caption, known: Knowledge, constraints: Sequence[Constraint], one: Modifier, other: Modifier
 ) -> str:
-    """Return why the first (0) or the second (1) noun may have the other's attribute; else an empty string."""
+    """Return why a swap of two attributes or numbers, or of their nouns, is rejected; else an empty string."""
     first, second = caption.head(one.phrase), caption.head(other.phrase)
-    edit = ProposedEdit(
-        caption,
-        "swap",
-        "attribute",
-        " ".join(one.words),
-        " ".join(other.words),
-        "" if described else first,
-        second if described else "",
-        one.start,
-        one.end,
-        (other.start, other.end),
-    )
-    return materials.violation(edit)
-
-
-def reject_number_swap(caption: Caption, materials: SwapMaterials, one: CountedPhrase, other: CountedPhrase) -> str:
-    """Return why a swap of two numbers, or of their nouns, is rejected; else an empty string."""
-    first, second = caption.head(one.phrase), caption.head(other.phrase)
-    if are_same_noun(first, second):
+    if first == second:
         return "identical"
-    if _count_may_hold(caption, one, other.number) or _count_may_hold(caption, other, one.number):
-        return "true_of_image"
-    start, end = _number_span(one)
-    edit = ProposedEdit(
-        caption,
-        "swap",
-        "attribute",
-        NUMBER_WORDS[one.number - 1],
-        NUMBER_WORDS[other.number - 1],
-        first if one.number < other.number else "",
-        second if other.number < one.number else "",
-        start,
-        end,
-        _number_span(other),
+
+    def violated(before: str, after: str) -> str:
+        """Return why the words of the other may hold of the nouns, or an empty string."""
+        words = " ".join(one.words), " ".join(other.words)
+        edit = ProposedEdit(
+            caption, "swap", "attribute", *words, before, after, one.start, one.end, (other.start, other.end)
+        )
+        found = first_violated(constraints, edit, known)
+        return found.reason if found is not None else ""
+
+    if one.number:
+        if _count_may_hold(caption, one, other.number) or _count_may_hold(caption, other, one.number):
+            return "true_of_image"
+        return violated(first, "") if one.number < other.number else violated("", second)
+    if not _are_exclusive(one.words, other.words):
+        return "no_candidate"  # "a small bathroom with a green toilet" may also be a green one with a small toilet
+    rejections = (
+        violated(first, "") or _repeats_attribute(caption, first, other.words),
+        violated("", second) or _repeats_attribute(caption, second, one.words),
     )
-    return materials.violation(edit)
+    return rejections[0] if all(rejections) else ""  # one of the two is false, which is enough
 
 
-def are_same_noun(noun: str, other: str) -> bool:
-    """Return whether two nouns of one caption are synonyms; it may use "plate" and "dish" for two things."""
-    return noun == other or other in rewordings(noun, "noun") or noun in rewordings(other, "noun")
-
-
-def _modifiers_of(caption: Caption, materials: SwapMaterials, phrase: NounPhrase) -> Iterator[Modifier]:
+def _modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Iterator[Modifier]:
     if not (phrase.adjectives or len(phrase.nouns) > 1) or not caption.is_thing(phrase):
         return
-    coloured = _has_free_colour(caption, materials, phrase)
+    colours, coloured = words_of_class("colour"), not known.nouns.is_person(caption.head(phrase))
     if phrase.joined:
         if phrase.adjectives and coloured:
             first, end = phrase.adjectives[0], phrase.adjectives[-1] + 1
             words = tuple(caption.word(at) for at in range(first, end) if caption.word(at) not in {"and", ","})
-            if words_of_class(_COLOUR).issuperset(words):
+            if colours.issuperset(words):
                 yield Modifier(phrase, first, end, words)
         return
     for at in (*phrase.adjectives, *phrase.nouns[:-1]):
         word = caption.word(at)
         described = caption.tag(at) == "JJ" if at in phrase.adjectives else word in concepts()
-        whole = (
-            at not in caption.parts and caption.tag(at + 1) != "HYPH" and not _is_collocation(caption, materials, at)
-        )
-        if described and whole and word not in untouched_words() and (coloured or word not in words_of_class(_COLOUR)):
+        whole = at not in caption.parts and caption.tag(at + 1) != "HYPH"
+        if described and whole and (coloured or word not in colours):
             yield Modifier(phrase, at, at + 1, (word,))
-
-
-def _is_collocation(caption: Caption, materials: SwapMaterials, at: int) -> bool:
-    """Return whether a word is part of a collocation: "stainless steel", "polar bear"."""
-    pool, before, word, after = materials.pool, *(caption.word(each) for each in (at - 1, at, at + 1))
-    own, ahead = (pool.form_frequency(each) for each in (word, before))
-    return pool.bigram(word, after) > COLLOCATION_SHARE * (own + 1) or pool.bigram(before, word) > COLLOCATION_SHARE * (
-        ahead + 1
-    )
-
-
-def _has_free_colour(caption: Caption, materials: SwapMaterials, phrase: NounPhrase) -> bool:
-    """Return whether a noun may have any colour: no person, no stop sign, nothing in a black-and-white picture."""
-    if materials.knowledge.nouns.is_person(caption.head(phrase)) or caption.noun(phrase) == "stop sign":
-        return False
-    frames = (caption.head(each) for each in caption.phrases if {*caption.lower[each.start : each.end]} >= _COLOURLESS)
-    return not any(materials.knowledge.nouns.is_non_object(frame) for frame in frames)
-
-
-def _exchange(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> SwapProposal | str:
-    first, second = caption.head(one.phrase), caption.head(other.phrase)
-    attested = _is_attested(materials, first, other.words) and _is_attested(materials, second, one.words)
-    if not attested and not _are_exclusive(one.words, other.words):
-        return "no_candidate"  # attributes of another class must be attested: no "toy carpet"
-    return exchange_spans(caption, (one.start, one.end), (other.start, other.end))
 
 
 def _repeats_attribute(caption: Caption, noun: str, words: tuple[str, ...]) -> str:
@@ -227,26 +149,14 @@ def _differ_in_concept(one: str, other: str) -> bool:
     return set(ours).isdisjoint(theirs) and any(mine[0] == yours[0] for mine in ours for yours in theirs)
 
 
-def _risk(materials: SwapMaterials, noun: str, word: str) -> float:
-    """Return the share of such objects with an attribute, estimated by its share of its class in the pool."""
-    group, name = concepts().get(word, ((_SIZE, ""),))[0]
-    if group == _SIZE:
-        return _DEFAULT_RISK
-    count = materials.pool.adjacency
-    alike = sum(count(other, noun) for other in concept_words()[group, name])
-    total = sum(
-        count(other, noun) for concept, words in concept_words().items() if concept[0] == group for other in words
-    )
-    return (alike + SMOOTHING) / (total + 2 * SMOOTHING)
-
-
-def _is_attested(materials: SwapMaterials, noun: str, words: tuple[str, ...]) -> bool:
-    """Return whether the pool attests a noun with each of some attributes."""
-    return all(materials.pool.adjacency(word, noun) >= MIN_COUNT for word in words)
+def _numbers_of(caption: Caption, phrase: NounPhrase) -> Iterator[Modifier]:
+    """Yield the exact number of a phrase, if there is one ("two dogs", "a dog")."""
+    if number := _number(caption, phrase):
+        at = phrase.count if phrase.count >= 0 else phrase.start
+        yield Modifier(phrase, at, at + 1, (NUMBER_WORDS[number - 1],), number)
 
 
 def _number(caption: Caption, phrase: NounPhrase) -> int:
-    """Return the exact number of a phrase ("two dogs", "a dog"); 0 if there is none."""
     if not caption.is_thing(phrase) or not caption.is_whole(phrase) or not is_countable(caption, phrase):
         return 0
     if phrase.count >= 0:
@@ -264,13 +174,7 @@ def is_countable(caption: Caption, phrase: NounPhrase) -> bool:
     return head not in flagged("mass") and head not in flagged("plural_only")
 
 
-def _number_span(counted: CountedPhrase) -> tuple[int, int]:
-    """Return the span of the number or article of a phrase."""
-    at = counted.phrase.count if counted.phrase.count >= 0 else counted.phrase.start
-    return at, at + 1
-
-
-def _count_may_hold(caption: Caption, counted: CountedPhrase, new: int) -> bool:
+def _count_may_hold(caption: Caption, counted: Modifier, new: int) -> bool:
     """Return whether a phrase may also hold with the number ``new``; only larger numbers are refuted."""
     head, number = caption.head(counted.phrase), counted.number
     if new < number:
@@ -284,14 +188,12 @@ def _is_single(caption: Caption, noun: str) -> bool:
     return not any(map(caption.words.several, loosely_same(noun))) and noun not in caption.words.crowds
 
 
-def _exchange_numbers(
-    caption: Caption, materials: SwapMaterials, one: CountedPhrase, other: CountedPhrase
-) -> SwapProposal | str:
+def _exchange_numbers(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
     if 1 in {one.number, other.number} and not _can_change_number(caption, one.phrase, other.phrase):
         return "not_grammatical"
     weight = 1.0
     for counted, new in ((one, other.number), (other, one.number)):
-        seen, old = (_count_attested(caption, materials, counted.phrase, each) for each in (new, counted.number))
+        seen, old = (_count_attested(caption, known, counted.phrase, each) for each in (new, counted.number))
         weight *= (seen + SMOOTHING) / (old + SMOOTHING) if seen >= MIN_COUNT else 0.0
     if weight < MIN_NUMBER_WEIGHT:
         return "no_candidate"
@@ -311,11 +213,11 @@ def _can_change_number(caption: Caption, *phrases: NounPhrase) -> bool:
     return all(caption.word(phrase.start - 1) not in words_with("at_one_place") for phrase in phrases)
 
 
-def _changes(caption: Caption, counted: CountedPhrase, number: int) -> Iterator[Change]:
+def _changes(caption: Caption, counted: Modifier, number: int) -> Iterator[Change]:
     """Yield the changes of number word, noun and following verb that give a phrase another number."""
     phrase, several = counted.phrase, number > 1
     single = caption.word(phrase.count + 1) if phrase.count + 1 < phrase.head else caption.head(phrase)
-    yield caption.change(*_number_span(counted), NUMBER_WORDS[number - 1] if several else article(single))
+    yield caption.change(counted.start, counted.end, NUMBER_WORDS[number - 1] if several else article(single))
     if caption.plural(phrase) is not several:
         yield caption.change(phrase.head, phrase.end, inflect(caption.head(phrase), "NNS" if several else "NN"))
         if caption.tag(phrase.end) in FINITE:
@@ -323,7 +225,7 @@ def _changes(caption: Caption, counted: CountedPhrase, number: int) -> Iterator[
             yield caption.change(phrase.end, phrase.end + 1, verb)
 
 
-def _count_attested(caption: Caption, materials: SwapMaterials, phrase: NounPhrase, number: int) -> int:
+def _count_attested(caption: Caption, known: Knowledge, phrase: NounPhrase, number: int) -> int:
     """Return the number of captions of the pool with a number or article right before the noun of a phrase."""
     noun = inflect(caption.head(phrase), "NNS" if number > 1 else "NN")
-    return materials.pool.bigram(NUMBER_WORDS[number - 1] if number > 1 else article(noun), noun)
+    return known.pool.bigram(NUMBER_WORDS[number - 1] if number > 1 else article(noun), noun)

@@ -6,15 +6,15 @@ with unchanged context cancel out.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Protocol
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import ParsedText
-from pairwright.generators.edits.floors import SWAP_FLOOR
-from pairwright.generators.edits.slots import context_of, find_slots
-from pairwright.generators.edits.swaps.proposal import Span, SwapProposal
-from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeContext
+from pairwright.generators.edits.slots import slot_examples
+from pairwright.generators.edits.swaps.proposal import Span
+from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeExample
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.lexicon.protocols import Thesaurus
 
@@ -27,29 +27,6 @@ class SpanSwap(NamedTuple):
     text: ParsedText
     first: Span
     second: Span
-
-
-class SwapFit(Protocol):
-    """A language model that compares captions before and after swaps."""
-
-    def ratios(self, exchanges: Sequence[SpanSwap]) -> list[float]:
-        """Return the probability of the words of each text after a swap, relative to before."""
-        ...
-
-
-class _ReadSlot(NamedTuple):
-    """A slot with its context, as the model reads it."""
-
-    kind: str
-    key: str
-    context: ClozeContext
-
-
-class _ReadText(NamedTuple):
-    """The slots of a text: sorted kinds and keys, and slot numbers."""
-
-    words: list[tuple[str, str]]
-    slots: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,43 +46,30 @@ class ClozeFit:
 
         0 if the slots of the text have other words afterwards. Ratios do not depend on each other.
         """
-        numbers: dict[_ReadSlot, int] = {}
-        before = {id(each.text): self._read(each.text, numbers) for each in _first_of_each_text(exchanges)}
-        after = [self._read(_exchanged(each), numbers) for each in exchanges]
-        changes = [_change(before[id(each.text)], read) for each, read in zip(exchanges, after, strict=True)]
-        slots = [*numbers]
-        scores = self._score({number: slots[number] for change in changes if change for number in change})
+        before = {text: self._slots(text) for text in dict.fromkeys(each.text for each in exchanges)}
+        changes = [_change(before[each.text], self._slots(_exchanged(each))) for each in exchanges]
+        scores = self._score(dict.fromkeys(slot for change in changes if change for slot in change))
         return [
             0.0
             if change is None
-            else math.exp(min(sum(times * scores[at] for at, times in change.items()), _MAX_LOG_RATIO))
+            else math.exp(min(sum(times * scores[slot] for slot, times in change.items()), _MAX_LOG_RATIO))
             for change in changes
         ]
 
-    def _read(self, text: ParsedText, numbers: dict[_ReadSlot, int]) -> _ReadText:
-        """Return the slots of a text whose words the model knows, numbered in ``numbers``."""
-        words, found = [], []
-        for slot in find_slots(text, self.thesaurus):
-            if slot.key in self.model.index(slot.kind):
-                words.append((slot.kind, slot.key))
-                read = context_of(text, slot.start, slot.end, slot.before, slot.after)
-                found.append(numbers.setdefault(_ReadSlot(slot.kind, slot.key, read), len(numbers)))
-        return _ReadText(sorted(words), found)
+    def _slots(self, text: ParsedText) -> list[ClozeExample]:
+        """Return the slots of a text whose words the model knows."""
+        found = slot_examples(text, self.thesaurus)
+        return [slot for slot in found if slot.target in self.model.index(slot.kind)]
 
-    def _score(self, slots: Mapping[int, _ReadSlot]) -> dict[int, float]:
+    def _score(self, slots: Iterable[ClozeExample]) -> dict[ClozeExample, float]:
         """Return the log-probability of the word of each slot in its context."""
-        found: dict[int, float] = {}
+        found: dict[ClozeExample, float] = {}
         for kind in SLOT_KINDS:
-            index = self.model.index(kind)
-            of_kind = {number: slot for number, slot in slots.items() if slot.kind == kind}
-            rows = self.model.log_probs(kind, [slot.context for slot in of_kind.values()])
-            columns = [index[slot.key] for slot in of_kind.values()]
+            index, of_kind = self.model.index(kind), [slot for slot in slots if slot.kind == kind]
+            rows = self.model.log_probs(kind, [slot.context for slot in of_kind])
+            columns = [index[slot.target] for slot in of_kind]
             found |= zip(of_kind, rows[range(len(of_kind)), columns].tolist(), strict=True)
         return found
-
-
-def _first_of_each_text(exchanges: Sequence[SpanSwap]) -> Iterable[SpanSwap]:
-    return {id(each.text): each for each in exchanges}.values()
 
 
 def _exchanged(exchange: SpanSwap) -> ParsedText:
@@ -113,39 +77,13 @@ def _exchanged(exchange: SpanSwap) -> ParsedText:
     return ParsedText([tokens[at] for at in exchanged_order(len(tokens), exchange.first, exchange.second)])
 
 
-def _change(before: _ReadText, after: _ReadText) -> dict[int, int] | None:
-    """Return the changes of slot counts by a swap, by slot number; None if the words of the slots differ."""
-    if before.words != after.words:
+def _change(before: Sequence[ClozeExample], after: Sequence[ClozeExample]) -> dict[ClozeExample, int] | None:
+    """Return how often more each slot occurs after a swap, if it does; None if the words of the slots differ."""
+    if sorted(slot[:2] for slot in before) != sorted(slot[:2] for slot in after):
         return None
-    times = dict.fromkeys([*after.slots, *before.slots], 0)
-    for number in after.slots:
-        times[number] += 1
-    for number in before.slots:
-        times[number] -= 1
-    return {number: more for number, more in times.items() if more}
-
-
-def weigh_swaps(
-    fit: SwapFit, texts: Sequence[ParsedText], proposed: Sequence[Sequence[SwapProposal | str]]
-) -> list[list[SwapProposal | str]]:
-    """Return the proposed swaps of each text with their weights; `no_candidate` instead of those below the floor."""
-    exchanges = [
-        SpanSwap(text, *each.spans)
-        for text, found in zip(texts, proposed, strict=True)
-        for each in found
-        if not isinstance(each, str) and each.spans is not None
-    ]
-    ratios = iter(fit.ratios(exchanges))
-    return [[*_weighed(found, ratios)] for found in proposed]
-
-
-def _weighed(proposed: Iterable[SwapProposal | str], ratios: Iterator[float]) -> Iterator[SwapProposal | str]:
-    for each in proposed:
-        if isinstance(each, str) or each.spans is None:
-            yield each
-        else:
-            weight = next(ratios)
-            yield replace(each, weight=weight) if weight >= SWAP_FLOOR else "no_candidate"
+    times = Counter(after)
+    times.subtract(before)
+    return {slot: more for slot, more in times.items() if more}
 
 
 def exchanged_order(length: int, first: Span, second: Span) -> list[int]:

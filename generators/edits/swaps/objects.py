@@ -4,23 +4,14 @@
 man".
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from pairwright.generators.captions.caption import GENDERED, Caption
 from pairwright.generators.captions.phrases import NounPhrase, span
 from pairwright.generators.captions.realisation import lowercase_span
-from pairwright.generators.edits.swaps.attributes import (
-    counted_pairs,
-    described_pairs,
-    is_countable,
-    reject_number_swap,
-)
-from pairwright.generators.edits.swaps.proposal import (
-    Span,
-    SwapMaterials,
-    SwapProposal,
-)
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.swaps.attributes import Modifier, is_countable
+from pairwright.generators.edits.swaps.proposal import Span, SwapProposal
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
@@ -29,33 +20,19 @@ _CONTINUES: Final = frozenset({"of", "'s", "’s", "'", "-"})  # after a noun in
 _JOINS: Final = words_with("at_one_place") | (words_with("having") - words_with("joins_items"))
 
 
-def swap_objects(caption: Caption, materials: SwapMaterials) -> Iterator[SwapProposal | str]:
-    """Yield swaps of two nouns, or reason codes of rejections."""
-    for one, other, rejection in described_pairs(caption, materials):
-        parts = (one.phrase, one.end), (other.phrase, other.end)
-        yield rejection or _exchange_nouns(caption, materials, *parts)
-    for counted, second in counted_pairs(caption):
-        rejection = reject_number_swap(caption, materials, counted, second)
-        yield rejection or _exchange_nouns(caption, materials, (counted.phrase, 0), (second.phrase, 0))
-
-
-def _exchange_nouns(
-    caption: Caption, materials: SwapMaterials, one: tuple[NounPhrase, int], other: tuple[NounPhrase, int]
-) -> SwapProposal | str:
-    """Return the swap of the nouns of two phrases, each from a token on, inflected for their new positions."""
-    (phrase, _), (second, _) = one, other
+def swap_objects(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
+    """Return the swap of the nouns of a pair of `swapped_pairs`, inflected for their new positions, or a reason code."""
+    phrase, second = one.phrase, other.phrase
     whole = all(caption.is_whole(each) and caption.word(each.end) not in _CONTINUES for each in (phrase, second))
-    if not whole or _are_pronouns_of(caption, materials, phrase, second):
+    if not whole or _are_pronouns_of(caption, known, phrase, second):
         return "not_grammatical"
     same_number = caption.plural(phrase) is caption.plural(second)
     if not (same_number or (is_countable(caption, phrase) and is_countable(caption, second))):
         return "not_grammatical"
     joined = second.start == phrase.end + 1 and caption.word(phrase.end) in _JOINS
-    if (joined and not materials.knowledge.nouns.is_alive(caption.head(phrase))) or not _share_class(
-        caption, materials, phrase, second
-    ):
+    if (joined and not known.nouns.is_alive(caption.head(phrase))) or not _share_class(caption, known, phrase, second):
         return "no_candidate"  # a bed with two pillows is no pillow with two beds
-    nouns, second_nouns = ((max(each.nouns[0], least), each.end) for each, least in (one, other))
+    nouns, second_nouns = ((max(each.phrase.nouns[0], each.end), each.phrase.end) for each in (one, other))
     if any(caption.word(at) in concepts() for start, end in (nouns, second_nouns) for at in range(start, end - 1)):
         return "not_grammatical"  # an attribute that is tagged as a noun: "a large purple | orange cross"
     changes = (
@@ -65,15 +42,15 @@ def _exchange_nouns(
     return SwapProposal(changes, (nouns, second_nouns))
 
 
-def _are_pronouns_of(caption: Caption, materials: SwapMaterials, *phrases: NounPhrase) -> bool:
+def _are_pronouns_of(caption: Caption, known: Knowledge, *phrases: NounPhrase) -> bool:
     """Return whether a gendered pronoun may refer to one of the phrases."""
-    people = any(materials.knowledge.nouns.is_person(caption.head(phrase)) for phrase in phrases)
+    people = any(known.nouns.is_person(caption.head(phrase)) for phrase in phrases)
     return people and not GENDERED.isdisjoint(caption.lower)
 
 
-def _share_class(caption: Caption, materials: SwapMaterials, one: NounPhrase, other: NounPhrase) -> bool:
+def _share_class(caption: Caption, known: Knowledge, one: NounPhrase, other: NounPhrase) -> bool:
     """Return whether two nouns share a class, such as furniture."""
-    first, second = (materials.knowledge.nouns.profile(caption.head(phrase)) for phrase in (one, other))
+    first, second = (known.nouns.profile(caption.head(phrase)) for phrase in (one, other))
     return not first.classes.isdisjoint(second.classes)
 
 

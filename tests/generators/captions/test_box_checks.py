@@ -14,7 +14,7 @@ LEFT, RIGHT = Box("dog", 0.0, 0.4, 0.2, 0.6), Box("table", 0.6, 0.4, 0.9, 0.6)
 
 
 def words(*boxes: Box, crowds: tuple[str, ...] = ()) -> ImageWords:
-    return ImageWords.of(pair_of("x", boxes=boxes, crowds=crowds))
+    return ImageWords(pair_of("x", boxes=boxes, crowds=crowds))
 
 
 def dogs(number: int) -> tuple[Box, ...]:
@@ -102,4 +102,4 @@ def test_a_written_count_is_held_against_the_same_boxes(word: str, said: int, bo
 
 
 def test_a_written_count_that_another_caption_gives_is_borne_out() -> None:
-    assert count_may_hold(ImageWords.of(pair_of("two dogs", "three dogs on a bed")), ["dog"], "three", 2)
+    assert count_may_hold(ImageWords(pair_of("two dogs", "three dogs on a bed")), ["dog"], "three", 2)

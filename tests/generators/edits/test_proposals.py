@@ -9,8 +9,8 @@ import pytest
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import load_bundled_model
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.replacements import REPLACEMENT_TYPES, build_proposer
-from pairwright.generators.edits.slots import Slot, context_of, find_slots
+from pairwright.generators.edits.replacements import REPLACED_KINDS, Replacements
+from pairwright.generators.edits.slots import Slot, context_of
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.rule_fixtures import pair_of, small_pool, tokens_of
 
@@ -21,19 +21,18 @@ CAPTIONS = (
 )
 
 
-@pytest.mark.parametrize("name", REPLACEMENT_TYPES)
+@pytest.mark.parametrize("name", REPLACED_KINDS)
 def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the_replaced_word_is(name: str) -> None:
     materials = EditMaterials.of(load_wordnet(), small_pool(), load_bundled_model())
-    proposer, cloze = build_proposer(name, materials, floor=0.02), materials.model.cloze
+    replacements, cloze = Replacements(materials, {name: ()}, floor=0.02), materials.model.cloze
     captions = [Caption(pair_of(caption), tokens_of(caption)) for caption in CAPTIONS]
-    slots = [find_slots(caption, load_wordnet()) for caption in captions]
     number = 0
-    for proposals in proposer.propose(captions, slots):
+    for proposals in replacements.propose(captions)[name]:
         contexts = [
             context_of(proposals.caption, s.start, s.end, s.before, s.after)
             for s in cast("Sequence[Slot]", proposals.slots)
         ]
-        log_probs = cloze.log_probs(proposer.kind, contexts)
-        assert (np.exp(log_probs[proposals.slot, proposals.new]) >= proposer.floor * 0.999).all()
+        log_probs = cloze.log_probs(REPLACED_KINDS[name], contexts)
+        assert (np.exp(log_probs[proposals.slot, proposals.new]) >= replacements.floors[name] * 0.999).all()
         number += len(proposals)
     assert number

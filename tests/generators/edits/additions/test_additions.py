@@ -135,10 +135,13 @@ def test_a_pair_adds_a_true_and_a_false_attribute() -> None:
 
 def test_scores_do_not_depend_on_the_other_captions() -> None:
     captions = [caption_of(text) for text in ("a man on a street", "kites", "a dog next to a cat on a bed")]
-    together = small_additions().score(captions, OBJECT)
-    alone = [small_additions().score([caption], OBJECT) for caption in captions]
-    assert [place.at for each in alone for place in each.points] == [place.at for place in together.points]
-    assert np.array_equal(np.concatenate([each.fit for each in alone]), together.fit)
+    together = small_additions().propose(captions, OBJECT)
+    alone = [small_additions().propose([caption], OBJECT)[0] for caption in captions]
+    for one, same in zip(alone, together, strict=True):
+        assert one.slots == same.slots
+        assert np.array_equal(one.new, same.new)
+        assert np.array_equal(one.log_ratio, same.log_ratio)
+    assert any(map(len, together))
 
 
 @given(images)

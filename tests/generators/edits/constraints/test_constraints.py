@@ -1,5 +1,6 @@
 """The table of constraints: each blocks and allows what it says, and nothing is asked of what it does not apply to."""
 
+import pickle
 from functools import lru_cache
 
 import pytest
@@ -117,3 +118,9 @@ def test_what_others_say_blocks_an_edit_however_they_say_it(
     edit = proposed(EditExample(caption, new, kind, (other,) if other else ()))
     found = find_violation(edit, known(), skip=frozenset({"plausibility"}))
     assert (found.id if found else "") == blocked
+
+
+def test_lookups_are_pickled_without_their_caches() -> None:
+    copy = pickle.loads(pickle.dumps(known()))  # noqa: S301 - our own bytes
+    assert copy.nouns.exclusive("dog", "cat")
+    assert copy.attributes.exclusive("red", "blue", "bus")
