@@ -188,7 +188,7 @@ def _memory(network: nn.Module, recipe: FinetuningRecipe, rows: int, sharding: s
     parameters = sizes.trained + sizes.frozen
     engine = bool(recipe.trainer.get("deepspeed")) and recipe.precision != "fp32"  # DeepSpeed's mixed precision
     wide = 2 if engine or recipe.method.weights == "bf16" else 4
-    held = {
+    held: dict[str, float] = {
         "weights": wide * parameters,
         "gradients": wide * sizes.trained,
         "optimizer": (_ADAM_BYTES + 4 * engine) * sizes.trained,
@@ -200,7 +200,7 @@ def _memory(network: nn.Module, recipe: FinetuningRecipe, rows: int, sharding: s
         if _zero_setting(recipe, f"{option}.device") in {"cpu", "nvme"}:
             moved = [name for name in names if sharding in _SHARDED[name]]  # whole gradients and weights stay
             offloaded += sum(held[name] for name in moved)
-            held |= dict.fromkeys(moved, 0)
+            held |= dict.fromkeys(moved, 0.0)
     copies = 0 if recipe.precision == "fp32" or wide == 2 else 2 * parameters
     if sharding == "full":
         copies = 2 * 2 * _largest_layer(network)  # one layer computing, one on its way
