@@ -4,8 +4,9 @@ The network is built from its config on torch's meta device, so neither weights 
 
 Memory is what AdamW in mixed precision holds (ZeRO: Rajbhandari et al. 2020, section 3) and the activations of a
 transformer with memory-efficient attention (Korthikanti et al. 2022, section 4: 34 bytes per token and unit of width in a
-layer, 2 with checkpoints, and one layer computed again), in 16 bits. Not counted: fragmentation, buffers of NCCL, and the
-allocator's reserve, for which a tenth of the memory should stay free.
+layer, 2 with checkpoints, and one layer computed again), in 16 bits. DeepSpeed in 16 bits holds the model in 16 bits, and
+float32 weights with the moments. Not counted: fragmentation, buffers of NCCL, and the allocator's reserve, for which a tenth
+of the memory should stay free.
 
 The rate follows from 2 FLOP per token and parameter in the forward pass, the same for gradients of activations, the same for
 gradients of trained weights, and the forward pass again with checkpointing, at the share of the peak that
@@ -44,12 +45,13 @@ class MemoryEstimate:
 
     weights: float  # with the 16-bit copy that autocast or a sharded layer needs
     gradients: float  # of trained parameters
-    optimizer: float  # moments of AdamW
+    optimizer: float  # moments of AdamW; of DeepSpeed in 16 bits also float32 weights
     activations: float  # of per_device rows of max_tokens tokens, with the logits
+    offloaded: float = 0.0  # not in `total`: what ZeRO keeps in the machine's memory, or on its disk, for each GPU
 
     @property
     def total(self) -> float:
-        """Sum of all parts."""
+        """Sum of all parts on the GPU."""
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
@@ -78,6 +80,7 @@ class FinetuningPlan:
         """Return the plan as text."""
         memory, total = self.memory, self.memory.total
         fits = "fits" if total <= 0.9 * self.memory_gb else "does NOT fit with a tenth to spare"
+        offloaded = f"; offloaded {memory.offloaded:.1f}" if memory.offloaded else ""
         batch = f"{count_phrase(self.gpus, 'GPU')} x {count_phrase(self.per_device, 'row')} x {self.accumulation} accumulated"
         return f"""\
 {self.model}
@@ -85,7 +88,7 @@ class FinetuningPlan:
   batch        {batch}, sharding: {self.sharding}
   memory       {total:.1f} GB per GPU of {self.memory_gb:g} GB: {fits}
                weights {memory.weights:.1f}, gradients {memory.gradients:.1f}, optimizer {memory.optimizer:.1f}, \
-activations {memory.activations:.1f}
+activations {memory.activations:.1f}{offloaded}
   steps        {self.steps:,} ({self.rows:,} rows an epoch), about {self.step_seconds:.2f} s each
   loader       {self.rows_per_second:,.1f} rows/s, {self.tokens_per_second:,.0f} tokens/s over all processes \
 ({self.tokens:,} tokens a row, {self.image_tokens:,} of an image)""".splitlines()
@@ -143,14 +146,18 @@ def sharding_of(recipe: FinetuningRecipe) -> str:
     """
     if recipe.trainer.get("fsdp"):
         return "full"
-    config = recipe.trainer.get("deepspeed")
-    if not config:
-        return "none"
-    with explain_refusals():
-        stage = HfDeepSpeedConfig(config).get_value("zero_optimization.stage", 0)
+    stage = _zero_setting(recipe, "stage", 0)
     if stage not in range(4):
         raise UsageError("trainer.deepspeed: zero_optimization.stage must be 0, 1, 2 or 3.")
     return ("none", "zero-1", "zero-2", "full")[stage]
+
+
+def _zero_setting(recipe: FinetuningRecipe, name: str, default: Any = None) -> Any:
+    """Return a setting of the DeepSpeed config's ``zero_optimization``."""
+    if not (config := recipe.trainer.get("deepspeed")):
+        return default
+    with explain_refusals():
+        return HfDeepSpeedConfig(config).get_value(f"zero_optimization.{name}", default)
 
 
 def _text_collator(recipe: FinetuningRecipe) -> RowCollator:
@@ -178,18 +185,31 @@ def _flop_per_token(trained: int, frozen: int, recipe: FinetuningRecipe) -> floa
 
 def _memory(network: nn.Module, recipe: FinetuningRecipe, rows: int, sharding: str) -> MemoryEstimate:
     sizes = count_parameters(network)
-    gpus = recipe.hardware.gpus
     parameters = sizes.trained + sizes.frozen
-    wide = 4 if recipe.method.weights == "fp32" else 2
-    share = {name: 1 if sharding not in kinds else gpus for name, kinds in _SHARDED.items()}
+    engine = bool(recipe.trainer.get("deepspeed")) and recipe.precision != "fp32"  # DeepSpeed's mixed precision
+    wide = 2 if engine or recipe.method.weights == "bf16" else 4
+    held: dict[str, float] = {
+        "weights": wide * parameters,
+        "gradients": wide * sizes.trained,
+        "optimizer": (_ADAM_BYTES + 4 * engine) * sizes.trained,
+    }
+    for name, kinds in _SHARDED.items():
+        held[name] /= recipe.hardware.gpus if sharding in kinds else 1
+    offloaded = 0.0
+    for option, names in _OFFLOADED.items():
+        if _zero_setting(recipe, f"{option}.device") in {"cpu", "nvme"}:
+            moved = [name for name in names if sharding in _SHARDED[name]]  # whole gradients and weights stay
+            offloaded += sum(held[name] for name in moved)
+            held |= dict.fromkeys(moved, 0.0)
     copies = 0 if recipe.precision == "fp32" or wide == 2 else 2 * parameters
     if sharding == "full":
         copies = 2 * 2 * _largest_layer(network)  # one layer computing, one on its way
     return MemoryEstimate(
-        weights=(wide * parameters / share["weights"] + copies) / _GB,
-        gradients=wide * sizes.trained / share["gradients"] / _GB,
-        optimizer=_ADAM_BYTES * sizes.trained / share["optimizer"] / _GB,
+        weights=(held["weights"] + copies) / _GB,
+        gradients=held["gradients"] / _GB,
+        optimizer=held["optimizer"] / _GB,
         activations=_activations(network, recipe, rows) / _GB,
+        offloaded=offloaded / _GB,
     )
 
 
@@ -198,6 +218,7 @@ _SHARDED = {
     "gradients": ("full", "zero-2"),
     "optimizer": ("full", "zero-2", "zero-1"),
 }
+_OFFLOADED = {"offload_optimizer": ("gradients", "optimizer"), "offload_param": ("weights",)}
 
 
 def _largest_layer(network: nn.Module) -> int:

@@ -42,6 +42,9 @@ def wrapped(cause: BaseException) -> Exception:
         (OSError(errno.EMFILE, "Too many open files", "a.tar"), "too many open files. Raise the limit (ulimit -n"),
         (PanicException("Too many open files (os error 24)"), "too many open files"),
         (OSError(errno.ENOSPC, "No space left on device", "a.tar"), "a.tar: No space left on device. Fix it and start"),
+        # As safetensors and torch report a full disk.
+        (ValueError("I/O error: No space left on device (os error 28)"), "the disk is full"),
+        (RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534"), "the disk is full"),
     ],
 )
 def test_each_refusal_is_one_line_with_the_limit_to_raise(error: BaseException, says: str) -> None:

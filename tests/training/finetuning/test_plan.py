@@ -73,7 +73,7 @@ def test_llava_7b_fits_eight_gpus_when_sharded_and_not_without(data: str, llava:
 
 def test_lora_and_zero_reduce_what_they_are_meant_to(data: str, tmp_path: Path) -> None:
     config = LlavaConfig(
-        text_config=LlamaConfig(num_hidden_layers=1), vision_config=CLIPVisionConfig(num_hidden_layers=1)
+        text_config=LlamaConfig(num_hidden_layers=8), vision_config=CLIPVisionConfig(num_hidden_layers=1)
     )
     config.save_pretrained(tmp_path)
     copies = ("trainer.fsdp=false", "batches.per_device=1")
@@ -88,6 +88,28 @@ def test_lora_and_zero_reduce_what_they_are_meant_to(data: str, tmp_path: Path) 
     assert found[1].memory.optimizer == found[0].memory.optimizer / 8
     assert found[2].memory.gradients == found[1].memory.gradients / 8
     assert found[3].memory.weights < found[2].memory.weights
+
+
+def test_zero_holds_the_model_in_16_bits_and_what_it_offloads_is_not_on_the_gpu(data: str, llava: str) -> None:
+    """ZeRO-2 as the recipe's comment says: 2 bytes a weight in each process, the other 14 of a trained one divided."""
+    zero: dict[str, Any] = {"stage": 2}
+    whole = plan("llava-7b-8gpu", data, llava, f"trainer={json.dumps({'deepspeed': {'zero_optimization': zero}})}")
+    divided = (2 + 12) * whole.trained / 8 / 1e9
+    assert whole.memory.weights == pytest.approx(2 * (whole.trained + whole.frozen) / 1e9)
+    assert whole.memory.gradients + whole.memory.optimizer == pytest.approx(divided)
+    assert (whole.memory.total < 72, whole.memory.offloaded) == (True, 0)
+
+    zero["offload_optimizer"] = {"device": "cpu"}
+    given = f"trainer={json.dumps({'deepspeed': {'zero_optimization': zero}})}"
+    moved = plan("llava-7b-8gpu", data, llava, given)
+    assert moved.memory.total == pytest.approx(whole.memory.total - divided)
+    assert moved.memory.offloaded == pytest.approx(divided)
+    assert "offloaded 11.8" in "\n".join(moved.lines())
+
+    zero |= {"stage": 3, "offload_param": {"device": "nvme"}}
+    given = f"trainer={json.dumps({'deepspeed': {'zero_optimization': zero}})}"
+    everything = plan("llava-7b-8gpu", data, llava, given)
+    assert everything.memory.offloaded == pytest.approx(divided + whole.memory.weights / 8)
 
 
 def test_models_of_parts_and_students_have_plans(data: str, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Messages for exhausted system resources: memory, threads, open files.
+"""Messages for exhausted system resources: memory, threads, open files, disk space.
 
 Libraries report them differently: Python as `MemoryError` or `RuntimeError`, the loader of compiled modules as
-`ImportError`, polars and other Rust code as a panic that quotes the error number of the system.
+`ImportError`, polars and other Rust code as a panic that quotes the error number of the system. torch's writer of checkpoints
+reports a full disk as a wrong position in the file.
 """
 
 import errno
@@ -18,8 +19,13 @@ _PROCESSES = (
     "the system cannot start another thread or process. Use fewer --workers, or raise the limit (ulimit -u and -v, the "
     "container's or the job's). Finished work is kept: start again to resume."
 )
+_DISK = (
+    "the disk is full, or another limit of the file system is reached. Free space. Finished work is kept: start again to "
+    "resume."
+)
 _OF_MEMORY = re.compile(r"failed to map segment|cannot allocate memory|bad_alloc|memory allocation of", re.IGNORECASE)
 _OF_PROCESSES = re.compile(r"can't start new thread|resource temporarily unavailable", re.IGNORECASE)
+_OF_DISK = re.compile(r"PytorchStreamWriter failed|inline_container\.cc.*unexpected pos \d+ vs")
 _NUMBER = re.compile(r"\(os error (\d+)\)|\bcode: (\d+)|\[Errno (\d+)\]")
 _PANIC = "PanicException"
 
@@ -37,6 +43,8 @@ def system_error_message(error: BaseException) -> str:
             return _MEMORY
         if number in {errno.EMFILE, errno.ENFILE}:
             return f"too many open files. Raise the limit (ulimit -n{_current_limit()}), or use fewer --workers."
+        if not isinstance(each, OSError) and (number in {errno.ENOSPC, errno.EDQUOT} or _OF_DISK.search(text)):
+            return _DISK  # an `OSError` names its file
         if number == errno.EAGAIN or _OF_PROCESSES.search(text):
             return _PROCESSES
     if isinstance(error, OSError):
