@@ -36,15 +36,19 @@ _REFUSAL = re.compile(
 )
 _REFUSES_BY = frozenset("iIsSaAmMuU\"'*(“‘ \n")
 
-_TURN = re.compile(
-    r"""[ \t>*#_]*
-    (?: (?:user|human|assistant|system|ai|bot|question|q|a|input|output|instructions?|examples?|problem|task|prompt|premise
-        |passage|context|original|next|new)
-        (?:\ (?:caption|question|input|example|sentence|problem|task|text|image))?
-        [ \t]*\#?\d*[*_]*[ \t]*:
-      | \#{2,}\ | -{3,}[ \t]*$ | ={3,}[ \t]*$ | <\|\w | \[/?INST | </?s> )""",
-    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
-)
+
+def _turn_pattern(names: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"""[ \t>*#_]*
+        (?: (?:{names})(?:\ (?:caption|question|input|example|sentence|problem|task|text|image))?[ \t]*\#?\d*[*_]*[ \t]*:
+          | \#{{2,}}\ | -{{3,}}[ \t]*$ | ={{3,}}[ \t]*$ | <\|\w | \[/?INST | </?s> )""",
+        re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+    )
+
+
+_ASKING = "user|human|system|question|q|input|instructions?|examples?|problem|task|prompt|premise|passage|context|original|next|new"
+_ASKING_TURN = _turn_pattern(_ASKING)
+_TURN = _turn_pattern(f"{_ASKING}|assistant|ai|bot|a|output")
 _AFTERWORD = re.compile(
     r"[ \t>*_(\[]*(?:note|explanation|reasoning|reason|rationale|changes?( made)?|justification|comment|p\.?s\.?)[*_]*[ \t]*:"
     r"|[ \t>*_(\[]*(?:(?:please )?let me know|i hope|i('ve| have)? (changed|replaced|swapped|added|rewrote|rewritten|modified|kept)"
@@ -93,6 +97,14 @@ def is_refusal(text: str) -> bool:
 def starts_new_turn(text: str) -> bool:
     """Return whether a text begins like an invented next turn, question or example."""
     return _TURN.match(text.lstrip("\n ")) is not None
+
+
+def starts_new_question(text: str) -> bool:
+    """Return whether a text begins like an invented next question or example.
+
+    ``A:`` does not: a model that repeats the question labels its own answer.
+    """
+    return _ASKING_TURN.match(text.lstrip("\n ")) is not None
 
 
 def starts_trailing_remark(text: str) -> bool:

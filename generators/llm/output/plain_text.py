@@ -11,7 +11,7 @@ from typing import Literal
 import orjson
 
 from pairwright.generators.llm.output.boilerplate import (
-    starts_new_turn,
+    starts_new_question,
     starts_trailing_remark,
     strip_label,
     strip_list_marker,
@@ -59,7 +59,7 @@ def extract_text(text: str, shape: TextShape, *, cut: bool = False) -> ParsedAns
             tolerated.append(word)
     text = _strip_decorations(text, shape, tolerated)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines, ended = _up_to_next_turn(lines, tolerated)
+    lines, ended = _up_to_next_question(lines, tolerated)
     if cut and not ended and not (shape.kind == "line" and len(lines) > 1):
         return ParsedAnswer(None, OutputError("truncated"), tuple(tolerated))
     if not lines:
@@ -121,10 +121,10 @@ def _strip_decorations(text: str, shape: TextShape, tolerated: list[str]) -> str
     return text
 
 
-def _up_to_next_turn(lines: list[str], tolerated: list[str]) -> tuple[list[str], bool]:
+def _up_to_next_question(lines: list[str], tolerated: list[str]) -> tuple[list[str], bool]:
     for at, line in enumerate(lines[1:], 1):
-        if starts_new_turn(line) or starts_trailing_remark(line):
-            tolerated.append("run_on" if starts_new_turn(line) else "prose")
+        if starts_new_question(line) or starts_trailing_remark(line):
+            tolerated.append("run_on" if starts_new_question(line) else "prose")
             return lines[:at], True
     return lines, False
 
