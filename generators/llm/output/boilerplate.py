@@ -124,14 +124,9 @@ def strip_preamble(text: str) -> str:
     return text[found.end() :] if found and found.end() < len(text) else text
 
 
-def strip_label(text: str, labels: Iterable[str] = ()) -> str:
-    """Return the text without ``New caption:`` and the like at its start; ``labels`` are more of that kind."""
-    if ":" not in text:
-        return text
-    for label in labels:
-        if text[: len(label)].lower() == label.lower() and text[len(label) :].lstrip().startswith(":"):
-            return text[len(label) :].lstrip()[1:].lstrip()
-    found = _LABEL.match(text) if ":" in text else None
+def strip_label(text: str) -> str:
+    """Return the text without ``New caption:`` and the like at its start."""
+    found = _LABEL.match(text)
     return text[found.end() :] if found and found.end() < len(text) else text
 
 
