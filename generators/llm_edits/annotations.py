@@ -13,9 +13,7 @@ from pairwright.generators.edits.floors import MAX_LENGTH_DIFFERENCE
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.reasons import nearness
 from pairwright.generators.edits.written.targets import RequestedEdit
-from pairwright.generators.llm_edits.requests import (
-    EditCandidate,
-)
+from pairwright.generators.llm_edits.requests import EditCandidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +71,21 @@ class AnnotationBuilder:
         """Return the annotations of a pair; ``true`` are the checked true texts of its negatives."""
         outcomes = iter(checked)
         pairs = [(each, Checked(each.text, reason=each.reason) if each.reason else next(outcomes)) for each in found]
+        typed = [(replace(each, type=_type_of(each, outcome)), outcome) for each, outcome in pairs]
         positives = PositivesOfPair(pair, self.origin, found, true) if self.both_sides else None
         if positives is not None:
-            pairs = [
-                (each, positives.reject_unpaired(replace(each, type=_type_of(each, outcome)), outcome))
-                for each, outcome in pairs
-            ]
+            typed = [(each, positives.reject_unpaired(each, outcome)) for each, outcome in typed]
+        requested = [each.type for each in found]
         made: list[Annotation] = []
-        by_type: dict[str, list[tuple[EditCandidate, Checked]]] = {}
-        for each in pairs:
-            by_type.setdefault(_type_of(*each), []).append(each)
-        for name in dict.fromkeys((*self.types, *(candidate.type for candidate in found))):
-            of_type = by_type.get(name, [])
-            own = [each for each in of_type if each[0].type == name]
-            own += [
-                (replace(candidate, type=name), outcome) for candidate, outcome in of_type if candidate.type != name
-            ]
-            missing = self.per_type - len(own) if name in self.types else 0
-            if missing > 0:
-                moved = any(each.type == name and _type_of(each, outcome) != name for each, outcome in pairs)
-                reason = "another_target" if moved else "no_edit"
-                own += [(EditCandidate(name), Checked("", reason=reason))] * missing
+        for name in dict.fromkeys((*self.types, *requested)):
+            # Those that were requested as this type come first.
+            places = sorted(range(len(found)), key=lambda at: requested[at] != name)
+            own = [typed[at] for at in places if typed[at][0].type == name]
+            if name in self.types and len(own) < self.per_type:
+                reason = (
+                    "another_target" if any(requested[at] == name != typed[at][0].type for at in places) else "no_edit"
+                )
+                own += [(EditCandidate(name), Checked("", reason=reason))] * (self.per_type - len(own))
             made += [
                 self._annotation(pair, ordinal, candidate, outcome, positives)
                 for ordinal, (candidate, outcome) in enumerate(_rank_candidates(own, self.per_type))

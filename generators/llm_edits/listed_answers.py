@@ -5,8 +5,8 @@ missing type another one, so that nothing is dropped silently.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,9 +15,10 @@ from pydantic import BaseModel, Field, field_validator
 from pairwright.generators.captions.image_words import words_of
 from pairwright.generators.edit_types import BenchmarkType, PositiveType
 from pairwright.generators.edits.written.true_text import with_other_words
+from pairwright.generators.llm.client.messages import Request
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
-from pairwright.generators.llm_edits.requests import EditCandidate, Words
+from pairwright.generators.llm_edits.requests import EditCandidate, PairRequests, Words
 from pairwright.generators.prompts.book import Prompt
 
 _ARTICLE = re.compile(r"^\W*(?:an?|the)\s", re.IGNORECASE)
@@ -27,7 +28,11 @@ _BROKEN = frozenset({"malformed", "truncated"})
 class _ListedEdit(BaseModel):
     """Base of the entries of an answer; models fill in the fields in the order of the schema."""
 
-    @field_validator("type", mode="before", check_fields=False)
+    type: str
+    old: Words = Field("", alias="from")
+    new: Words = Field("", alias="to")
+
+    @field_validator("type", mode="before")
     @classmethod
     def _normalize_type(cls, value: object) -> object:
         return normalize_type(value) if isinstance(value, str) else value
@@ -43,8 +48,6 @@ class Negative(_ListedEdit):
     """One of the negatives of an answer."""
 
     type: BenchmarkType
-    old: Words = Field("", alias="from")
-    new: Words = Field("", alias="to")
     caption: str
 
 
@@ -58,8 +61,6 @@ class SeenNegative(_ListedEdit):
     """A negative by a model that sees the image: what the image shows instead, and whether the edit is visible."""
 
     type: BenchmarkType
-    old: Words = Field("", alias="from")
-    new: Words = Field("", alias="to")
     image_shows: str = Field(min_length=1)
     visible: bool
     caption: str
@@ -75,8 +76,6 @@ class Positive(_ListedEdit):
     """One of the positives of an answer."""
 
     type: PositiveType
-    old: Words = Field("", alias="from")
-    new: Words = Field("", alias="to")
     caption: str
 
 
@@ -118,69 +117,80 @@ def normalize_type(kind: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListedEdits:
-    """Reads the candidates of an answer.
+    """Builds the requests for lists of edits, and reads the candidates of the answers.
 
     Attributes:
         prompt: the prompt.
         shape: schema of the answer.
         known: all types of the schema.
-        wanted: the requested types.
     """
 
     prompt: Prompt
     shape: ListShape[Any]
     known: tuple[str, ...]
-    wanted: tuple[str, ...]
 
-    def candidates(self, caption: str, answer: Answer[list[ListEntry[Any]]]) -> list[EditCandidate]:
+    @property
+    def prompts(self) -> list[str]:
+        """The id of the prompt."""
+        return [self.prompt.id]
+
+    def request(
+        self, requests: PairRequests, wanted: Sequence[str], ordinal: int = 0, hint: str = "", count: int = 1
+    ) -> Request:
+        """Return the request for ``count`` edits of each type."""
+        types = [] if {*wanted} == {*self.known} else list(wanted)
+        values: dict[str, object] = {"types": types, "count": count if count > 1 else 0, "hint": hint}
+        return requests.request(self.prompt, values, self.shape.whole, ordinal, answers=count)
+
+    def candidates(
+        self, caption: str, answer: Answer[list[ListEntry[Any]]], wanted: Sequence[str]
+    ) -> list[EditCandidate]:
         """Return a candidate for each entry of an answer and for each missing type.
 
         Args:
             caption: the edited caption.
             answer: to a request for its edits.
+            wanted: the requested types.
         """
+        blank = EditCandidate("", prompt=self.prompt.id, request=answer.key)
         if answer.value is None:
-            return [EditCandidate(kind, "", self.prompt.id, answer.key, answer.reason) for kind in self.wanted]
-        found = []
-        for kind, text, reason, entry in self._written(answer.value):
-            true = entry.true if isinstance(entry, NegativeOfPair) and not reason else ""
-            other = with_other_words(caption, text, entry.new, true) if true else ""
-            seen = entry if isinstance(entry, SeenNegative) else None
-            rejection, shows = (reason or seen.reason, seen.image_shows) if seen is not None else (reason, "")
-            found.append(EditCandidate(kind, text, self.prompt.id, answer.key, rejection, other, shows))
-        return found
-
-    def _written(self, entries: Sequence[ListEntry[Any]]) -> Iterator[tuple[str, str, str, Any]]:
-        """Yield type, text, reason and value of each entry of an answer, and of each missing type."""
-        kinds = [entry.value.type if entry.value is not None else self._type_of(entry) for entry in entries]
-        missing = [kind for kind in self.wanted if kind not in kinds]
+            return [replace(blank, type=kind, reason=answer.reason) for kind in wanted]
+        kinds = [self._type_of(entry) for entry in answer.value]
+        missing = [kind for kind in wanted if kind not in kinds]
         missing_reason = "no_edit"
-        for entry, kind in zip(entries, kinds, strict=True):
+        found: list[EditCandidate] = []
+        for entry, kind in zip(answer.value, kinds, strict=True):
             word = entry.error.word if entry.error is not None else ""
-            if entry.value is not None:
-                yield kind, entry.value.caption, self._reject_unrequested(kind), entry.value
-                continue
             if word == "truncated" or (word == "malformed" and not kind):
                 missing_reason = word  # missing types may have been truncated
-            if kind or word not in _BROKEN:
-                own = kind or self._guess_type(entry, missing)
-                missing = [each for each in missing if each != own]
-                yield own, _text_of(entry), self._reject_unrequested(own) or word, None
-        yield from ((kind, "", missing_reason, None) for kind in missing)
+            if not kind and word in _BROKEN:
+                continue
+            own = kind or _guess_type(entry, [*missing, *wanted])
+            missing = [each for each in missing if each != own]
+            reason = word if own in wanted else "not_asked"
+            candidate = replace(blank, type=own, text=_text_of(entry), reason=reason)
+            found.append(_with_details(candidate, caption, entry.value))
+        return found + [replace(blank, type=kind, reason=missing_reason) for kind in missing]
 
     def _type_of(self, entry: ListEntry[Any]) -> str:
-        """Return the type of an invalid entry; empty if it has no known type."""
-        kind = normalize_type(str(entry.fields.get("type")))
+        """Return the type of an entry; empty if it has no known type."""
+        kind = entry.value.type if entry.value is not None else normalize_type(str(entry.fields.get("type")))
         return kind if kind in self.known else ""
 
-    def _guess_type(self, entry: ListEntry[Any], missing: Sequence[str]) -> str:
-        """Return the most likely type of an entry without a valid one: of its form, preferably a missing one."""
-        form = normalize_type(str(entry.fields.get("type"))).partition("-")[0]
-        free = [*missing, *self.wanted]
-        return next((kind for kind in free if kind.startswith(f"{form}-")), free[0])
 
-    def _reject_unrequested(self, kind: str) -> str:
-        return "" if kind in self.wanted else "not_asked"
+def _with_details(candidate: EditCandidate, caption: str, entry: _ListedEdit | None) -> EditCandidate:
+    """Return the candidate of an entry with its true text or with what the model sees; entry: None if it is invalid."""
+    if isinstance(entry, SeenNegative):
+        return replace(candidate, reason=candidate.reason or entry.reason, image_shows=entry.image_shows)
+    if isinstance(entry, NegativeOfPair) and entry.true and not candidate.reason:
+        return replace(candidate, true=with_other_words(caption, candidate.text, entry.new, entry.true))
+    return candidate
+
+
+def _guess_type(entry: ListEntry[Any], free: Sequence[str]) -> str:
+    """Return the most likely type of an entry without a valid one: the first free one of its form."""
+    form = normalize_type(str(entry.fields.get("type"))).partition("-")[0]
+    return next((kind for kind in free if kind.startswith(f"{form}-")), free[0])
 
 
 def _content(text: str) -> tuple[str, ...]:
@@ -189,5 +199,5 @@ def _content(text: str) -> tuple[str, ...]:
 
 
 def _text_of(entry: ListEntry[Any]) -> str:
-    text = entry.fields.get("caption")
+    text = entry.value.caption if entry.value is not None else entry.fields.get("caption")
     return text if isinstance(text, str) else ""

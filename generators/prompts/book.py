@@ -29,8 +29,9 @@ from functools import cache
 from pathlib import Path
 
 from pairwright.datasets.errors import ConfigError, UsageError
-from pairwright.generators.prompts.parser import load_prompt, suggestion
+from pairwright.generators.prompts.parser import load_prompt
 from pairwright.generators.prompts.prompt import Prompt
+from pairwright.generators.prompts.yaml_file import suggestion
 
 __all__ = ["BUILT_IN", "Prompt", "PromptBook", "load_prompt"]
 

@@ -5,17 +5,17 @@ demonstrations with missing values or answers of the wrong type.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from json import dumps
 from pathlib import Path
-from typing import Any, Literal, NoReturn, cast
+from typing import Any, Literal, cast
 
 from pairwright.datasets.errors import ConfigError, PairwrightError
-from pairwright.datasets.suggestions import did_you_mean
 from pairwright.generators.llm.client.messages import Message, Schema
 from pairwright.generators.prompts.prompt import IMAGE_NOTICE, Prompt, system_message
-from pairwright.generators.prompts.strict_yaml import NodePath, YamlError, read_yaml
+from pairwright.generators.prompts.strict_yaml import NodePath
 from pairwright.generators.prompts.templates import Template, TemplateError
+from pairwright.generators.prompts.yaml_file import YamlFile, suggestion
 
 _REQUIRED = ("version", "about", "system", "user", "answer")
 _OPTIONAL = ("values", "demonstrations", "lists", "schema", "typical", "with_image")
@@ -26,7 +26,6 @@ _NUMBERS: Mapping[str, tuple[float, float, bool]] = {
     "top_p": (0, 1, False),
     "max_tokens": (1, 1_000_000, True),
 }
-_SUCH_AS: Mapping[str, str] = {"mapping": ", such as {caption: the caption}", "list": ", such as [a, b]"}
 _OTHER_SYNTAX = r"\$%s\b|\$?\{%s\}"  # a value as Python's formats and templates have it
 PROMPT_KEYS = (*_REQUIRED, *_OPTIONAL, *_NUMBERS, "stop")
 
@@ -38,33 +37,16 @@ def load_prompt(path: Path) -> Prompt:
         ConfigError: it is invalid; the message names file and line.
         OSError: it cannot be read.
     """
-    try:
-        content, lines = read_yaml(path.read_bytes())
-    except YamlError as error:
-        raise ConfigError(f"{path}:{error.line}: {error.what}. Fix the file.") from None
-    return _PromptParser(path, content, lines).prompt()
+    return _PromptParser(path).prompt()
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `` Did you mean 'dog'?`` if a known word is similar; else an empty string."""
-    hint = did_you_mean([word], known, mark="'")
-    return f" {hint}" if hint else ""
-
-
-class _PromptParser:
+class _PromptParser(YamlFile):
     """Parser of one prompt file."""
 
-    def __init__(self, path: Path, content: Mapping[str, Any], lines: Mapping[NodePath, int]) -> None:
-        self._path, self._content, self._lines = path, content, lines
-
     def prompt(self) -> Prompt:
-        for key in self._content:
-            if key not in PROMPT_KEYS:
-                self._refuse(
-                    (key,), f"unknown key '{key}'.{suggestion(key, PROMPT_KEYS)} The keys are {', '.join(PROMPT_KEYS)}."
-                )
+        self._check_keys(self.content, PROMPT_KEYS)
         for key in _REQUIRED:
-            if key not in self._content:
+            if key not in self.content:
                 self._refuse((), f"the key '{key}' is missing. Add it.")
         name = self._path.stem
         values, template = self._values(), self._template()
@@ -79,7 +61,7 @@ class _PromptParser:
                 self._refuse(("user",), f"'{found[0]}' would be sent as it is. Write '{{{{ {unused} }}}}'.")
         answer = cast("Literal['text', 'json']", self._choice("answer", ("text", "json")))
         turns = self._demonstrations(template, answer, "demonstrations")
-        schema = self._mapping("schema") if "schema" in self._content else None
+        schema = self._mapping("schema") if "schema" in self.content else None
         return Prompt(
             name=name,
             version=self._whole("version"),
@@ -100,33 +82,13 @@ class _PromptParser:
 
     def _with_image(self, template: Template, answer: str, turns: list[Message]) -> tuple[Message, ...]:
         """Return the fixed turns of requests with the image: those of ``with_image``, else the usual ones."""
-        own = self._mapping("with_image") if "with_image" in self._content else {}
-        for key in own:
-            if key not in _WITH_IMAGE:
-                self._refuse(("with_image", key), f"unknown key '{key}'. The keys are {', '.join(_WITH_IMAGE)}.")
+        own = self._mapping("with_image") if "with_image" in self.content else {}
+        self._check_keys(own, _WITH_IMAGE, "with_image")
         if "demonstrations" in own:
             turns = self._demonstrations(template, answer, "with_image", "demonstrations")
         if "system" in own:
             return system_message(self._text("with_image", "system")), *turns
         return system_message(self._text("system"), notice=IMAGE_NOTICE), *turns
-
-    def _refuse(self, place: NodePath, what: str) -> NoReturn:
-        raise ConfigError(f"{self._path}:{self._lines.get(place, 1)}: {what}")
-
-    def _at(self, place: NodePath, kind: type | tuple[type, ...], called: str) -> Any:
-        value: Any = self._content
-        for step in place:
-            value = value[step]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            where = ".".join(map(str, place))
-            self._refuse(place, f"'{where}' is not a {called}. Write a {called}{_SUCH_AS.get(called, '')}.")
-        return value
-
-    def _text(self, *place: str | int) -> str:
-        text: str = self._at(place, str, "text")
-        if not text.strip():
-            self._refuse(place, f"'{'.'.join(map(str, place))}' is empty. Write a text.")
-        return text.strip()
 
     def _line(self, *place: str | int) -> str:
         text = self._text(*place)
@@ -139,17 +101,13 @@ class _PromptParser:
         return number
 
     def _choice(self, key: str, choices: tuple[str, ...]) -> str:
-        if self._content[key] not in choices:
+        if self.content[key] not in choices:
             self._refuse((key,), f"'{key}' is neither {' nor '.join(choices)}. Write one of them.")
-        chosen: str = self._content[key]
+        chosen: str = self.content[key]
         return chosen
 
-    def _mapping(self, *place: str | int) -> Mapping[str, Any]:
-        mapping: Mapping[str, Any] = self._at(place, dict, "mapping")
-        return mapping
-
     def _values(self) -> dict[str, str]:
-        if "values" not in self._content:
+        if "values" not in self.content:
             return {}
         for name in self._mapping("values"):
             if not name.isidentifier() or name.startswith("_") or name == "loop":
@@ -163,12 +121,12 @@ class _PromptParser:
         except TemplateError as error:
             first = self._lines.get(("user",), 1)
             # The lines of a block ('user: |') start below its key.
-            line = first + error.line if "\n" in self._content["user"] else first
+            line = first + error.line if "\n" in self.content["user"] else first
             raise ConfigError(f"{self._path}:{line}: {error.what}. Fix the template.") from None
 
     def _demonstrations(self, template: Template, answer: str, *key: str | int) -> list[Message]:
         turns: list[Message] = []
-        for at in range(len(self._at(key, list, "list")) if key[0] in self._content else 0):
+        for at in range(len(self._at(key, list, "list")) if key[0] in self.content else 0):
             place: NodePath = (*key, at)
             if (keys := set(self._mapping(*place))) != {"values", "answer"}:
                 wrong = ", ".join(sorted(keys ^ {"values", "answer"}))
@@ -176,7 +134,7 @@ class _PromptParser:
             values = self._mapping(*place, "values")
             for needed in sorted(template.needs - values.keys()):
                 self._refuse((*place, "values"), f"the value '{needed}' is missing. Add it.")
-            for name in sorted(values.keys() - set(self._content.get("values", ()))):
+            for name in sorted(values.keys() - set(self.content.get("values", ()))):
                 self._refuse((*place, "values", name), f"'{name}' is not among the values. Remove it.")
             question = self._tried((*place, "values"), lambda given=values: template.render(given))  # type: ignore[misc]
             turns += [Message("user", question), Message("assistant", self._answer((*place, "answer"), answer))]
@@ -195,7 +153,7 @@ class _PromptParser:
         return dumps(value, ensure_ascii=False)
 
     def _typical(self, answer: str, turns: list[Message]) -> str:
-        if "typical" in self._content:
+        if "typical" in self.content:
             return self._answer(("typical",), answer)
         if not turns:
             self._refuse((), "'typical' is required without demonstrations, for cost estimates. Add it.")
@@ -203,7 +161,7 @@ class _PromptParser:
 
     def _lists(self) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
-        for name in self._mapping("lists") if "lists" in self._content else ():
+        for name in self._mapping("lists") if "lists" in self.content else ():
             count = len(self._at(("lists", name), list, "list"))
             found[name] = tuple(self._text("lists", name, at) for at in range(count))
             if not count or len(set(found[name])) < count:
@@ -213,12 +171,12 @@ class _PromptParser:
     def _parameters(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, (low, high, whole) in _NUMBERS.items():
-            if name in self._content:
+            if name in self.content:
                 number = self._at((name,), int if whole else (int, float), "whole number" if whole else "number")
                 if not low <= number <= high:
                     self._refuse((name,), f"'{name}' is not between {low:g} and {high:g}. Change it.")
                 found[name] = number
-        if "stop" in self._content:
+        if "stop" in self.content:
             count = len(self._at(("stop",), list, "list"))
             if not 1 <= count <= 4:
                 self._refuse(("stop",), "'stop' takes one to four texts. Change it.")

@@ -19,7 +19,6 @@ and the codes of `llm.output.errors` and `llm.client.request_errors`, if there i
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -45,7 +44,7 @@ from pairwright.generators.rationales.labels import Agreement, Labels, check_agr
 from pairwright.generators.rationales.tasks import TaskDefinition, TaskRow
 
 NAME = "rationales"
-VERSION = 4  # raise when the same rows and answers would give other examples
+VERSION = 5  # raise when the same rows and answers would give other examples
 
 WRONG_LABEL = "wrong_label"
 INCONSISTENT = "inconsistent"
@@ -251,23 +250,19 @@ def majority_vote(
     usable = [thought for thought in thoughts if not thought.reason]
     if not usable:
         return thoughts[0], 0.0
-    kinds: list[ParsedRationale] = []
-    counts: Counter[int] = Counter()
-    kind_of: list[int] = []
+    votes: list[list[ParsedRationale]] = []
     for thought in usable:
-        at = next((n for n, other in enumerate(kinds) if labels.same(other.label, thought.label)), len(kinds))
-        if at == len(kinds):
-            kinds.append(thought)
-        counts[at] += 1
-        kind_of.append(at)
-    (best, most), *others = counts.most_common(2)
-    if others and others[0][1] == most:
-        return replace(kinds[best], reason=TIED_VOTE), most / len(thoughts)
-    voters = [thought for thought, at in zip(usable, kind_of, strict=True) if at == best]
-    if len(voters) == 1:
-        return voters[0], most / len(thoughts)
-    sound = [each for each in voters if check_agreement(each.rationale, each.label, labels, choices) != "contradicts"]
-    return (sound or voters)[0], most / len(thoughts)
+        same = [voters for voters in votes if labels.same(voters[0].label, thought.label)]
+        if same:
+            same[0].append(thought)
+        else:
+            votes.append([thought])
+    best, *others = sorted(votes, key=len, reverse=True)
+    share = len(best) / len(thoughts)
+    if others and len(others[0]) == len(best):
+        return replace(best[0], reason=TIED_VOTE), share
+    sound = (each for each in best if check_agreement(each.rationale, each.label, labels, choices) != "contradicts")
+    return next(sound, best[0]), share
 
 
 def row_key(item: TaskRow) -> str:

@@ -12,7 +12,8 @@ Ambiguous labels are not guessed: "not entailment", "(b) oven" if (b) is somethi
 `check_agreement` compares a label with the last sentences of its rationale, without a model; only a certain
 contradiction counts against a row:
 - ``number``: the value must occur in the rationale, as a number or a calculation, and every calculation must be right
-  ("10 * 45 = 460" is not). If it occurs nowhere, a different result of a calculation contradicts it.
+  ("10 * 45 = 460" is not). If it occurs nowhere, a different last result contradicts it, unless the label continues
+  the calculation with it ("4 + 6 = 10", and the label "3 + (4 + 6)" or "3 + 10").
 - ``set``: a value named in the last sentence must be the label. Most rationales name none: they are *silent*.
 - ``choice``: the label's text must occur in the rationale, or at least the last sentence must not name only another
   choice.
@@ -37,6 +38,8 @@ from pairwright.generators.rationales.arithmetic import (
     is_close,
     parse_number,
     solve_stated_unknown,
+    strip_outer_brackets,
+    values_of_parts,
 )
 from pairwright.generators.rationales.multiple_answers import find_choice_mentions, find_word_mentions, listed_answers
 
@@ -44,6 +47,7 @@ LabelKind = Literal["set", "choice", "number", "text"]
 LABEL_KINDS: tuple[LabelKind, ...] = ("set", "choice", "number", "text")
 
 MAX_LENGTH = 300  # characters of a label
+_CLEAR = 7  # letters of a word that names a label wherever it occurs
 MISSING_LABELS = frozenset({"", "-", "-1", "none", "null", "nan"})  # values of unknown labels in data sets
 
 _WRAPPED = re.compile(r"[\s\"'“”‘’`*_.,;:!]+")
@@ -97,7 +101,7 @@ class Labels:
             several = listed_answers(text, find_choice_mentions(text, choices))
             label = _choice(text, bare, choices)
         else:
-            several = listed_answers(_folded(bare), find_word_mentions(_folded(bare), dict(self.words)))
+            several = listed_answers(_folded(bare), find_word_mentions(_folded(bare), self.words))
             label = self._member(bare)
         if len(several) > 1:
             return several
@@ -148,10 +152,6 @@ class Labels:
             return a is not None and b is not None and is_close(a, b)
         return _folded(one) == _folded(other)
 
-    def value(self, label: str) -> Fraction | None:
-        """Return the value of a label of kind ``number``; None for other kinds."""
-        return evaluate_expression(label) if self.kind == "number" else None
-
     @cached_property
     def words(self) -> Mapping[str, str]:
         """Values and aliases of a ``set`` -> the value."""
@@ -159,21 +159,14 @@ class Labels:
 
     def _member(self, bare: str) -> str:
         folded = _folded(bare)
-        if folded in self.words:
-            return self.words[folded]
-        first = next((word for word in self._longest_first if _starts_with_word(folded, word)), "")
-        if first:
-            rest = _EXCLUDED.sub("", folded[len(first) :])
-            others = {value for word, value in self.words.items() if _is_word(word) and _contains_word(rest, word)}
-            return self.words[first] if others <= {self.words[first]} else ""
+        first = next(iter(find_word_mentions(folded, self.words)), None)
+        if first is not None and first.start == 0:
+            rest = _EXCLUDED.sub("", folded[first.end :])
+            return first.answer if {*find_mentioned(self, rest)} <= {first.answer} else ""
         if _DENIED.search(bare):
             return ""
-        held = {value for word, value in self.words.items() if _is_word(word) and _contains_word(folded, word)}
+        held = {*find_mentioned(self, folded)}
         return held.pop() if len(held) == 1 else ""
-
-    @cached_property
-    def _longest_first(self) -> tuple[str, ...]:
-        return tuple(sorted(self.words, key=len, reverse=True))
 
     @staticmethod
     def _folded(texts: Sequence[str]) -> set[str]:
@@ -181,23 +174,9 @@ class Labels:
 
 
 def find_mentioned(labels: Labels, text: str) -> list[str]:
-    """Return the values of a ``set`` that a text names, in order; ambiguous words are ignored."""
-    folded = text.casefold()
-    found = [
-        (match.start(), value)
-        for word, value in labels.words.items()
-        if _is_word(word)
-        for match in re.finditer(rf"(?<![\w-]){re.escape(word)}(?![\w-])", folded)
-    ]
-    return [value for _, value in sorted(found)]
-
-
-def _is_word(word: str) -> bool:
-    return len(word) >= 7 and " " not in word  # "no", "true", "fits" occur in any sentence
-
-
-def _contains_word(text: str, word: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
+    """Return the values of a ``set`` that a text names, in order; short words ("no", "true") occur in any sentence."""
+    words = {word: value for word, value in labels.words.items() if len(word) >= _CLEAR and " " not in word}
+    return [mention.answer for mention in find_word_mentions(text.casefold(), words)]
 
 
 def _starts_with_word(text: str, word: str) -> bool:
@@ -221,8 +200,8 @@ def _strip_decoration(text: str) -> str:
 def _number(text: str) -> str:
     text = text.strip(" *_`'\"")
     text = re.sub(r"\s+", " ", text).rstrip(" .,;!")
-    if evaluate_expression(text) is not None and "=" not in text:
-        return _without_outer(text)
+    if evaluate_expression(text) is not None:
+        return strip_outer_brackets(text)
     value = parse_number(text)
     return format_number(value) if value is not None else ""
 
@@ -233,18 +212,6 @@ def _gold_number(text: str) -> str:
     if value is None:
         raise ValueError(f"label {text[:60]!r} is not a number")
     return format_number(value)
-
-
-def _without_outer(text: str) -> str:
-    """Return an expression without enclosing brackets."""
-    if not (text.startswith("(") and text.endswith(")")):
-        return text
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0 and at < len(text) - 1:
-            return text
-    return _without_outer(text[1:-1].strip())
 
 
 def _choice(text: str, bare: str, choices: Sequence[str]) -> str:
@@ -286,7 +253,7 @@ def check_agreement(rationale: str, label: str, labels: Labels, choices: Sequenc
         choices: choices of the row, for kind ``choice``.
     """
     if labels.kind == "number":
-        return _check_number(rationale, labels.value(label))
+        return _check_number(rationale, values_of_parts(label))
     if labels.kind == "set":
         return _check_member(rationale, label, labels)
     if labels.kind == "choice":
@@ -294,19 +261,24 @@ def check_agreement(rationale: str, label: str, labels: Labels, choices: Sequenc
     return "agrees" if _names(rationale, label) else "silent"
 
 
-def _check_number(rationale: str, value: Fraction | None) -> Agreement:
-    if value is None:
+def _check_number(rationale: str, values: Sequence[Fraction]) -> Agreement:
+    """Compare a rationale with the value of a label and those of its operands; empty for a label without value."""
+    if not values:
         return "silent"
     results = find_equations(rationale)
     if not all(equation.holds for equation in results):
         return "contradicts"
     numbers = [
         *find_numbers(rationale),
+        *find_calculations(rationale),
         *(Fraction(NUMBER_NAMES.index(word.lower())) for word in _SPELLED.findall(rationale)),
     ]
-    if any(is_close(each, value) or is_close(-each, value) for each in (*numbers, *find_calculations(rationale))):
+    if any(is_close(each, values[0]) or is_close(-each, values[0]) for each in numbers):
         return "agrees"
-    return "contradicts" if results else "silent"
+    if not results:
+        return "silent"
+    # "So 4 + 6 = 10 storks came. The answer is 3 + (4 + 6)": the label is the last step.
+    return "agrees" if any(is_close(results[-1].stated, each) for each in values) else "contradicts"
 
 
 def _check_member(rationale: str, label: str, labels: Labels) -> Agreement:

@@ -7,7 +7,7 @@ conjunction: "(d) front yard or (e) garage".
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -107,7 +107,7 @@ def _stands_alone(text: str, end: int) -> bool:
     return re.match(rf"\s*(?:\Z|[,;.!]|{_CONJUNCTION})", text[end:]) is not None
 
 
-def find_word_mentions(text: str, words: dict[str, str]) -> list[Mention]:
+def find_word_mentions(text: str, words: Mapping[str, str]) -> list[Mention]:
     """Return the mentions of the values of a set in a text.
 
     Args:

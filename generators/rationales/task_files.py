@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from pairwright.datasets.errors import ConfigError, UsageError
-from pairwright.generators.prompts.parser import suggestion
-from pairwright.generators.prompts.strict_yaml import NodePath, YamlError, read_yaml
+from pairwright.generators.prompts.strict_yaml import NodePath
+from pairwright.generators.prompts.yaml_file import YamlFile, suggestion
 from pairwright.generators.rationales.labels import LABEL_KINDS, Labels
 from pairwright.generators.rationales.tasks import (
     Columns,
@@ -49,47 +49,36 @@ def load_task(path: Path) -> TaskDefinition:
     Raises:
         ConfigError: it is invalid, with file and line.
     """
-    content, lines = _read(path)
-    reader = _TaskParser(path, content, lines)
-    return reader.task()
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[NodePath, int]]:
     try:
-        return read_yaml(path.read_bytes())
+        return _TaskParser(path).task()
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}). Check the path.") from None
-    except YamlError as error:
-        raise ConfigError(f"{path}:{error.line}: {error.what}. Fix the file.") from None
 
 
-class _TaskParser:
+class _TaskParser(YamlFile):
     """Parser of one task file."""
 
-    def __init__(self, path: Path, content: dict[str, Any], lines: Mapping[NodePath, int]) -> None:
-        self._path, self._lines, self._given = path, lines, content
-        self._content = {**self._base_task(), **content}
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._given = self.content
+        self.content = {**self._base_task(), **self._given}
 
     def task(self) -> TaskDefinition:
-        for key in self._given:
-            if key not in TASK_KEYS:
-                self._refuse(
-                    (key,), f"unknown key '{key}'.{suggestion(key, TASK_KEYS)} The keys are {', '.join(TASK_KEYS)}."
-                )
+        self._check_keys(self._given, TASK_KEYS)
         for key in ("fields", "label", "input"):
-            if key not in self._content:
+            if key not in self.content:
                 self._refuse((), f"the key '{key}' is missing. Add it, or 'like' with a built-in task.")
         fields = self._fields()
         labels, columns, choices_in = self._label(fields)
-        instructions = self._text("instructions")
+        instructions = self._optional("instructions")
         # Own instructions replace the prompt of the base task.
-        prompt = "" if "instructions" in self._given and "prompt" not in self._given else self._text("prompt")
+        prompt = "" if "instructions" in self._given and "prompt" not in self._given else self._optional("prompt")
         if bool(prompt) == bool(instructions):
             self._refuse((), "a task has either 'prompt' or 'instructions'. Write one of them.")
         demonstrations = self._demonstrations(fields, labels, choices_in)
         return TaskDefinition(
             name=self._path.stem,
-            about=self._text("about"),
+            about=self._optional("about"),
             fields=fields,
             labels=labels,
             label_columns=columns,
@@ -106,26 +95,14 @@ class _TaskParser:
             return {}
         if self._given["like"] not in built_in_tasks():
             self._refuse(("like",), f"'like' is not a built-in task. The tasks are {', '.join(built_in_tasks())}.")
-        content, _ = _read(BUILT_IN / f"{self._given['like']}.yaml")
-        return content
+        return YamlFile(BUILT_IN / f"{self._given['like']}.yaml").content
 
-    def _refuse(self, place: NodePath, what: str) -> NoReturn:
-        while place and place not in self._lines:
-            place = place[:-1]
-        raise ConfigError(f"{self._path}:{self._lines.get(place, 1)}: {what}")
-
-    def _text(self, key: str) -> str:
-        text = self._content.get(key, "")
-        if not isinstance(text, str):
-            self._refuse((key,), f"'{key}' is not a text. Write a text.")
-        return text.strip()
+    def _optional(self, key: str) -> str:
+        return self._text(key) if self.content.get(key, "") != "" else ""
 
     def _fields(self) -> dict[str, Columns]:
-        given = self._content["fields"]
-        if not isinstance(given, dict) or not given:
-            self._refuse(("fields",), "'fields' is not a mapping. Write NAME: [COLUMN, ...].")
         fields: dict[str, Columns] = {}
-        for name, places in given.items():
+        for name, places in self._mapping("fields").items():
             columns = parse_columns(places)
             if columns is None:
                 self._refuse(("fields", name), f"'{name}' names no columns. Write {name}: [COLUMN, ...].")
@@ -135,15 +112,8 @@ class _TaskParser:
         return fields
 
     def _label(self, fields: Mapping[str, Columns]) -> tuple[Labels, Columns, str]:
-        given = self._content["label"]
-        if not isinstance(given, dict):
-            self._refuse(("label",), "'label' is not a mapping. Write kind, columns, and values for kind set.")
-        for key in given:
-            if key not in _LABEL_KEYS:
-                self._refuse(
-                    ("label", key),
-                    f"unknown key '{key}'.{suggestion(key, _LABEL_KEYS)} The keys are {', '.join(_LABEL_KEYS)}.",
-                )
+        given = self._mapping("label")
+        self._check_keys(given, _LABEL_KEYS, "label")
         kind = given.get("kind")
         if kind not in LABEL_KINDS:
             self._refuse(("label", "kind"), f"'kind' is not one of {', '.join(LABEL_KINDS)}. Write one of them.")
@@ -178,9 +148,7 @@ class _TaskParser:
     def _demonstrations(
         self, fields: Mapping[str, Columns], labels: Labels, choices_in: str
     ) -> tuple[Demonstration, ...]:
-        given = self._content.get("demonstrations", [])
-        if not isinstance(given, list):
-            self._refuse(("demonstrations",), "'demonstrations' is not a list. Write a list.")
+        given = self._at(("demonstrations",), list, "list") if "demonstrations" in self.content else []
         wanted = {*fields, "label", "rationale"}
         found: list[Demonstration] = []
         for at, shown in enumerate(given):

@@ -88,17 +88,7 @@ def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Hunk]:
         start += 1
     while end > start and new_end > start and words[end - 1] == new_words[new_end - 1]:
         end, new_end = end - 1, new_end - 1
-    if start == end == new_end:
-        return []
-    if _have_nothing_in_common(words[start:end], new_words[start:new_end]):
-        return [Hunk(start, end, start, new_end, tuple(range(start, end)), tuple(range(start, new_end)))]
     return list(_hunks_between(tuple(source[start:end]), tuple(text[start:new_end]), start))
-
-
-def _have_nothing_in_common(words: Sequence[str], new_words: Sequence[str]) -> bool:
-    """Return whether no word of one text can be aligned with one of the other."""
-    initials = {word[:1] for word in words}.isdisjoint(word[:1] for word in new_words)
-    return initials and (_OTHER_FORMS.isdisjoint(words) or _OTHER_FORMS.isdisjoint(new_words))
 
 
 @lru_cache(maxsize=64)  # a text is compared for its repairs, and as an edit of each type

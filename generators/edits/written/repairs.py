@@ -42,18 +42,9 @@ def restore_spelling(
         is_known: whether the dictionary or the pool has a word.
         swap: whether the text should have exactly the words of its source, which lowers the required similarity.
     """
-    words, new_words = ([token.text.lower() for token in tokens] for tokens in (source, text))
-    known, new_known = frozenset(words), frozenset(new_words)
-    both = ARTICLES if known & ARTICLES and new_known & ARTICLES else frozenset[str]()
-    old_only, new_only = known - new_known - both, new_known - known - both
-    if not old_only or not new_only:
-        return text
-    joined = any(
-        not other.isdisjoint(map("".join, pairwise(each))) for each, other in ((words, new_known), (new_words, known))
-    )
-    if not joined and not any(_are_similar(one, other) for one in old_only for other in new_only):
-        return text
     gone, new = _unmatched_words(source, text)
+    if not gone or not new:
+        return text
     hunks = differences(source, text)
     old = [source[at] for hunk in hunks for at in hunk.gone]
     misspelt = [token for token in old if _form(token) in gone]
@@ -71,12 +62,6 @@ def restore_spelling(
     return made
 
 
-@lru_cache(maxsize=50_000)
-def _are_similar(one: str, other: str) -> bool:
-    """Return whether one word may be a respelling of another."""
-    return one[0] == other[0] and SequenceMatcher(None, one, other).ratio() > _SIMILAR_IN_SWAP
-
-
 def _find_respelled(
     token: Token, old: Sequence[Token], is_known: Callable[[Token], bool], *, swap: bool
 ) -> Token | None:
@@ -84,13 +69,18 @@ def _find_respelled(
     word = token.text.lower()
     for each in old:
         old_word = each.text.lower()
-        if old_word[0] != word[0] or not each.text.isalpha() or agree(each, token):
+        if _similarity(old_word, word) <= _SIMILAR_IN_SWAP or not each.text.isalpha() or agree(each, token):
             continue
         known = is_known(each)
         least = (_SIMILAR_IN_SWAP if swap else _SIMILAR) if known else _MISSPELT
-        if (swap or not known or len(each.text) >= _LONG) and SequenceMatcher(None, old_word, word).ratio() > least:
+        if (swap or not known or len(each.text) >= _LONG) and _similarity(old_word, word) > least:
             return each
     return None
+
+
+@lru_cache(maxsize=50_000)
+def _similarity(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other).ratio() if one[0] == other[0] else 0.0
 
 
 def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: bool) -> Sequence[Token]:

@@ -36,20 +36,7 @@ _NOTE: Final = re.compile(
 _LABEL: Final = re.compile(r"\A[*_]{0,2}\w[\w'-]*(?: [\w'-]+){0,4}[*_]{0,2}:[*_]{0,2}\s+(?=\S)")
 _POINTING: Final = re.compile(r"\A(?:[>#]+|[-=]+>|[→⇒])\s+")
 _BEFORE_AND_AFTER: Final = re.compile(r"\s*(?:[-=]+>|[→⇒]|\n)\s*")
-_TYPES: Final = tuple(
-    f"{form}{joint}{target}"
-    for form in ("replace", "swap", "add")
-    for target in ("object", "attribute", "relation")
-    for joint in ("-", " ", "_")
-)
-_ONE_LINE: Final = TextShape(
-    "line",
-    labels=(
-        *("Hard negative", "Hard positive", "Rewritten", "Edited", "Swapped", "Modified", "Changed", "New", "After"),
-        *("Original", "Source", "Before"),
-        *_TYPES,
-    ),
-)
+_ONE_LINE: Final = TextShape("line")
 
 # Markup: a character of it, its pattern and the replacement; applied only if the source lacks the character.
 _MARKS: Final = (
@@ -147,8 +134,8 @@ def _strip_quotes_and_labels(text: str) -> str:
 
 
 def _without_label(text: str, source: str) -> str:
-    """Return a text without its label if the source has no colon: "a cat" of "Hard negative caption: a cat"."""
-    label = None if ":" in source else _LABEL.match(text)
+    """Return a text without its label if it has more colons than the source: "a cat" of "Hard negative caption: a cat"."""
+    label = _LABEL.match(text) if text.count(":") > source.count(":") else None
     return text[label.end() :] if label else text
 
 

@@ -41,12 +41,12 @@ class AcceptedForm:
     Attributes:
         tolerated: its key in `structured.TOLERATED_DEFECTS`.
         example: a value of this form.
-        read: returns the possible values of a value for a model.
+        read: returns what a value means for a model; the value itself if it does not have this form.
     """
 
     tolerated: str
     example: str
-    read: Callable[[Any, type[BaseModel]], Iterator[Any]]
+    read: Callable[[Any, type[BaseModel]], Any]
 
 
 def iter_interpretations(value: Any, shape: type[BaseModel]) -> Iterator[tuple[str, Any]]:
@@ -62,11 +62,11 @@ def iter_interpretations(value: Any, shape: type[BaseModel]) -> Iterator[tuple[s
         following: list[tuple[str, Any]] = []
         for name, each in level:
             for form in ACCEPTED_FORMS:
-                for read in form.read(each, shape):
-                    key = _bytes(read)
-                    if key not in seen and len(seen) < MAX_INTERPRETATIONS:
-                        seen.add(key)
-                        following.append((name or form.tolerated, read))
+                read = form.read(each, shape)
+                key = _bytes(read)
+                if key not in seen and len(seen) < MAX_INTERPRETATIONS:
+                    seen.add(key)
+                    following.append((name or form.tolerated, read))
         yield from following
         level = following
 
@@ -125,54 +125,35 @@ def read_plain_value(text: str, shape: type[BaseModel]) -> Any:
 # --- the forms of a value
 
 
-def _renamed(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
-    renamed = _with_own_names(value, shape)
-    if renamed != value:
-        yield renamed
+def _of_one(value: Any, shape: type[BaseModel]) -> Any:  # noqa: ARG001 - the form's signature
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _of_one(value: Any, shape: type[BaseModel]) -> Iterator[Any]:  # noqa: ARG001 - the form's signature
-    if isinstance(value, list) and len(value) == 1:
-        yield value[0]
+def _bare_list(value: Any, shape: type[BaseModel]) -> Any:
+    return {next(iter(field_names(shape))): value} if isinstance(value, list) and _item_of(shape) else value
 
 
-def _bare_list(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
-    if isinstance(value, list) and _item_of(shape) is not None:
-        yield {next(iter(field_names(shape))): value}
+def _enclosed(value: Any, shape: type[BaseModel]) -> Any:
+    if not isinstance(value, dict) or len(value) != 1 or field_names(shape) & set(value):
+        return value
+    inner = decode_nested_json(next(iter(value.values())))
+    return inner if isinstance(inner, dict | list) else value
 
 
-def _enclosed(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
-    if isinstance(value, dict) and len(value) == 1 and not field_names(shape) & set(value):
-        inner = decode_nested_json(next(iter(value.values())))
-        if isinstance(inner, dict | list):
-            yield inner
+def _as_text(value: Any, shape: type[BaseModel]) -> Any:  # noqa: ARG001 - the form's signature
+    return {name: decode_nested_json(inner) for name, inner in value.items()} if isinstance(value, dict) else value
 
 
-def _as_text(value: Any, shape: type[BaseModel]) -> Iterator[Any]:  # noqa: ARG001 - the form's signature
-    if isinstance(value, dict):
-        yield {name: decode_nested_json(inner) for name, inner in value.items()}
-
-
-def _keyed(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
+def _keyed(value: Any, shape: type[BaseModel]) -> Any:
     if _item_of(shape) is None:
-        return
+        return value
     [list_name] = field_names(shape)
-    if isinstance(value, dict) and set(value) == {list_name}:
-        value = value[list_name]
-    parts = value if isinstance(value, list) else [value]
+    listed = value[list_name] if isinstance(value, dict) and set(value) == {list_name} else value
+    parts = listed if isinstance(listed, list) else [listed]
     each = [read_keyed_entries(part, shape) for part in parts]
-    if parts and all(items is not None for items in each):
-        yield {list_name: [item for items in each for item in items or ()]}
-
-
-ACCEPTED_FORMS: tuple[AcceptedForm, ...] = (
-    AcceptedForm("renamed", '{"new_caption": "A cat sits."}', _renamed),
-    AcceptedForm("wrapped", '[{"caption": "A cat sits."}]', _of_one),
-    AcceptedForm("wrapped", '[{"type": "swap-object", "caption": "..."}, ...]', _bare_list),
-    AcceptedForm("wrapped", '{"result": {"caption": "A cat sits."}}', _enclosed),
-    AcceptedForm("wrapped", '{"negatives": "[{...}, {...}]"}', _as_text),
-    AcceptedForm("keyed", '{"swap-object": "A cat sits.", "add-object": {"caption": "..."}}', _keyed),
-)
+    if not parts or any(items is None for items in each):
+        return value
+    return {list_name: [item for items in each for item in items or ()]}
 
 
 # --- names
@@ -266,6 +247,16 @@ def _options(annotation: Any) -> tuple[Any, ...]:
 
 def _bytes(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+
+
+ACCEPTED_FORMS: tuple[AcceptedForm, ...] = (
+    AcceptedForm("renamed", '{"new_caption": "A cat sits."}', _with_own_names),
+    AcceptedForm("wrapped", '[{"caption": "A cat sits."}]', _of_one),
+    AcceptedForm("wrapped", '[{"type": "swap-object", "caption": "..."}, ...]', _bare_list),
+    AcceptedForm("wrapped", '{"result": {"caption": "A cat sits."}}', _enclosed),
+    AcceptedForm("wrapped", '{"negatives": "[{...}, {...}]"}', _as_text),
+    AcceptedForm("keyed", '{"swap-object": "A cat sits.", "add-object": {"caption": "..."}}', _keyed),
+)
 
 
 # --- answers without JSON

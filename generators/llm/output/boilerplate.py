@@ -36,15 +36,19 @@ _REFUSAL = re.compile(
 )
 _REFUSES_BY = frozenset("iIsSaAmMuU\"'*(“‘ \n")
 
-_TURN = re.compile(
-    r"""[ \t>*#_]*
-    (?: (?:user|human|assistant|system|ai|bot|question|q|a|input|output|instructions?|examples?|problem|task|prompt|premise
-        |passage|context|original|next|new)
-        (?:\ (?:caption|question|input|example|sentence|problem|task|text|image))?
-        [ \t]*\#?\d*[*_]*[ \t]*:
-      | \#{2,}\ | -{3,}[ \t]*$ | ={3,}[ \t]*$ | <\|\w | \[/?INST | </?s> )""",
-    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
-)
+
+def _turn_pattern(names: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"""[ \t>*#_]*
+        (?: (?:{names})(?:\ (?:caption|question|input|example|sentence|problem|task|text|image))?[ \t]*\#?\d*[*_]*[ \t]*:
+          | \#{{2,}}\ | -{{3,}}[ \t]*$ | ={{3,}}[ \t]*$ | <\|\w | \[/?INST | </?s> )""",
+        re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+    )
+
+
+_ASKING = "user|human|system|question|q|input|instructions?|examples?|problem|task|prompt|premise|passage|context|original|next|new"
+_ASKING_TURN = _turn_pattern(_ASKING)
+_TURN = _turn_pattern(f"{_ASKING}|assistant|ai|bot|a|output")
 _AFTERWORD = re.compile(
     r"[ \t>*_(\[]*(?:note|explanation|reasoning|reason|rationale|changes?( made)?|justification|comment|p\.?s\.?)[*_]*[ \t]*:"
     r"|[ \t>*_(\[]*(?:(?:please )?let me know|i hope|i('ve| have)? (changed|replaced|swapped|added|rewrote|rewritten|modified|kept)"
@@ -95,6 +99,14 @@ def starts_new_turn(text: str) -> bool:
     return _TURN.match(text.lstrip("\n ")) is not None
 
 
+def starts_new_question(text: str) -> bool:
+    """Return whether a text begins like an invented next question or example.
+
+    ``A:`` does not: a model that repeats the question labels its own answer.
+    """
+    return _ASKING_TURN.match(text.lstrip("\n ")) is not None
+
+
 def starts_trailing_remark(text: str) -> bool:
     """Return whether a text begins like a remark on the answer before it."""
     return _AFTERWORD.match(text.lstrip("\n ")) is not None
@@ -112,14 +124,9 @@ def strip_preamble(text: str) -> str:
     return text[found.end() :] if found and found.end() < len(text) else text
 
 
-def strip_label(text: str, labels: Iterable[str] = ()) -> str:
-    """Return the text without ``New caption:`` and the like at its start; ``labels`` are more of that kind."""
-    if ":" not in text:
-        return text
-    for label in labels:
-        if text[: len(label)].lower() == label.lower() and text[len(label) :].lstrip().startswith(":"):
-            return text[len(label) :].lstrip()[1:].lstrip()
-    found = _LABEL.match(text) if ":" in text else None
+def strip_label(text: str) -> str:
+    """Return the text without ``New caption:`` and the like at its start."""
+    found = _LABEL.match(text)
     return text[found.end() :] if found and found.end() < len(text) else text
 
 

@@ -9,7 +9,7 @@ Docstrings are omitted, since they are for readers of the code; ``Field(descript
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -47,86 +47,65 @@ class _Writer:
     def __init__(self, given: Mapping[str, Any], name: str) -> None:
         self._given, self._name = given, name
         self._defs: Mapping[str, Any] = given.get("$defs", {})
-        self._recurring = {name for name in self._defs if name in self._reached(self._defs[name])}
         self._root = _target(given)
-        self._used: dict[str, Any] = {}
+        self._recurring: set[str] = set()  # definitions that contain themselves
         self._properties = 0
 
     def written(self) -> dict[str, Any]:
         root = self._defs[self._root] if self._root else self._given
         if root.get("type") != "object":
             _refuse(self._name, "its root is no object. Give it a field")
-        schema = self._write({**root, "description": ""}, self._name, 0)
-        return {**schema, "$defs": dict(sorted(self._used.items()))} if self._used else schema
+        schema = self._write({**root, "description": ""}, self._name, 0, frozenset({self._root}))
+        made: dict[str, Any] = {}
+        while rest := self._recurring - made.keys():
+            name = min(rest)
+            made[name] = self._write({**self._defs[name], "description": ""}, name, 1, frozenset({name}))
+        return {**schema, "$defs": dict(sorted(made.items()))} if made else schema
 
-    def _reached(self, node: Any) -> set[str]:
-        """Return the names of the definitions that a node references, directly or not."""
-        reached: set[str] = set()
-        waiting = [*_targets(node)]
-        while waiting:
-            name = waiting.pop()
-            if name not in reached:
-                reached.add(name)
-                waiting += _targets(self._defs[name])
-        return reached
-
-    def _write(self, node: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
+    def _write(self, node: Mapping[str, Any], where: str, depth: int, within: frozenset[str]) -> dict[str, Any]:
+        """Return the schema of a node; ``within`` are the definitions that contain it."""
         if depth > MAX_DEPTH:
             _refuse(where, f"it is nested deeper than {MAX_DEPTH} levels. Flatten it")
         said = {"description": node["description"]} if node.get("description") else {}
         if name := _target(node):
-            return {**self._referred(name, where, depth), **said}
+            return {**self._referred(name, where, depth, within), **said}
         options = node.get("anyOf") or node.get("oneOf")
         if options:
-            return {"anyOf": [self._write(option, where, depth) for option in options], **said}
+            return {"anyOf": [self._write(option, where, depth, within) for option in options], **said}
         if "const" in node or "enum" in node:
             return {**_choice(node.get("enum", [node.get("const")]), where), **said}
         kind = node.get("type")
         if kind == "object":
-            return {**self._object(node, where, depth), **said}
+            return {**self._object(node, where, depth, within), **said}
         if kind == "array":
             if "prefixItems" in node or not isinstance(node.get("items"), Mapping):
                 _refuse(where, "its items have no single type. Use list[...] of a type")
-            return {"type": "array", "items": self._write(node["items"], f"{where}[]", depth + 1), **said}
+            return {"type": "array", "items": self._write(node["items"], f"{where}[]", depth + 1, within), **said}
         if kind not in _PLAIN:
             _refuse(where, "it may be anything. Give it a type")
         return {"type": kind, **said}
 
-    def _object(self, node: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
+    def _object(self, node: Mapping[str, Any], where: str, depth: int, within: frozenset[str]) -> dict[str, Any]:
         given = node.get("properties", {})
         if not given or node.get("additionalProperties", False) is not False:
             _refuse(where, "its fields are not named. Use a model with fields in place of a dict or of extra fields")
         self._properties += len(given)
         if self._properties > MAX_PROPERTIES:
             _refuse(where, f"there are more than {MAX_PROPERTIES} fields. Make it smaller")
-        made = {name: self._write(inner, f"{where}.{name}", depth + 1) for name, inner in given.items()}
+        made = {name: self._write(inner, f"{where}.{name}", depth + 1, within) for name, inner in given.items()}
         return {"type": "object", "properties": made, "required": list(made), "additionalProperties": False}
 
-    def _referred(self, name: str, where: str, depth: int) -> dict[str, Any]:
+    def _referred(self, name: str, where: str, depth: int, within: frozenset[str]) -> dict[str, Any]:
         if name == self._root:
             return {"$ref": "#"}
-        target = {**self._defs[name], "description": ""}
-        if name not in self._recurring:
-            return self._write(target, where, depth)
-        if name not in self._used:
-            self._used[name] = {}  # taken, while its own references to itself are written
-            self._used[name] = self._write(target, name, 1)
-        return {"$ref": f"#/$defs/{name}"}
+        if name in within:
+            self._recurring.add(name)
+            return {"$ref": f"#/$defs/{name}"}
+        return self._write({**self._defs[name], "description": ""}, where, depth, within | {name})
 
 
 def _target(node: Mapping[str, Any]) -> str:
     return str(node.get("$ref", "")).removeprefix("#/$defs/")
-
-
-def _targets(node: Any) -> Iterator[str]:
-    if isinstance(node, Mapping):
-        if isinstance(node.get("$ref"), str):
-            yield _target(node)
-        for inner in node.values():
-            yield from _targets(inner)
-    elif isinstance(node, list):
-        for inner in node:
-            yield from _targets(inner)
 
 
 def _choice(values: list[Any], where: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Literal
 import orjson
 
 from pairwright.generators.llm.output.boilerplate import (
-    starts_new_turn,
+    starts_new_question,
     starts_trailing_remark,
     strip_label,
     strip_list_marker,
@@ -31,15 +31,9 @@ _TAGS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextShape:
-    """The shape of a plain text; its value is a string.
-
-    Attributes:
-        kind: one *line*, or any *text*.
-        labels: labels that the model may write before its answer, such as ``Hard negative``, in addition to the usual ones.
-    """
+    """The shape of a plain text (one *line*, or any *text*); its value is a string."""
 
     kind: TextKind = "line"
-    labels: tuple[str, ...] = ()
 
 
 def extract_text(text: str, shape: TextShape, *, cut: bool = False) -> ParsedAnswer[str]:
@@ -57,27 +51,24 @@ def extract_text(text: str, shape: TextShape, *, cut: bool = False) -> ParsedAns
         if inner != text:
             text = inner
             tolerated.append(word)
-    text = _strip_decorations(text, shape, tolerated)
+    text = _strip_decorations(text, tolerated)
+    text, ended = _up_to_next_question(text, tolerated)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines, ended = _up_to_next_turn(lines, tolerated)
     if cut and not ended and not (shape.kind == "line" and len(lines) > 1):
         return ParsedAnswer(None, OutputError("truncated"), tuple(tolerated))
     if not lines:
         return ParsedAnswer(None, OutputError("empty_answer"), tuple(tolerated))
-    if shape.kind == "text":
-        kept = "\n".join(text.splitlines()[: _last_line(text, lines)]) if ended else text
-        return ParsedAnswer(kept.strip(), None, tuple(tolerated))
-    return _one_line(lines, shape, tolerated)
+    return _one_line(lines, tolerated) if shape.kind == "line" else ParsedAnswer(text, None, tuple(tolerated))
 
 
-def _one_line(lines: list[str], shape: TextShape, tolerated: list[str]) -> ParsedAnswer[str]:
+def _one_line(lines: list[str], tolerated: list[str]) -> ParsedAnswer[str]:
     if len(lines) > 1:
         return ParsedAnswer(None, OutputError("run_on", "You wrote more than one line."), tuple(tolerated))
     text = lines[0]
     if text.startswith(("1.", "1)", "(1)", "- ", "* ", "• ")):
         text = strip_list_marker(text)
         tolerated.append("number")
-    text = _strip_decorations(text, shape, tolerated)
+    text = _strip_decorations(text, tolerated)
     return ParsedAnswer(text, None, tuple(dict.fromkeys(tolerated)))
 
 
@@ -105,11 +96,11 @@ def _unwrapped(text: str) -> str:
     return text
 
 
-def _strip_decorations(text: str, shape: TextShape, tolerated: list[str]) -> str:
+def _strip_decorations(text: str, tolerated: list[str]) -> str:
     for _ in range(3):  # they may be nested
         before = text
         text = strip_preamble(text).strip()
-        text = strip_label(text, shape.labels).strip()
+        text = strip_label(text).strip()
         if text != before:
             tolerated.append("label")
         unquoted = strip_quotes(text)
@@ -121,19 +112,11 @@ def _strip_decorations(text: str, shape: TextShape, tolerated: list[str]) -> str
     return text
 
 
-def _up_to_next_turn(lines: list[str], tolerated: list[str]) -> tuple[list[str], bool]:
+def _up_to_next_question(text: str, tolerated: list[str]) -> tuple[str, bool]:
+    """Return the text before an invented question or a remark on the answer, and whether there was one."""
+    lines = text.splitlines(keepends=True)
     for at, line in enumerate(lines[1:], 1):
-        if starts_new_turn(line) or starts_trailing_remark(line):
-            tolerated.append("run_on" if starts_new_turn(line) else "prose")
-            return lines[:at], True
-    return lines, False
-
-
-def _last_line(text: str, kept: list[str]) -> int:
-    """Return how many lines of the text contain the first ``len(kept)`` non-blank ones."""
-    seen = 0
-    for number, line in enumerate(text.splitlines(), 1):
-        seen += bool(line.strip())
-        if seen == len(kept):
-            return number
-    return len(text)
+        if starts_new_question(line) or starts_trailing_remark(line):
+            tolerated.append("run_on" if starts_new_question(line) else "prose")
+            return "".join(lines[:at]).strip(), True
+    return text, False

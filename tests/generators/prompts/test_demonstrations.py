@@ -184,7 +184,7 @@ def test_demonstrations_pass_the_checks_of_answers(name: str, *, sees: bool) -> 
             request_answers([prompt.request(pair_values(pair), model="m")], shape),
             lambda _, given=answer: Reply(json.dumps(given), "stop", "", Usage(1, 1), "m", "k"),  # type: ignore[misc]
         )[0]
-        batch.append((pair, ListedEdits(prompt, shape, types, types).candidates(pair.caption, reply)))
+        batch.append((pair, ListedEdits(prompt, shape, types).candidates(pair.caption, reply, types)))
     rows = builder.annotations(batch, EditChecks(wordnet, GeneralEnglish(wordnet), tagger))
     assert {(row.text, row.reason) for own in rows for row in own if row.reason not in {"", "no_edit"}} == set()
 

@@ -32,6 +32,8 @@ from pairwright.generators.rationales.arithmetic import (
         ("$5.50 + $4.50", 10),
         ("( 84.0 / 2.0 )", 42),
         ("1e3", 1000),
+        ("2x3", 6),
+        ("(2 + 1) x (4)", 12),
     ],
 )
 def test_expressions_have_their_usual_value(text: str, value: int) -> None:
@@ -58,6 +60,14 @@ def test_values_are_exact() -> None:
         "1" * 31,
         "(" * 99 + "1" + ")" * 99,
         "1+" * 300 + "1",
+        "2x -3",
+        "2x + 3",
+        "-" * 399 + "x",
+        "lambda: 0",
+        "1 if 2 else 3",
+        "2 // 3",
+        "()",
+        "3(4)",
     ],
 )
 def test_what_is_no_expression_has_no_value(text: str) -> None:
@@ -130,6 +140,25 @@ def test_an_answer_that_is_no_one_number_is_none(text: str) -> None:
 def test_equations_are_found_in_running_text_and_checked() -> None:
     found = find_equations("So 18 + 8 = 26. Then 10 - (3 + 6) = 2 emails, and x = 5.")
     assert [(int(equation.stated), equation.holds) for equation in found] == [(26, True), (2, False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("99 x 3 = 297 dollars", [True]),
+        ("4x6 = 25", [False]),
+        ("2x -3 = 5", []),
+        ("a 4x6 photo costs 3 + 4 = 7", [True]),
+        ("3 boxes x 4 + 2 = 14", []),
+    ],
+)
+def test_the_letter_x_multiplies_between_operands_only(text: str, holds: list[bool]) -> None:
+    assert [equation.holds for equation in find_equations(text)] == holds
+
+
+def test_the_sides_of_a_size_are_not_multiplied() -> None:
+    assert find_calculations("He frames a 4x6 photo.") == []
+    assert parse_number("2 * x") is None
 
 
 @pytest.mark.parametrize("text", ["26 * x = 37", "52 - 26 * x = 5", "5 = 5", "2 + 3 = 5 + 1", "7 * 36 is 252"])

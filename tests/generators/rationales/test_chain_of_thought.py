@@ -9,6 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.client.steps import run_step
+from pairwright.generators.llm.output.answers import request_answers
+from pairwright.generators.llm.output.plain_text import TextShape
+from pairwright.generators.rationales.arithmetic import evaluate_expression
 from pairwright.generators.rationales.chain_of_thought import ParsedRationale, parse_chain_of_thought
 from pairwright.generators.rationales.labels import Labels
 from pairwright.generators.rationales.task_files import open_task
@@ -73,6 +78,19 @@ def test_a_repeated_question_is_skipped_and_not_taken_for_an_invented_one() -> N
     fields = "Premise: A dog sleeps.\nHypothesis: It runs.\nIt sleeps. So the answer is contradiction."
     found = parse_chain_of_thought(fields, NLI.labels, fields=tuple(NLI.fields), question="A dog sleeps. It runs.")
     assert found == ParsedRationale("It sleeps.", "contradiction", "contradiction")
+
+
+def test_the_answer_behind_a_repeated_question_is_neither_cut_nor_requested_again() -> None:
+    said = "Tom has 3 eggs and eats 2.\nHow many are left?\nA: 3 - 2 = 1 is left. So the answer is 1.\n\nQ: How many cows?\nA: 9."
+    (answer,) = run_step(
+        request_answers([Request((Message("user", "?"),), "m")], TextShape("text")),
+        lambda _: Reply(said, "stop", "", Usage(1, 1), "m"),
+    )
+    assert answer.value is not None
+    assert answer.value.endswith("So the answer is 1.")
+    assert (
+        math(answer.value, question="Tom has 3 eggs and eats 2. How many are left?").rationale == "3 - 2 = 1 is left."
+    )
 
 
 def test_a_marker_within_a_question_gives_no_answer() -> None:
@@ -166,7 +184,9 @@ def test_any_two_answers_joined_as_alternatives_are_several(data: st.DataObject)
     found = task.labels.answers(joined.format(one, other), choices)
     wanted = {task.labels.read(each, choices) for each in (one, other)}
     assume(len(wanted) == 2)
-    assert {task.labels.value(each) or each for each in found} == {task.labels.value(each) or each for each in wanted}
+    assert {evaluate_expression(each) or each for each in found} == {
+        evaluate_expression(each) or each for each in wanted
+    }
 
 
 def test_a_label_alone_is_no_rationale() -> None:

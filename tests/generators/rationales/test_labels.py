@@ -120,6 +120,9 @@ def test_an_invalid_gold_label_is_refused(labels: Labels, given: object) -> None
         ("She has some pears.", "4", "silent"),
         ("They paid $133 / 19 = $6.95 each.", "7", "contradicts"),
         ("Each gets 10 / 3 = 3.33.", "10 / 3", "agrees"),
+        ("4 + 6 = 10 storks are there, and 3 birds.", "3 + (4 + 6)", "agrees"),
+        ("632 + 465 = 1097 girls are there now.", "1,097 - 410", "agrees"),
+        ("7 - 8 = -1 marbles, then -1 + 10 = 9 marbles.", "10 - 8", "contradicts"),
     ],
 )
 def test_a_rationale_must_state_the_number_and_calculate_correctly(rationale: str, label: str, expected: str) -> None:

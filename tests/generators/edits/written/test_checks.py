@@ -245,6 +245,7 @@ def test_the_format_is_that_of_the_source_however_it_was_written(text: str) -> N
         "A cat\u200b on a bed.",
         "A c\u00adat on a\u00a0bed.",
         "Hard negative caption: A cat on a bed.",
+        "Hard one: A cat on a bed.",
         "**The changed one:** A cat on a bed.",
         "(1) A cat on a bed.",
         "Sure! A cat on a bed.",
@@ -265,6 +266,11 @@ def test_what_marks_an_edit_up_is_no_part_of_it(text: str) -> None:
     """Quotes, stars, capitals, tags, arrows, what cannot be seen: each would tell the negative from its source."""
     found = check("A dog on a bed.", text, "replace-object")
     assert (found.text, found.reason) == ("A cat on a bed.", "")
+
+
+def test_a_label_is_removed_before_a_caption_with_a_colon_of_its_own() -> None:
+    assert check("A dog: on a bed", "Hard one: A cat: on a bed", "replace-object").text == "A cat: on a bed"
+    assert check("A dog: on a bed", "A cat: on a bed", "replace-object").text == "A cat: on a bed"
 
 
 def test_marks_that_the_source_has_itself_stay() -> None:

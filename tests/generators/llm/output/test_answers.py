@@ -283,7 +283,6 @@ def test_a_caption_that_only_sounds_like_a_refusal_is_none(caption: str) -> None
         ("line", 'A sign reads "Stop"', 'A sign reads "Stop"', ()),
         ("line", "New caption: A cat sits.", "A cat sits.", ("label",)),
         ("line", "**Caption:** A cat sits.", "A cat sits.", ("label",)),
-        ("line", "Hard one: A cat sits.", "A cat sits.", ("label",)),
         ("line", 'Sure! Here is the rewritten caption:\n\n"A cat sits."', "A cat sits.", ("label", "quotes")),
         ("line", "Here's a new version of the caption: A cat sits.", "A cat sits.", ("label",)),
         ("line", "```\nA cat sits.\n```", "A cat sits.", ("fence",)),
@@ -302,7 +301,7 @@ def test_a_caption_that_only_sounds_like_a_refusal_is_none(caption: str) -> None
     ],
 )
 def test_a_text_is_found_in_what_was_said(kind: Any, said: str, value: str | None, tolerated: tuple[str, ...]) -> None:
-    answer = only(said, shape=TextShape(kind, labels=("Hard one",)))
+    answer = only(said, shape=TextShape(kind))
     assert answer.value == value
     assert answer.reason == ("" if value else "run_on")
     if value:
