@@ -75,11 +75,10 @@ def make_step(size: str, tokenizer: str, device: torch.device) -> Callable[[Pair
     def step(batch: PairBatch) -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             images = model.encode_images(batch.images)
-            every = torch.cat([batch.texts[:, None], batch.negatives], dim=1)
-            texts = model.encode_texts(every.flatten(0, 1)).view(*every.shape[:2], -1)
+            texts = model.encode_texts(batch.texts.flatten(0, 1)).view(*batch.mask.shape, -1)
             own, edited = texts[:, 0], texts[:, 1:]
             loss = clip_loss(images, own, model.scale)
-            loss = loss + hard_negative_loss(images, own, edited, batch.negatives_mask, model.scale)
+            loss = loss + hard_negative_loss(images, own, edited, batch.mask[:, 1:], model.scale)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

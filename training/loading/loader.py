@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import Reject
-from pairwright.training.loading.batches import B, unpack
+from pairwright.training.loading.batches import B, move_batch
 from pairwright.training.loading.collation import Collator
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.sample_order import Ends, SampleOrder
@@ -152,7 +152,7 @@ class ShardLoader(Generic[B]):
             self.step += 1
             if self.step == len(self):
                 self.epoch, self.step = epoch + 1, 0
-            yield unpack(made, torch.device(self.options.device), self._images.mean, self._images.std)
+            yield move_batch(made, torch.device(self.options.device), self._images.mean, self._images.std)
 
     def notes(self) -> list[str]:
         """Return sentences on skipped samples, missing texts and smaller steps."""

@@ -3,7 +3,7 @@
 A batch is a function of (seed, epoch, step, rank), so any process makes the same one.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic
 
 from torch.utils.data import Dataset
@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.rejects import Reject, make_reject
-from pairwright.training.loading.batches import B, PackedBatch
+from pairwright.training.loading.batches import B
 from pairwright.training.loading.collation import CollationContext, Collator, PreparedImage, prepare_image
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.sample_order import SampleOrder
@@ -36,14 +36,14 @@ class StepBatches(Dataset[Any], Generic[B]):
     rank: int
     on_error: OnError
 
-    def __getitem__(self, at: tuple[int, int]) -> PackedBatch[B] | PairwrightError:
+    def __getitem__(self, at: tuple[int, int]) -> B | PairwrightError:
         """Return a batch, or a `PairwrightError` as a value: raised, torch would wrap it in a worker's traceback."""
         try:
             return self._load_batch(*at)
         except PairwrightError as error:
             return error
 
-    def _load_batch(self, epoch: int, step: int) -> PackedBatch[B]:
+    def _load_batch(self, epoch: int, step: int) -> B:
         context = CollationContext(self.texts, self.images, self.seed, epoch)
         first: tuple[Reject, ...] = ()
         for later in range(min(_MAX_STEPS_TRIED, self.order.steps)):
@@ -52,7 +52,7 @@ class StepBatches(Dataset[Any], Generic[B]):
             first = first or skipped
             if usable:
                 samples, prepared_images = zip(*usable, strict=True)
-                return replace(self.recipe.collate(samples, prepared_images, context), skipped=first)
+                return self.recipe.collate(samples, prepared_images, context)._replace(skipped=first)
         raise InputError(
             f"no usable sample in this step and the following ones; the first: {first[0].detail}",
             where=first[0].place,

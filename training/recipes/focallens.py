@@ -62,7 +62,8 @@ class FocalLensClipMethod(FocalLensMethod):
 
     def loss(self, model: nn.Module, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
         """Return the loss of the whole batch."""
-        out: ClipOutput = model(batch.images, batch.texts, batch.text_mask, instructions=batch.instructions)
+        images = batch.images[batch.image_index]
+        out: ClipOutput = model(images, batch.texts, batch.text_mask, instructions=batch.instructions)
         return self.answer_loss(out, batch, ranks)
 
 
@@ -105,8 +106,8 @@ class FocalLensMllmMethod(FocalLensMethod):
         """Return the loss of the whole batch."""
         from pairwright.training.models.anyres import Grid
 
-        grids = [Grid(*one) for one in batch.grids] or None
-        out: ClipOutput = model(batch.images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
+        grids, images = [Grid(*one) for one in batch.grids] or None, batch.images[batch.image_index]
+        out: ClipOutput = model(images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
         return self.answer_loss(out, batch, ranks)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self, cast
 from pydantic import Field, model_validator
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.objectives.batch_embeddings import WeightedLoss
+from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.recipes.method import Method, PreparedMethod
 from pairwright.training.recipes.sections import LoraSettings, OnlineNegativeSettings
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pairwright.training.loading.pairs import PairCollator
     from pairwright.training.models.clip import Clip
     from pairwright.training.objectives.distributed import Ranks
-    from pairwright.training.recipes.pair_embeddings import PairEmbeddings
     from pairwright.training.recipes.schema import Recipe
 
 
@@ -146,7 +145,7 @@ class ClipMethod(TowerMethod):
         """Return the symmetric contrastive loss."""
         from pairwright.training.objectives.contrastive import clip_loss
 
-        return WeightedLoss(clip_loss(pairs.rows.images, pairs.rows.texts, pairs.scale, ranks))
+        return WeightedLoss(clip_loss(pairs.images, pairs.texts, pairs.scale, ranks))
 
 
 class NegClipMethod(HardNegativesMethod, TowerMethod):
@@ -158,9 +157,8 @@ class NegClipMethod(HardNegativesMethod, TowerMethod):
         """Return the contrastive loss with hard negatives."""
         from pairwright.training.objectives.contrastive import negclip_loss
 
-        rows = pairs.rows
         return WeightedLoss(
-            negclip_loss(rows.images, rows.texts, rows.negatives, rows.negatives_mask, pairs.scale, ranks)
+            negclip_loss(pairs.images, pairs.texts, pairs.negatives, pairs.negatives_mask, pairs.scale, ranks)
         )
 
 
@@ -185,7 +183,7 @@ class HardPositivesMethod(TowerMethod):
         from pairwright.training.objectives.hard_positives import hp_hn_loss
 
         weights = {"negatives": self.negatives_weight, "positives": self.positives_weight}
-        return hp_hn_loss(pairs.rows, pairs.scale, **weights, ranks=ranks)
+        return hp_hn_loss(pairs, **weights, ranks=ranks)
 
 
 class FscClipMethod(HardNegativesMethod, TowerMethod):
@@ -204,9 +202,8 @@ class FscClipMethod(HardNegativesMethod, TowerMethod):
         """Return the weighted sum of the three losses."""
         from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 
-        assert pairs.local is not None
         weights = FscWeights(self.whole_weight, self.local_weight, self.focal, self.smoothing)
-        return fsc_clip_loss(pairs.rows, pairs.local, pairs.scale, weights, ranks)
+        return fsc_clip_loss(pairs, weights, ranks)
 
 
 class SiglipMethod(SiglipTowerMethod):
@@ -219,8 +216,7 @@ class SiglipMethod(SiglipTowerMethod):
         """Return the sigmoid loss."""
         from pairwright.training.objectives.sigmoid import siglip_loss
 
-        assert pairs.bias is not None
-        return WeightedLoss(siglip_loss(pairs.rows.images, pairs.rows.texts, pairs.scale, pairs.bias, ranks))
+        return WeightedLoss(siglip_loss(pairs.images, pairs.texts, pairs.scale, pairs.bias, ranks))
 
 
 class SiglipHnMethod(HardNegativesMethod, SiglipTowerMethod):
@@ -232,10 +228,8 @@ class SiglipHnMethod(HardNegativesMethod, SiglipTowerMethod):
         """Return the sigmoid loss with hard negatives."""
         from pairwright.training.objectives.sigmoid import siglip_hn_loss
 
-        assert pairs.bias is not None
-        rows = pairs.rows
-        wrong = (rows.negatives, rows.negatives_mask)
-        return WeightedLoss(siglip_hn_loss(rows.images, rows.texts, *wrong, pairs.scale, pairs.bias, ranks))
+        wrong = (pairs.negatives, pairs.negatives_mask)
+        return WeightedLoss(siglip_hn_loss(pairs.images, pairs.texts, *wrong, pairs.scale, pairs.bias, ranks))
 
 
 class ReactMethod(PairMethod):
@@ -269,4 +263,4 @@ class ReactMethod(PairMethod):
         """Return the bidirectional loss with similar texts as positives."""
         from pairwright.training.objectives.soft_positives import react_loss
 
-        return WeightedLoss(react_loss(pairs.rows.images, pairs.rows.texts, pairs.scale, self.threshold, ranks))
+        return WeightedLoss(react_loss(pairs.images, pairs.texts, pairs.scale, self.threshold, ranks))
