@@ -19,8 +19,9 @@ from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import PairBatch
 from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.recipes.pair_embeddings import join_rows, split_rows
-from pairwright.training.recipes.pairs import PairMethod
+from pairwright.training.recipes.methods import PairMethod
+from pairwright.training.recipes.pair_embeddings import embed_pairs, join_rows, split_rows
+from pairwright.training.recipes.preparation import pair_loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,11 @@ class GradientCache:
         """
         parts = split_rows(batch, self.rows)
         with torch.no_grad():
-            whole = join_rows([self._embed(part, seed, number) for number, part in enumerate(parts)])
+            whole = join_rows([self._embed_seeded(part, seed, number) for number, part in enumerate(parts)])
         leaves = _differentiable(whole)
         for leaf in leaves:
             leaf.requires_grad_()
-        total = self.method.compare(whole, self.ranks)
+        total = pair_loss(self.method, whole, self.ranks)
         torch.autograd.backward(total.loss)
         gradients = [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves]
         for number, part in enumerate(parts):
@@ -52,7 +53,7 @@ class GradientCache:
             # Each part has the same scale and bias, and an equal share of their gradient.
             slopes = [one[rows] if one.dim() else one / len(parts) for one in gradients]
             with nullcontext() if number == len(parts) - 1 else self.accelerator.no_sync(self.model):
-                outputs = _differentiable(self._embed(part, seed, number))
+                outputs = _differentiable(self._embed_seeded(part, seed, number))
                 dots = [(one * slope).sum() for one, slope in zip(outputs, slopes, strict=True)]
                 self.accelerator.backward(torch.stack(dots).sum())
         return total
@@ -60,12 +61,15 @@ class GradientCache:
     def loss(self, batch: PairBatch) -> WeightedLoss:
         """Return the loss of the batch, without gradients."""
         with torch.no_grad():
-            parts = [self.method.embed(self.model, part) for part in split_rows(batch, self.rows)]
-            return self.method.compare(join_rows(parts), self.ranks)
+            parts = [self._embed(part) for part in split_rows(batch, self.rows)]
+            return pair_loss(self.method, join_rows(parts), self.ranks)
 
-    def _embed(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
+    def _embed_seeded(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
         torch.manual_seed(make_rng(seed, number).getrandbits(63))
-        return self.method.embed(self.model, part)
+        return self._embed(part)
+
+    def _embed(self, part: PairBatch) -> PairEmbeddings:
+        return embed_pairs(self.model, part, local=self.method.local_features)
 
 
 def _differentiable(pairs: PairEmbeddings) -> list[Tensor]:

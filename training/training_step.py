@@ -18,7 +18,8 @@ from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.optimization import WeightAverage, learning_rate_factor, make_optimizer, warmup_steps
-from pairwright.training.recipes.pairs import PairMethod
+from pairwright.training.recipes.methods import PairMethod
+from pairwright.training.recipes.preparation import batch_loss
 from pairwright.training.recipes.schema import Recipe
 from pairwright.training.run_checkpoints import RunState
 
@@ -86,14 +87,16 @@ class TrainingStep:
         """Return the mean loss over ranks, 0-d, without gradients and with the model in evaluation mode."""
         self.wrapped.eval()
         with torch.no_grad():
-            method = self.recipe.method
-            found = self._cache.loss(batch) if self._cache else method.loss(self.wrapped, batch, self.ranks)
+            found = self._cache.loss(batch) if self._cache else self._loss(batch)
         return self.ranks.total(found.loss) / self.ranks.count
 
     def _backward(self, batch: Any, seed: int) -> WeightedLoss:
         if self._cache:
             return self._cache.backward(batch, seed)
         torch.manual_seed(seed)
-        total = self.recipe.method.loss(self.wrapped, batch, self.ranks)
+        total = self._loss(batch)
         self._accelerator.backward(total.loss)
         return total
+
+    def _loss(self, batch: Any) -> WeightedLoss:
+        return batch_loss(self.recipe.method, self.wrapped, batch, self.ranks)

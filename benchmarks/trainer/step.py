@@ -179,6 +179,7 @@ def resident(name: str) -> int:
 def memory_worker(batch: str, *recipes: str) -> None:
     """Print the peaks of both forms of each recipe's loss and its gradients."""
     from pairwright.training.objectives.distributed import ALONE, Ranks
+    from pairwright.training.recipes.preparation import pair_loss
     from pairwright.training.recipes.reading import read_recipe
 
     distributed.init_process_group("gloo")
@@ -189,11 +190,11 @@ def memory_worker(batch: str, *recipes: str) -> None:
 
         def local(rows: int, method: Any = method) -> None:
             pairs = leaves(embeddings(rows, local=method.local_features))
-            torch.autograd.backward(method.compare(pairs, replace(ranks, rows=rows)).loss)
+            torch.autograd.backward(pair_loss(method, pairs, replace(ranks, rows=rows)).loss)
 
         def whole(method: Any = method) -> None:
             pairs = leaves(embeddings(ranks.rows, local=method.local_features))
-            torch.autograd.backward(method.compare(gathered(pairs, ranks), ALONE).loss * ranks.count)
+            torch.autograd.backward(pair_loss(method, gathered(pairs, ranks), ALONE).loss * ranks.count)
 
         local(2)
         found[recipe] = [peak(whole), peak(lambda: local(ranks.rows))]

@@ -9,7 +9,6 @@ from pairwright.training.loading.tokenization import TextOptions
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.models.registry import open_model
-from pairwright.training.models.trainable_parameters import train_only
 from pairwright.training.recipes.schema import Recipe
 
 
@@ -31,8 +30,8 @@ def image_options(model: Clip | FocalLensMllm, recipe: Recipe) -> ImageOptions:
     return replace(model.pixels, crop=recipe.batches.crop)
 
 
-def open_clip(model: str, kinds: tuple[type[Clip], ...], trained: str = "") -> Clip:
-    """Open a CLIP of exactly one of these kinds, and freeze all but ``trained`` (`trainable_parameters`) if given.
+def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
+    """Open a CLIP of exactly one of these kinds.
 
     Raises:
         UsageError: it is of another kind.
@@ -40,8 +39,6 @@ def open_clip(model: str, kinds: tuple[type[Clip], ...], trained: str = "") -> C
     found: Any = open_model(model)
     if type(found) not in kinds:
         raise UsageError(f"{model} is of kind {found.kind}; this recipe requires {' or '.join(k.kind for k in kinds)}.")
-    if trained:
-        train_only(found, trained)
     return cast("Clip", found)
 
 
