@@ -123,10 +123,9 @@ class _Trainer:
         self.validation_loader = self._loader(run.validation, prepared, validation=True) if run.validation else None
         self.progress = TrainingProgress()
         self.statistics = StepStatistics()
-        self.step = TrainingStep(run.recipe, prepared.model, self.accelerator, self.ranks)
         self.steps = run.recipe.schedule.steps or run.recipe.schedule.epochs * len(self.loader)
+        self.step = TrainingStep(run.recipe, prepared.model, self.accelerator, self.ranks, self.steps)
         self._resume()
-        self.step.start(self.steps)
         self.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if self.accelerator.is_main_process:
             self.lock = lock_run_folder(run.out)

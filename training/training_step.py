@@ -42,24 +42,22 @@ class TrainingStep:
         state: optimizer, gradient scaler and averaged weights.
     """
 
-    def __init__(self, recipe: Recipe, model: nn.Module, accelerator: Any, ranks: Ranks) -> None:
+    def __init__(self, recipe: Recipe, model: nn.Module, accelerator: Any, ranks: Ranks, steps: int) -> None:
+        """Wrap model and optimizer for a run of ``steps``; a checkpoint may be loaded into ``state`` afterwards."""
         self.recipe, self.model, self.ranks = recipe, model.to(accelerator.device), ranks
         optimizer = make_optimizer(model, recipe.optimizer)
         average = WeightAverage(model, recipe.ema) if recipe.ema else None
         self.state = RunState(model, optimizer, accelerator.scaler, average.weights if average else {})
         self._accelerator, self._average = accelerator, average
-
-    def start(self, steps: int) -> None:
-        """Wrap model and optimizer for a run of ``steps``; call after a checkpoint was loaded into ``state``."""
-        if self.recipe.compile:
-            self.model.compile()
-        self.wrapped: nn.Module = self._accelerator.prepare_model(self.model)
-        self._optimizer: Any = self._accelerator.prepare_optimizer(self.state.optimizer)
-        self._steps, self._warmup = steps, warmup_steps(self.recipe.schedule, steps)
-        self._trained = list(trained_parameters(self.model).values())
-        method, chunk = self.recipe.method, self.recipe.batches.chunk
+        if recipe.compile:
+            model.compile()
+        self.wrapped: nn.Module = accelerator.prepare_model(model)
+        self._optimizer: Any = accelerator.prepare_optimizer(optimizer)
+        self._steps, self._warmup = steps, warmup_steps(recipe.schedule, steps)
+        self._trained = list(trained_parameters(model).values())
+        method, chunk = recipe.method, recipe.batches.chunk
         self._cache = (
-            GradientCache(method, self.wrapped, self._accelerator, self.ranks, chunk)
+            GradientCache(method, self.wrapped, accelerator, ranks, chunk)
             if chunk and isinstance(method, PairMethod)
             else None
         )

@@ -45,7 +45,6 @@ from pairwright.training.loading.batches import PairBatch
 from pairwright.training.loading.image_transforms import ImageOptions, load_pixels
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loading.pairs import PairCollator
-from pairwright.training.loading.samples import SampleSelection
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 from pairwright.training.objectives.contrastive import clip_loss
@@ -153,12 +152,10 @@ def openclip_batches(folder: str, data: str, samples: int, batch: int) -> Iterat
 
 def report_start(data: str, samples: int) -> None:
     """Print what the start of a loader costs: with the indexes beside the shards, and by scanning the shards."""
-    recipe = PairCollator(negatives=NEGATIVES)
-    selection = SampleSelection(recipe.lacks, required=False, members=recipe.members)
     folder = Path(data).parent
     size = sum(path.stat().st_size for path in folder.glob("*.index"))
     began = time.process_time()
-    index_shards(data, selection)
+    index_shards(data, PairCollator(negatives=NEGATIVES).selection)
     indexed = time.process_time() - began
     began = time.process_time()
     for path in sorted(folder.glob("*.tar")):

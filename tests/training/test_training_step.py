@@ -97,9 +97,7 @@ def step_of(recipe: str, *changes: str) -> Any:
     settings = read_recipe(recipe, ["precision=fp32", "schedule.warmup=0", *changes])
     assert isinstance(settings, Recipe)
     model = prepared(recipe)[1]
-    step = TrainingStep(settings, model, accelerate.Accelerator(cpu=True), ALONE)
-    step.start(4)
-    return step
+    return TrainingStep(settings, model, accelerate.Accelerator(cpu=True), ALONE, 4)
 
 
 @pytest.mark.parametrize("chunk", [0, 2])

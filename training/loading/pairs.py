@@ -17,8 +17,9 @@ import torch
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import PairBatch
-from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage
-from pairwright.training.loading.samples import SampleJson, StoredSample
+from pairwright.training.loading.collation import CollationContext
+from pairwright.training.loading.image_transforms import PreparedImage
+from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import encode, pad_rows, padding_id
 
 _Kinds = Mapping[str, Sequence[str]]
@@ -43,8 +44,6 @@ class PairCollator:
     positives: int = 0  # hard positives per row
     online: NegativeMaker | None = None  # generator of negatives; None: those of the shards
 
-    members = frozenset({"image", "caption"})
-
     def __post_init__(self) -> None:
         if min(self.negatives, self.positives) < 0 or (self.online and not self.negatives):
             raise UsageError(
@@ -52,11 +51,13 @@ class PairCollator:
             )
 
     @property
-    def needs(self) -> Needs:
-        """Return ``some`` if texts of the shards are used, as rows without them are masked."""
-        return "some" if self.positives or (self.negatives and not self.online) else "nothing"
+    def selection(self) -> SampleSelection:
+        """Return the samples with image and caption, also those without edited texts, whose rows are masked."""
+        edited = self.positives or (self.negatives and not self.online)
+        members = frozenset({"image", "caption"})
+        return SampleSelection(self._lacks if edited else None, required=False, members=members)
 
-    def lacks(self, body: SampleJson) -> str:
+    def _lacks(self, body: SampleJson) -> str:
         """Return which of the used kinds of texts a sample lacks."""
         negatives = self.negatives and not self.online and not body.get("hard_negatives")
         positives = self.positives and not body.get("hard_positives")

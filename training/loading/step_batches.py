@@ -3,7 +3,7 @@
 A batch is a function of (seed, epoch, step, rank), so any process makes the same one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 from torch.utils.data import Dataset
@@ -11,13 +11,13 @@ from torch.utils.data import Dataset
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import B
-from pairwright.training.loading.collation import CollationContext, Collator, PreparedImage, prepare_image
-from pairwright.training.loading.image_transforms import ImageOptions
+from pairwright.training.loading.collation import CollationContext, Collator
+from pairwright.training.loading.image_transforms import PreparedImage, load_parts
 from pairwright.training.loading.sample_order import SampleOrder
 from pairwright.training.loading.samples import OnError, StoredSample
 from pairwright.training.loading.shard_index import ShardSamples
-from pairwright.training.loading.tokenization import TextOptions
 
 _MAX_STEPS_TRIED = 16
 """Steps that are searched for a usable sample before the run stops."""
@@ -30,9 +30,7 @@ class StepBatches(Dataset[Any], Generic[B]):
     index: ShardSamples
     order: SampleOrder
     recipe: Collator[B]
-    texts: TextOptions
-    images: ImageOptions
-    seed: int
+    context: CollationContext  # of epoch 0
     rank: int
     on_error: OnError
 
@@ -44,7 +42,7 @@ class StepBatches(Dataset[Any], Generic[B]):
             return error
 
     def _load_batch(self, epoch: int, step: int) -> B:
-        context = CollationContext(self.texts, self.images, self.seed, epoch)
+        context = replace(self.context, epoch=epoch)
         first: tuple[Reject, ...] = ()
         for later in range(min(_MAX_STEPS_TRIED, self.order.steps)):
             numbers = self.order.take(epoch, (step + later) % self.order.steps, self.rank)
@@ -76,7 +74,8 @@ class StepBatches(Dataset[Any], Generic[B]):
 def _prepare(sample: StoredSample | Reject, context: CollationContext) -> tuple[StoredSample, PreparedImage] | Reject:
     if isinstance(sample, Reject):
         return sample
+    rng = make_rng(context.seed, context.epoch, "crop", sample.key)
     try:
-        return sample, prepare_image(sample, context)
+        return sample, load_parts(sample.image, context.images, rng, sample.where)
     except UnusableImageError as error:
         return make_reject(sample.where, error.reason, error.what)

@@ -17,8 +17,9 @@ import torch
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import TripletBatch
-from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage
-from pairwright.training.loading.samples import SampleJson, StoredSample
+from pairwright.training.loading.collation import CollationContext
+from pairwright.training.loading.image_transforms import PreparedImage
+from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import TextOptions, encode, encode_without_end, pad_rows, padding_id
 
 
@@ -36,15 +37,16 @@ class TripletCollator:
     # appends; None: as for answers
     instructions: TextOptions | None = None
 
-    needs: Needs = "each"
-    members = frozenset({"image"})
-
     def __post_init__(self) -> None:
         if self.turns < 0:
             raise UsageError("triplets: turns must be at least 0 (0: all).")
 
-    def lacks(self, body: SampleJson) -> str:
-        """Return ``no_triplets`` for a sample without a turn."""
+    @property
+    def selection(self) -> SampleSelection:
+        """Return the samples with an image and a turn."""
+        return SampleSelection(self._lacks, members=frozenset({"image"}))
+
+    def _lacks(self, body: SampleJson) -> str:
         return "" if exchanges(body, self.types) else "no_triplets"
 
     def collate(

@@ -21,7 +21,7 @@ from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.models.generative import ImageTextModel
 from pairwright.training.models.lora import add_lora
 from pairwright.training.models.react_clip import ReactClip
-from pairwright.training.models.registry import model_kind
+from pairwright.training.models.registry import model_kind, open_model
 from pairwright.training.models.siglip import Siglip
 from pairwright.training.models.trainable_parameters import train_only
 from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
@@ -48,7 +48,7 @@ from pairwright.training.recipes.methods import (
     SiglipTowerMethod,
     TowerMethod,
 )
-from pairwright.training.recipes.model_options import image_options, open_clip, text_options
+from pairwright.training.recipes.model_options import check_model_limits
 from pairwright.training.recipes.pair_embeddings import embed_pairs
 from pairwright.training.recipes.schema import Recipe, RecipeMethod
 from pairwright.training.recipes.sections import LoraSettings, OnlineNegativeSettings
@@ -76,8 +76,10 @@ def prepare(recipe: Recipe, model: str) -> PreparedMethod:
     if isinstance(method, FocalLensMllmMethod):
         return _prepare_mllm(method, recipe, model)
     clip = _open_model(method, model)
-    rows = _collator(method, recipe.seed)
-    return PreparedMethod(clip, rows, text_options(clip, model, recipe), image_options(clip, recipe))
+    most = recipe.batches.max_tokens or clip.context
+    check_model_limits(clip.network.config, size=clip.pixels.size, max_tokens=most)
+    images = replace(clip.pixels, crop=recipe.batches.crop)
+    return PreparedMethod(clip, _collator(method, recipe.seed), TextOptions(model, most, recipe.compile), images)
 
 
 def batch_loss(method: RecipeMethod, model: nn.Module, batch: Any, ranks: Ranks) -> WeightedLoss:
@@ -157,24 +159,32 @@ def _open_model(method: RecipeMethod, model: str) -> Clip:
     """Return a CLIP or SigLIP, extended as the method says, with all but its parameters frozen."""
     match method:
         case TowerMethod(lora=LoraSettings(rank=rank, alpha=alpha)):
-            clip, trained = open_clip(model, (Clip,)), "lora"
+            clip, trained = _open_clip(model, (Clip,)), "lora"
             add_lora(clip, rank, alpha=alpha)
         case TowerMethod():
-            clip, trained = open_clip(model, (Clip,)), "clip-locked-text" if method.locked_text else "clip"
+            clip, trained = _open_clip(model, (Clip,)), "clip-locked-text" if method.locked_text else "clip"
         case SiglipTowerMethod():
-            clip, trained = open_clip(model, (Siglip,)), "siglip-locked-text" if method.locked_text else "clip"
+            clip, trained = _open_clip(model, (Siglip,)), "siglip-locked-text" if method.locked_text else "clip"
         case ReactMethod():
             clip, trained = _open_react(model, method.blocks), "react"
         case FocalLensClipMethod():
-            clip, trained = open_clip(model, (Clip, FocalLensClip)), "focallens-clip"
+            clip, trained = _open_clip(model, (Clip, FocalLensClip)), "focallens-clip"
             clip = clip if isinstance(clip, FocalLensClip) else FocalLensClip(clip)
     train_only(clip, trained)
     return clip
 
 
+def _open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
+    """Open a CLIP of exactly one of these kinds."""
+    found = open_model(model)
+    if not isinstance(found, Clip) or type(found) not in kinds:
+        raise UsageError(f"{model} is of kind {found.kind}; this recipe requires {' or '.join(k.kind for k in kinds)}.")
+    return found
+
+
 def _open_react(model: str, blocks: int) -> ReactClip:
     """Return a CLIP with gated blocks added, or a REACT model to continue with."""
-    clip = open_clip(model, (Clip, ReactClip))
+    clip = _open_clip(model, (Clip, ReactClip))
     if not isinstance(clip, ReactClip):
         return ReactClip(clip, blocks)
     if len(clip.blocks) != blocks:
@@ -193,7 +203,7 @@ def _prepare_mllm(method: FocalLensMllmMethod, recipe: Recipe, model: str) -> Pr
     instructions = TextOptions(names[0], asked or _INSTRUCTION_TOKENS)
     answers = TextOptions(names[1], min(asked or context, context))
     rows = TripletCollator(method.turns, method.types, instructions)
-    return PreparedMethod(lens, rows, answers, image_options(lens, recipe))
+    return PreparedMethod(lens, rows, answers, replace(lens.pixels, crop=recipe.batches.crop))
 
 
 def _open_mllm(model: str, target: str) -> FocalLensMllm:

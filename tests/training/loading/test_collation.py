@@ -11,7 +11,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("transformers", reason="the trainer's tokenizers are those of transformers")
 
-from pairwright.datasets.errors import InputError, UsageError  # noqa: E402 - behind the guard of torch
+import numpy as np  # noqa: E402 - behind the guard of torch
+
+from pairwright.datasets.errors import InputError, UsageError  # noqa: E402
 from pairwright.datasets.shards.samples import Sample  # noqa: E402
 from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.generators.language.wordnet import wordnet_status  # noqa: E402
@@ -72,6 +74,14 @@ def test_batches_of_fixed_lengths_have_one_shape_and_embed_missing_texts_too(giv
     assert all(each.embedded.all() and each.embedded.shape == (4, 4) for each in found)
     usual = one_batch(given.data, recipe, given.words)
     assert usual.embedded.tolist() == usual.mask.tolist()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_which_texts_to_embed_is_known_on_the_host(given: Given, workers: int) -> None:
+    for batch in loader(given.data, PairCollator(negatives=2), given.words, workers=workers, device="meta"):
+        assert batch.images.is_meta
+        assert batch.mask.is_meta
+        assert isinstance(batch.embedded, np.ndarray)
 
 
 def test_more_negatives_than_places_are_sampled_in_each_epoch_one_of_each_type_first(
