@@ -9,7 +9,7 @@ batch, as each part's second pass draws the same random numbers as its first.
 """
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,10 +17,11 @@ from torch import Tensor, nn
 
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import PairBatch
-from pairwright.training.objectives.batch_embeddings import WeightedLoss
+from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.recipes.pair_embeddings import PairEmbeddings, join_rows, split_rows
-from pairwright.training.recipes.pairs import PairMethod
+from pairwright.training.recipes.methods import PairMethod
+from pairwright.training.recipes.pair_embeddings import embed_pairs, join_rows, split_rows
+from pairwright.training.recipes.preparation import pair_loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +41,19 @@ class GradientCache:
         """
         parts = split_rows(batch, self.rows)
         with torch.no_grad():
-            embedded = [self._embed(part, seed, number) for number, part in enumerate(parts)]
-        whole = _as_leaves(join_rows(embedded))
-        total = self.method.compare(whole, self.ranks)
+            whole = join_rows([self._embed_seeded(part, seed, number) for number, part in enumerate(parts)])
+        leaves = _differentiable(whole)
+        for leaf in leaves:
+            leaf.requires_grad_()
+        total = pair_loss(self.method, whole, self.ranks)
         torch.autograd.backward(total.loss)
-        gradients = zip(*(torch.split(_gradient(each), self.rows) for each in whole.features()), strict=True)
-        shared = [_gradient(each) for each in _shared(whole)]
-        for number, (part, given) in enumerate(zip(parts, gradients, strict=True)):
-            last = number == len(parts) - 1
-            with nullcontext() if last else self.accelerator.no_sync(self.model):
-                again = self._embed(part, seed, number)
-                outputs = [*again.features(), *(_shared(again) if last else ())]
-                slopes = [*given, *(shared if last else ())]
+        gradients = [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves]
+        for number, part in enumerate(parts):
+            rows = slice(number * self.rows, (number + 1) * self.rows)
+            # Each part has the same scale and bias, and an equal share of their gradient.
+            slopes = [one[rows] if one.dim() else one / len(parts) for one in gradients]
+            with nullcontext() if number == len(parts) - 1 else self.accelerator.no_sync(self.model):
+                outputs = _differentiable(self._embed_seeded(part, seed, number))
                 dots = [(one * slope).sum() for one, slope in zip(outputs, slopes, strict=True)]
                 self.accelerator.backward(torch.stack(dots).sum())
         return total
@@ -59,25 +61,17 @@ class GradientCache:
     def loss(self, batch: PairBatch) -> WeightedLoss:
         """Return the loss of the batch, without gradients."""
         with torch.no_grad():
-            parts = [self.method.embed(self.model, part) for part in split_rows(batch, self.rows)]
-            return self.method.compare(join_rows(parts), self.ranks)
+            parts = [self._embed(part) for part in split_rows(batch, self.rows)]
+            return pair_loss(self.method, join_rows(parts), self.ranks)
 
-    def _embed(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
+    def _embed_seeded(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
         torch.manual_seed(make_rng(seed, number).getrandbits(63))
-        return self.method.embed(self.model, part)
+        return self._embed(part)
+
+    def _embed(self, part: PairBatch) -> PairEmbeddings:
+        return embed_pairs(self.model, part, local=self.method.local_features)
 
 
-def _as_leaves(pairs: PairEmbeddings) -> PairEmbeddings:
-    copies = [one.detach().clone().requires_grad_() for one in _shared(pairs)]
-    for each in pairs.features():
-        each.requires_grad_()
-    return replace(pairs, scale=copies[0], bias=copies[1] if len(copies) > 1 else None)
-
-
-def _shared(pairs: PairEmbeddings) -> list[Tensor]:
-    return [pairs.scale] if pairs.bias is None else [pairs.scale, pairs.bias]
-
-
-def _gradient(leaf: Tensor) -> Tensor:
-    """Return the gradient; zeros where the loss does not use the tensor."""
-    return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+def _differentiable(pairs: PairEmbeddings) -> list[Tensor]:
+    """Return the tensors that have gradients, in a fixed order."""
+    return [one for one in pairs if one is not None and one.is_floating_point()]

@@ -1,7 +1,7 @@
 """Training loop: steps of AdamW over shard batches, on one or several processes, until the schedule or early stop ends it.
 
 accelerate handles processes, precision and gradient scaling; the model and the loss come from the recipe's method
-(`recipes/`), the update from `training_step.py`. Each step is seeded from (seed, step, rank) and a checkpoint records the
+(`recipes/preparation.py`), the update from `training_step.py`. Each step is seeded from (seed, step, rank) and a checkpoint records the
 next batch, so a resumed run ends with the same weights as an uninterrupted one (on the same machine with the same number
 of processes).
 
@@ -31,14 +31,15 @@ from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics
 from pairwright.training.models.checkpoints import copy_weights, load_trained, save_trained
 from pairwright.training.models.clip import Clip
+from pairwright.training.models.lora import merge_lora
 from pairwright.training.models.openclip_checkpoint import save_openclip
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import count_parameters
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.optimization import schedule_notes
 from pairwright.training.out_of_memory import explain_out_of_memory
-from pairwright.training.recipes.method import PreparedMethod
-from pairwright.training.recipes.pairs import PairMethod
+from pairwright.training.recipes.methods import PairMethod, TowerMethod
+from pairwright.training.recipes.preparation import PreparedMethod, prepare
 from pairwright.training.recipes.schema import Recipe
 from pairwright.training.reporters import open_reporters
 from pairwright.training.run_checkpoints import (
@@ -117,15 +118,14 @@ class _Trainer:
         for data in filter(None, (run.data, run.validation)):
             find_indexed_shards(data)  # before loading a large model
         torch.manual_seed(run.recipe.seed)
-        prepared = run.recipe.method.prepare(run.recipe, model_folder(run.model))
+        prepared = prepare(run.recipe, model_folder(run.model))
         self.loader = self._loader(run.data, prepared, validation=False)
         self.validation_loader = self._loader(run.validation, prepared, validation=True) if run.validation else None
         self.progress = TrainingProgress()
         self.statistics = StepStatistics()
-        self.step = TrainingStep(run.recipe, prepared.model, self.accelerator, self.ranks)
         self.steps = run.recipe.schedule.steps or run.recipe.schedule.epochs * len(self.loader)
+        self.step = TrainingStep(run.recipe, prepared.model, self.accelerator, self.ranks, self.steps)
         self._resume()
-        self.step.start(self.steps)
         self.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if self.accelerator.is_main_process:
             self.lock = lock_run_folder(run.out)
@@ -310,17 +310,17 @@ class _Trainer:
             self._save_model(averaged, folder.with_name("model-ema"))
         if self.progress.best is not None:
             load_trained(model, self.run.out / "best.safetensors")
-        finished = self._save_model(model, folder)
+        self._save_model(model, folder)
         if self.recipe.save_openclip:
-            assert isinstance(finished, Clip)
-            save_openclip(finished, folder.with_name("model-openclip"))
+            assert isinstance(model, Clip)
+            save_openclip(model, folder.with_name("model-openclip"))
 
-    def _save_model(self, model: Any, folder: Path) -> Any:
-        """Write a model as the method finishes it, and return that."""
-        finished: Any = self.recipe.method.finish(model)
+    def _save_model(self, model: Any, folder: Path) -> None:
+        """Write a model, low-rank matrices merged into its weights."""
+        if isinstance(self.recipe.method, TowerMethod) and self.recipe.method.lora:
+            merge_lora(model)
         with replace_folder(folder) as temporary:
-            finished.save(temporary)
-        return finished
+            model.save(temporary)
 
 
 def _memory_helps(recipe: Recipe, when: str) -> str:

@@ -18,7 +18,8 @@ from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.optimization import WeightAverage, learning_rate_factor, make_optimizer, warmup_steps
-from pairwright.training.recipes.pairs import PairMethod
+from pairwright.training.recipes.methods import PairMethod
+from pairwright.training.recipes.preparation import batch_loss
 from pairwright.training.recipes.schema import Recipe
 from pairwright.training.run_checkpoints import RunState
 
@@ -41,24 +42,22 @@ class TrainingStep:
         state: optimizer, gradient scaler and averaged weights.
     """
 
-    def __init__(self, recipe: Recipe, model: nn.Module, accelerator: Any, ranks: Ranks) -> None:
+    def __init__(self, recipe: Recipe, model: nn.Module, accelerator: Any, ranks: Ranks, steps: int) -> None:
+        """Wrap model and optimizer for a run of ``steps``; a checkpoint may be loaded into ``state`` afterwards."""
         self.recipe, self.model, self.ranks = recipe, model.to(accelerator.device), ranks
         optimizer = make_optimizer(model, recipe.optimizer)
         average = WeightAverage(model, recipe.ema) if recipe.ema else None
         self.state = RunState(model, optimizer, accelerator.scaler, average.weights if average else {})
         self._accelerator, self._average = accelerator, average
-
-    def start(self, steps: int) -> None:
-        """Wrap model and optimizer for a run of ``steps``; call after a checkpoint was loaded into ``state``."""
-        if self.recipe.compile:
-            self.model.compile()
-        self.wrapped: nn.Module = self._accelerator.prepare_model(self.model)
-        self._optimizer: Any = self._accelerator.prepare_optimizer(self.state.optimizer)
-        self._steps, self._warmup = steps, warmup_steps(self.recipe.schedule, steps)
-        self._trained = list(trained_parameters(self.model).values())
-        method, chunk = self.recipe.method, self.recipe.batches.chunk
+        if recipe.compile:
+            model.compile()
+        self.wrapped: nn.Module = accelerator.prepare_model(model)
+        self._optimizer: Any = accelerator.prepare_optimizer(optimizer)
+        self._steps, self._warmup = steps, warmup_steps(recipe.schedule, steps)
+        self._trained = list(trained_parameters(model).values())
+        method, chunk = recipe.method, recipe.batches.chunk
         self._cache = (
-            GradientCache(method, self.wrapped, self._accelerator, self.ranks, chunk)
+            GradientCache(method, self.wrapped, accelerator, ranks, chunk)
             if chunk and isinstance(method, PairMethod)
             else None
         )
@@ -86,14 +85,16 @@ class TrainingStep:
         """Return the mean loss over ranks, 0-d, without gradients and with the model in evaluation mode."""
         self.wrapped.eval()
         with torch.no_grad():
-            method = self.recipe.method
-            found = self._cache.loss(batch) if self._cache else method.loss(self.wrapped, batch, self.ranks)
+            found = self._cache.loss(batch) if self._cache else self._loss(batch)
         return self.ranks.total(found.loss) / self.ranks.count
 
     def _backward(self, batch: Any, seed: int) -> WeightedLoss:
         if self._cache:
             return self._cache.backward(batch, seed)
         torch.manual_seed(seed)
-        total = self.recipe.method.loss(self.wrapped, batch, self.ranks)
+        total = self._loss(batch)
         self._accelerator.backward(total.loss)
         return total
+
+    def _loss(self, batch: Any) -> WeightedLoss:
+        return batch_loss(self.recipe.method, self.wrapped, batch, self.ranks)

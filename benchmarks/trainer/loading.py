@@ -45,7 +45,6 @@ from pairwright.training.loading.batches import PairBatch
 from pairwright.training.loading.image_transforms import ImageOptions, load_pixels
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loading.pairs import PairCollator
-from pairwright.training.loading.samples import SampleSelection
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 from pairwright.training.objectives.contrastive import clip_loss
@@ -75,11 +74,10 @@ def make_step(size: str, tokenizer: str, device: torch.device) -> Callable[[Pair
     def step(batch: PairBatch) -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             images = model.encode_images(batch.images)
-            every = torch.cat([batch.texts[:, None], batch.negatives], dim=1)
-            texts = model.encode_texts(every.flatten(0, 1)).view(*every.shape[:2], -1)
+            texts = model.encode_texts(batch.texts.flatten(0, 1)).view(*batch.mask.shape, -1)
             own, edited = texts[:, 0], texts[:, 1:]
             loss = clip_loss(images, own, model.scale)
-            loss = loss + hard_negative_loss(images, own, edited, batch.negatives_mask, model.scale)
+            loss = loss + hard_negative_loss(images, own, edited, batch.mask[:, 1:], model.scale)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -154,12 +152,10 @@ def openclip_batches(folder: str, data: str, samples: int, batch: int) -> Iterat
 
 def report_start(data: str, samples: int) -> None:
     """Print what the start of a loader costs: with the indexes beside the shards, and by scanning the shards."""
-    recipe = PairCollator(negatives=NEGATIVES)
-    selection = SampleSelection(recipe.lacks, required=False, members=recipe.members)
     folder = Path(data).parent
     size = sum(path.stat().st_size for path in folder.glob("*.index"))
     began = time.process_time()
-    index_shards(data, selection)
+    index_shards(data, PairCollator(negatives=NEGATIVES).selection)
     indexed = time.process_time() - began
     began = time.process_time()
     for path in sorted(folder.glob("*.tar")):

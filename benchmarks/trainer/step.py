@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +134,7 @@ def host(recipes: list[str], ranks: list[int], steps: int) -> None:
 
 def embeddings(rows: int, *, local: bool) -> Any:
     """Return random embeddings of ``rows`` pairs."""
-    from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
-    from pairwright.training.objectives.fsc_clip import LocalFeatures
-    from pairwright.training.recipes.pair_embeddings import PairEmbeddings
+    from pairwright.training.objectives.batch_embeddings import PairEmbeddings
 
     width, k = SIZES["width"], SIZES["negatives"]
 
@@ -144,12 +142,13 @@ def embeddings(rows: int, *, local: bool) -> Any:
         return torch.nn.functional.normalize(torch.randn(rows, *shape), dim=-1)
 
     mask = torch.ones(rows, k, dtype=torch.bool)
-    pairs = BatchEmbeddings(unit(width), unit(width), unit(k, width), mask, unit(k, width), mask)
-    features = None
-    if local:
-        words = torch.ones(rows, 1 + k, SIZES["tokens"], dtype=torch.bool)
-        features = LocalFeatures(unit(SIZES["patches"], width), unit(1 + k, SIZES["tokens"], width), words)
-    return PairEmbeddings(pairs, torch.tensor(50.0), torch.tensor(-5.0), features)
+    texts = (unit(k, width), mask, unit(k, width), mask)
+    pairs = PairEmbeddings(unit(width), unit(width), *texts, torch.tensor(50.0), torch.tensor(-5.0))
+    if not local:
+        return pairs
+    words = torch.ones(rows, 1 + k, SIZES["tokens"], dtype=torch.bool)
+    tokens = unit(1 + k, SIZES["tokens"], width)
+    return pairs._replace(patches=unit(SIZES["patches"], width), tokens=tokens, tokens_mask=words)
 
 
 def gathered(pairs: Any, ranks: Any) -> Any:
@@ -160,10 +159,7 @@ def gathered(pairs: Any, ranks: Any) -> Any:
         every = ranks.gather(own.detach())
         return torch.cat([every[:first], own, every[last:]])
 
-    def of(part: Any) -> Any:
-        return replace(part, **{field.name: whole(getattr(part, field.name)) for field in fields(part)})
-
-    return replace(pairs, rows=of(pairs.rows), local=pairs.local and of(pairs.local))
+    return type(pairs)(*(one if one is None or not one.dim() else whole(one) for one in pairs))
 
 
 def peak(task: Callable[[], Any]) -> float:
@@ -183,6 +179,7 @@ def resident(name: str) -> int:
 def memory_worker(batch: str, *recipes: str) -> None:
     """Print the peaks of both forms of each recipe's loss and its gradients."""
     from pairwright.training.objectives.distributed import ALONE, Ranks
+    from pairwright.training.recipes.preparation import pair_loss
     from pairwright.training.recipes.reading import read_recipe
 
     distributed.init_process_group("gloo")
@@ -193,11 +190,11 @@ def memory_worker(batch: str, *recipes: str) -> None:
 
         def local(rows: int, method: Any = method) -> None:
             pairs = leaves(embeddings(rows, local=method.local_features))
-            torch.autograd.backward(method.compare(pairs, replace(ranks, rows=rows)).loss)
+            torch.autograd.backward(pair_loss(method, pairs, replace(ranks, rows=rows)).loss)
 
         def whole(method: Any = method) -> None:
             pairs = leaves(embeddings(ranks.rows, local=method.local_features))
-            torch.autograd.backward(method.compare(gathered(pairs, ranks), ALONE).loss * ranks.count)
+            torch.autograd.backward(pair_loss(method, gathered(pairs, ranks), ALONE).loss * ranks.count)
 
         local(2)
         found[recipe] = [peak(whole), peak(lambda: local(ranks.rows))]
@@ -208,8 +205,9 @@ def memory_worker(batch: str, *recipes: str) -> None:
 
 def leaves(pairs: Any) -> Any:
     """Return the embeddings, whose gradients are to be computed."""
-    for each in pairs.features():
-        each.requires_grad_()
+    for each in pairs:
+        if each is not None and each.is_floating_point() and each.dim():
+            each.requires_grad_()
     return pairs
 
 

@@ -11,18 +11,14 @@ def batch(rows: int = 5, negatives: int = 2, positives: int = 1, seed: int = 0, 
     """Return a batch whose rows have from none to all edited texts; ``fixed``: missing ones are to be embedded too."""
     rng = torch.Generator().manual_seed(seed)
     wrong, right = [row % (negatives + 1) for row in range(rows)], [(row + 1) % (positives + 1) for row in range(rows)]
+    mask = torch.cat([torch.ones(rows, 1, dtype=torch.bool), _first(wrong, negatives), _first(right, positives)], dim=1)
     return PairBatch(
         images=torch.randn(rows, 3, tiny_models.SIZE, tiny_models.SIZE, generator=rng),
-        texts=_words(rng, rows),
-        text_mask=torch.ones(rows, 6, dtype=torch.bool),
-        negatives=_words(rng, rows, negatives),
-        negatives_mask=_first(wrong, negatives),
-        negatives_text_mask=torch.ones(rows, negatives, 6, dtype=torch.bool),
-        negatives_count=[negatives] * rows if fixed else wrong,
-        positives=_words(rng, rows, positives),
-        positives_mask=_first(right, positives),
-        positives_text_mask=torch.ones(rows, positives, 6, dtype=torch.bool),
-        positives_count=[positives] * rows if fixed else right,
+        texts=_words(rng, *mask.shape),
+        text_mask=torch.ones(*mask.shape, 6, dtype=torch.bool),
+        mask=mask,
+        embedded=(torch.ones_like(mask) if fixed else mask).numpy(),
+        negatives=negatives,
         keys=[str(row) for row in range(rows)],
         cut=0,
     )

@@ -33,7 +33,6 @@ from pairwright.training.models.generative import ImageTextModel  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.recipes.names import recipe_names  # noqa: E402
-from pairwright.training.recipes.pairs import ClipMethod, FscClipMethod, PairMethod  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
 from pairwright.training.recipes.schema import Recipe  # noqa: E402
 from tests.training.training_cases import clip, llava, run, shards, two_processes  # noqa: E402
@@ -368,12 +367,12 @@ def test_out_of_memory_names_the_settings_that_help(
             torch.empty(1 << 60, dtype=torch.uint8)
         bytearray(1 << 60)
 
-    monkeypatch.setattr(FscClipMethod, "loss", full)
+    monkeypatch.setattr("pairwright.training.training_step.batch_loss", full)
     with pytest.raises(PairwrightError, match=r"^out of memory at step 1, ") as error:
         run("fsc-clip", *given, tmp_path / "run")
     assert "batches.size 8" in str(error.value)
     assert "method.negatives, method.lora, or more processes" in str(error.value)
-    monkeypatch.setattr(PairMethod, "prepare", full)
+    monkeypatch.setattr("pairwright.training.trainer.prepare", full)
     with pytest.raises(PairwrightError, match=r"^out of memory before the first step, "):
         run("fsc-clip", *given, tmp_path / "other")
 
@@ -382,7 +381,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(given: Given, tmp_path:
     def broken(*_: Any, **__: Any) -> None:
         torch.zeros(2) @ torch.zeros(3)
 
-    monkeypatch.setattr(ClipMethod, "loss", broken)
+    monkeypatch.setattr("pairwright.training.training_step.batch_loss", broken)
     with pytest.raises(RuntimeError, match="size"):
         run("clip", *given, tmp_path)
 

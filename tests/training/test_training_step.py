@@ -16,8 +16,9 @@ from pairwright.training.models.siglip import Siglip  # noqa: E402
 from pairwright.training.models.trainable_parameters import train_only  # noqa: E402
 from pairwright.training.objectives.distributed import ALONE  # noqa: E402
 from pairwright.training.optimization import WeightAverage, schedule_notes  # noqa: E402
+from pairwright.training.recipes.methods import PairMethod  # noqa: E402
 from pairwright.training.recipes.pair_embeddings import join_rows, split_rows  # noqa: E402
-from pairwright.training.recipes.pairs import PairMethod  # noqa: E402
+from pairwright.training.recipes.preparation import batch_loss, pair_loss  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
 from pairwright.training.recipes.schema import Recipe  # noqa: E402
 from pairwright.training.recipes.sections import ScheduleSettings  # noqa: E402
@@ -73,7 +74,7 @@ def assert_close(found: dict[str, Any], expected: dict[str, Any]) -> None:
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_cached_gradients_are_those_of_the_whole_batch(recipe: str, rows: int) -> None:
     method, model = prepared(recipe)
-    whole = method.loss(model, batch(), ALONE)
+    whole = batch_loss(method, model, batch(), ALONE)
     torch.autograd.backward(whole.loss)
     expected = gradients(model)
     cached = GradientCache(method, model, accelerate.Accelerator(cpu=True), ALONE, rows).backward(batch(), seed=1)
@@ -84,8 +85,8 @@ def test_cached_gradients_are_those_of_the_whole_batch(recipe: str, rows: int) -
 def test_both_passes_of_a_part_drop_the_same_numbers() -> None:
     method, model = prepared("negclip", dropout=0.5)
     cache = GradientCache(method, model, accelerate.Accelerator(cpu=True), ALONE, 2)
-    parts = [cache._embed(part, 3, number) for number, part in enumerate(split_rows(batch(), 2))]
-    torch.autograd.backward(method.compare(join_rows(parts), ALONE).loss)
+    parts = [cache._embed_seeded(part, 3, number) for number, part in enumerate(split_rows(batch(), 2))]
+    torch.autograd.backward(pair_loss(method, join_rows(parts), ALONE).loss)
     expected = gradients(model)
     again = cache.backward(batch(), seed=3)
     assert_close(gradients(model), expected)
@@ -96,9 +97,7 @@ def step_of(recipe: str, *changes: str) -> Any:
     settings = read_recipe(recipe, ["precision=fp32", "schedule.warmup=0", *changes])
     assert isinstance(settings, Recipe)
     model = prepared(recipe)[1]
-    step = TrainingStep(settings, model, accelerate.Accelerator(cpu=True), ALONE)
-    step.start(4)
-    return step
+    return TrainingStep(settings, model, accelerate.Accelerator(cpu=True), ALONE, 4)
 
 
 @pytest.mark.parametrize("chunk", [0, 2])

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,16 +75,22 @@ class ImageOptions:
         if self.size < 1 or not 0 < self.crop <= 1 or min(self.std) <= 0:
             raise UsageError("images: size and std must be above 0, crop in (0, 1].")
         if self.tiles and self.crop < 1:
-            raise UsageError("images in tiles are not cropped. Set crop to 1.")
+            raise UsageError("method.tiles requires whole images: set batches.crop to 1.")
 
 
-def load_parts(
-    data: bytes, options: ImageOptions, rng: random.Random, where: str
-) -> tuple[npt.NDArray[np.uint8], Grid | None]:
-    """Return an image as a vision tower reads it: the result of `load_tiles` with tiles, else one part and no grid."""
+class PreparedImage(NamedTuple):
+    """An image as a vision tower reads it."""
+
+    # uint8 (n, 3, size, size): the image, or with tiles (AnyRes) the whole image and its tiles
+    parts: npt.NDArray[np.uint8]
+    grid: Grid | None = None  # of the tiles; None without
+
+
+def load_parts(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> PreparedImage:
+    """Return the result of `load_tiles` with tiles, else that of `load_pixels`."""
     if options.tiles:
-        return load_tiles(data, options, where)
-    return load_pixels(data, options, rng, where)[np.newaxis], None
+        return PreparedImage(*load_tiles(data, options, where))
+    return PreparedImage(load_pixels(data, options, rng, where)[np.newaxis])
 
 
 def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> npt.NDArray[np.uint8]:
@@ -98,7 +105,7 @@ def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: s
         least = math.ceil(options.size / math.sqrt(options.crop))
         return _random_crop(_decode_at_least(data, least, where), options, rng)
     with _decoding(where):
-        plain = convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB")
+        plain = _open_rgb(data)
         if options.squash:
             return _channels_first(plain.resize((options.size, options.size), Image.Resampling.BICUBIC))
         return _channels_first(_center_crop(plain, options.size))
@@ -110,7 +117,7 @@ def load_tiles(data: bytes, options: ImageOptions, where: str) -> tuple[npt.NDAr
     Padding has the mean color. Arguments and errors are those of `load_pixels`.
     """
     with _decoding(where):
-        shown = _channels_first(convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB"))
+        shown = _channels_first(_open_rgb(data))
     middle = 255 * torch.tensor(options.mean).view(3, 1, 1)
     grid = choose_grid(shown.shape[2], shown.shape[1], options.size)
     cut = split_image(torch.from_numpy(shown).float() - middle, options.size, grid) + middle
@@ -135,9 +142,15 @@ def _decode_at_least(data: bytes, least: int, where: str) -> _Pixels:
     if pixels is not None:
         return pixels
     with _decoding(where):
-        image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
+        return np.array(_open_rgb(data, least))
+
+
+def _open_rgb(data: bytes, least: int = 0) -> Image.Image:
+    """Return an image of 8-bit RGB by Pillow; ``least``: minimum sides of a JPEG decoded at a smaller size, 0: its own."""
+    image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
+    if least:
         image.draft("RGB", (least, least))
-        return np.array(image if image.mode == "RGB" else convert_to_8_bit(image).convert("RGB"))
+    return image if image.mode == "RGB" else convert_to_8_bit(image).convert("RGB")
 
 
 def _decode_jpeg(data: bytes, least: int) -> _Pixels | None:

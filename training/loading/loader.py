@@ -20,7 +20,7 @@ resuming stays exact.
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 import torch
@@ -28,11 +28,11 @@ from torch.utils.data import DataLoader
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import Reject
-from pairwright.training.loading.batches import B, unpack
-from pairwright.training.loading.collation import Collator
+from pairwright.training.loading.batches import B, move_batch
+from pairwright.training.loading.collation import CollationContext, Collator
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.sample_order import Ends, SampleOrder
-from pairwright.training.loading.samples import OnError, SampleSelection
+from pairwright.training.loading.samples import OnError
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.skipped_samples import check_usable, data_notes
 from pairwright.training.loading.step_batches import StepBatches
@@ -103,9 +103,7 @@ class ShardLoader(Generic[B]):
         load_tokenizer(texts.tokenizer)
         self.options, self._images = options, images
         self.skipped: dict[str, Reject] = {}
-        lacks = None if recipe.needs == "nothing" else recipe.lacks
-        selection = SampleSelection(lacks, recipe.needs == "each", None, recipe.members, options.on_error)
-        self.index = index_shards(data, selection)
+        self.index = index_shards(data, replace(recipe.selection, on_error=options.on_error))
         self.lacking = self.index.lacking
         check_usable(sum(self.index.counts), self.index.left_out, data, self.lacking)
         self.order = SampleOrder(
@@ -114,13 +112,15 @@ class ShardLoader(Generic[B]):
         self._places = self.index.places()
         self.epoch = self.step = 0
         self._steps: list[tuple[int, int]] = []  # epoch and step of the batches of an iteration, for persistent workers
+        context = CollationContext(texts, images, options.seed)
         self.batches: StepBatches[B] = StepBatches(
-            self.index, self.order, recipe, texts, images, options.seed, options.rank, options.on_error
+            self.index, self.order, recipe, context, options.rank, options.on_error
         )
         self._loader: DataLoader[Any] = DataLoader(
             self.batches,
             batch_size=None,
             sampler=self._steps,
+            collate_fn=_keep,
             num_workers=options.workers,
             prefetch_factor=options.ahead if options.workers else None,
             persistent_workers=options.workers > 0,
@@ -152,7 +152,7 @@ class ShardLoader(Generic[B]):
             self.step += 1
             if self.step == len(self):
                 self.epoch, self.step = epoch + 1, 0
-            yield unpack(made, torch.device(self.options.device), self._images.mean, self._images.std)
+            yield move_batch(made, torch.device(self.options.device), self._images.mean, self._images.std)
 
     def notes(self) -> list[str]:
         """Return sentences on skipped samples, missing texts and smaller steps."""
@@ -193,6 +193,11 @@ def _explain_killed_workers(made: Iterable[Any]) -> Iterator[Any]:
             "a loading process was killed, most likely because memory or /dev/shm was full. Set a smaller "
             "batches.workers or batches.size."
         ) from None
+
+
+def _keep(batch: B) -> B:
+    """Return a batch as it is; torch would convert the array that is to stay on the host to a tensor."""
+    return batch
 
 
 def _start_worker(_number: int) -> None:

@@ -9,17 +9,17 @@ Negatives may also be generated in training, new ones for each caption and epoch
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Protocol
 
+import numpy as np
 import torch
-from torch import Tensor
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
-from pairwright.training.loading.batches import PackedBatch, PairBatch
-from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, stack_images
-from pairwright.training.loading.samples import SampleJson, StoredSample
+from pairwright.training.loading.batches import PairBatch
+from pairwright.training.loading.collation import CollationContext
+from pairwright.training.loading.image_transforms import PreparedImage
+from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import encode, pad_rows, padding_id
 
 _Kinds = Mapping[str, Sequence[str]]
@@ -44,8 +44,6 @@ class PairCollator:
     positives: int = 0  # hard positives per row
     online: NegativeMaker | None = None  # generator of negatives; None: those of the shards
 
-    members = frozenset({"image", "caption"})
-
     def __post_init__(self) -> None:
         if min(self.negatives, self.positives) < 0 or (self.online and not self.negatives):
             raise UsageError(
@@ -53,11 +51,13 @@ class PairCollator:
             )
 
     @property
-    def needs(self) -> Needs:
-        """Return ``some`` if texts of the shards are used, as rows without them are masked."""
-        return "some" if self.positives or (self.negatives and not self.online) else "nothing"
+    def selection(self) -> SampleSelection:
+        """Return the samples with image and caption, also those without edited texts, whose rows are masked."""
+        edited = self.positives or (self.negatives and not self.online)
+        members = frozenset({"image", "caption"})
+        return SampleSelection(self._lacks if edited else None, required=False, members=members)
 
-    def lacks(self, body: SampleJson) -> str:
+    def _lacks(self, body: SampleJson) -> str:
         """Return which of the used kinds of texts a sample lacks."""
         negatives = self.negatives and not self.online and not body.get("hard_negatives")
         positives = self.positives and not body.get("hard_positives")
@@ -67,38 +67,35 @@ class PairCollator:
 
     def collate(
         self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
-    ) -> PackedBatch[PairBatch]:
+    ) -> PairBatch:
         """Return the batch of these samples."""
-        negatives = [
-            _draw_texts(self._negatives(sample, context), self.negatives, sample.key, context) for sample in samples
-        ]
-        positives = [
-            _draw_texts(_group_by_type(sample.body.get("hard_positives", ())), self.positives, sample.key, context)
-            for sample in samples
-        ]
-        captions = [sample.caption for sample in samples]
-        ids, cut = encode([*captions, *chain.from_iterable([*negatives, *positives])], context.texts)
+        rows = [self._texts(sample, context) for sample in samples]
+        counts = np.array([[len(texts) for texts in row] for row in rows])
+        places = (1, self.negatives, self.positives)
+        present = np.hstack([np.arange(most) < counts[:, [kind]] for kind, most in enumerate(places)])
+        ids, cut = encode([text for row in rows for texts in row for text in texts], context.texts)
         fixed, fill = context.texts.fixed, padding_id(context.texts)
-        every, mask = pad_rows(ids, fill, context.texts.max_tokens if fixed else 0)
-        own, edited = len(samples), sum(map(len, negatives))
-        wrong = _stack_texts(every[own : own + edited], mask[own : own + edited], negatives, self.negatives, fill)
-        right = _stack_texts(every[own + edited :], mask[own + edited :], positives, self.positives, fill)
-        batch = PairBatch(
-            images=torch.empty(0),
-            texts=every[:own],
-            text_mask=mask[:own],
-            negatives=wrong[0],
-            negatives_mask=wrong[1],
-            negatives_text_mask=wrong[2],
-            negatives_count=[self.negatives if fixed else len(row) for row in negatives],
-            positives=right[0],
-            positives_mask=right[1],
-            positives_text_mask=right[2],
-            positives_count=[self.positives if fixed else len(row) for row in positives],
+        listed, listed_mask = pad_rows(ids, fill, context.texts.max_tokens if fixed else 0)
+        mask = torch.from_numpy(present)
+        texts = torch.full((*mask.shape, listed.shape[1]), fill, dtype=torch.int64)
+        text_mask = torch.zeros(texts.shape, dtype=torch.bool)
+        texts[mask], text_mask[mask] = listed, listed_mask
+        return PairBatch(
+            images=torch.from_numpy(np.concatenate([each.parts for each in prepared_images])),
+            texts=texts,
+            text_mask=text_mask,
+            mask=mask,
+            embedded=np.ones_like(present) if fixed else present,
+            negatives=self.negatives,
             keys=[sample.key for sample in samples],
             cut=cut,
         )
-        return PackedBatch(batch, *stack_images(prepared_images))
+
+    def _texts(self, sample: StoredSample, context: CollationContext) -> tuple[list[str], list[str], list[str]]:
+        """Return the caption, hard negatives and hard positives of a sample."""
+        kinds = self._negatives(sample, context), _group_by_type(sample.body.get("hard_positives", ()))
+        negatives = _draw_texts(kinds[0], self.negatives, sample.key, context)
+        return [sample.caption], negatives, _draw_texts(kinds[1], self.positives, sample.key, context)
 
     def _negatives(self, sample: StoredSample, context: CollationContext) -> _Kinds:
         if self.online is None:
@@ -124,15 +121,3 @@ def _draw_texts(kinds: _Kinds, places: int, key: str, context: CollationContext)
         texts = rng.sample(kinds[kind], len(kinds[kind]))
         ranked += [(turn, rng.random(), text) for turn, text in enumerate(texts)]
     return [text for _, _, text in sorted(ranked)[:places]]
-
-
-def _stack_texts(
-    ids: Tensor, mask: Tensor, rows: Sequence[Sequence[str]], places: int, fill: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ids (b, k, t), the mask of texts (b, k), and the mask of tokens (b, k, t)."""
-    taken = torch.tensor([[place < len(row) for place in range(places)] for row in rows], dtype=torch.bool)
-    taken = taken.reshape(len(rows), places)
-    shape = (len(rows), places, ids.shape[1])
-    placed, tokens = torch.full(shape, fill, dtype=torch.int64), torch.zeros(shape, dtype=torch.bool)
-    placed[taken], tokens[taken] = ids, mask
-    return placed, taken, tokens

@@ -11,13 +11,13 @@ from torch.utils.data import Dataset
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.rejects import Reject, make_reject
-from pairwright.training.loading.batches import B, PackedBatch
-from pairwright.training.loading.collation import CollationContext, Collator, PreparedImage, prepare_image
-from pairwright.training.loading.image_transforms import ImageOptions
+from pairwright.datasets.rng import make_rng
+from pairwright.training.loading.batches import B
+from pairwright.training.loading.collation import CollationContext, Collator
+from pairwright.training.loading.image_transforms import PreparedImage, load_parts
 from pairwright.training.loading.sample_order import SampleOrder
 from pairwright.training.loading.samples import OnError, StoredSample
 from pairwright.training.loading.shard_index import ShardSamples
-from pairwright.training.loading.tokenization import TextOptions
 
 _MAX_STEPS_TRIED = 16
 """Steps that are searched for a usable sample before the run stops."""
@@ -30,21 +30,19 @@ class StepBatches(Dataset[Any], Generic[B]):
     index: ShardSamples
     order: SampleOrder
     recipe: Collator[B]
-    texts: TextOptions
-    images: ImageOptions
-    seed: int
+    context: CollationContext  # of epoch 0
     rank: int
     on_error: OnError
 
-    def __getitem__(self, at: tuple[int, int]) -> PackedBatch[B] | PairwrightError:
+    def __getitem__(self, at: tuple[int, int]) -> B | PairwrightError:
         """Return a batch, or a `PairwrightError` as a value: raised, torch would wrap it in a worker's traceback."""
         try:
             return self._load_batch(*at)
         except PairwrightError as error:
             return error
 
-    def _load_batch(self, epoch: int, step: int) -> PackedBatch[B]:
-        context = CollationContext(self.texts, self.images, self.seed, epoch)
+    def _load_batch(self, epoch: int, step: int) -> B:
+        context = replace(self.context, epoch=epoch)
         first: tuple[Reject, ...] = ()
         for later in range(min(_MAX_STEPS_TRIED, self.order.steps)):
             numbers = self.order.take(epoch, (step + later) % self.order.steps, self.rank)
@@ -52,7 +50,7 @@ class StepBatches(Dataset[Any], Generic[B]):
             first = first or skipped
             if usable:
                 samples, prepared_images = zip(*usable, strict=True)
-                return replace(self.recipe.collate(samples, prepared_images, context), skipped=first)
+                return self.recipe.collate(samples, prepared_images, context)._replace(skipped=first)
         raise InputError(
             f"no usable sample in this step and the following ones; the first: {first[0].detail}",
             where=first[0].place,
@@ -76,7 +74,8 @@ class StepBatches(Dataset[Any], Generic[B]):
 def _prepare(sample: StoredSample | Reject, context: CollationContext) -> tuple[StoredSample, PreparedImage] | Reject:
     if isinstance(sample, Reject):
         return sample
+    rng = make_rng(context.seed, context.epoch, "crop", sample.key)
     try:
-        return sample, prepare_image(sample, context)
+        return sample, load_parts(sample.image, context.images, rng, sample.where)
     except UnusableImageError as error:
         return make_reject(sample.where, error.reason, error.what)

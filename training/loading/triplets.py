@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
-from pairwright.training.loading.batches import PackedBatch, TripletBatch
-from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, stack_images
-from pairwright.training.loading.samples import SampleJson, StoredSample
+from pairwright.training.loading.batches import TripletBatch
+from pairwright.training.loading.collation import CollationContext
+from pairwright.training.loading.image_transforms import PreparedImage
+from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import TextOptions, encode, encode_without_end, pad_rows, padding_id
 
 
@@ -35,20 +37,21 @@ class TripletCollator:
     # appends; None: as for answers
     instructions: TextOptions | None = None
 
-    needs: Needs = "each"
-    members = frozenset({"image"})
-
     def __post_init__(self) -> None:
         if self.turns < 0:
             raise UsageError("triplets: turns must be at least 0 (0: all).")
 
-    def lacks(self, body: SampleJson) -> str:
-        """Return ``no_triplets`` for a sample without a turn."""
+    @property
+    def selection(self) -> SampleSelection:
+        """Return the samples with an image and a turn."""
+        return SampleSelection(self._lacks, members=frozenset({"image"}))
+
+    def _lacks(self, body: SampleJson) -> str:
         return "" if exchanges(body, self.types) else "no_triplets"
 
     def collate(
         self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
-    ) -> PackedBatch[TripletBatch]:
+    ) -> TripletBatch:
         """Return the batch of these samples."""
         drawn = [self._draw_exchanges(sample, context) for sample in samples]
         rows = [(place, *exchange) for place, found in enumerate(drawn) for exchange in found]
@@ -59,10 +62,13 @@ class TripletCollator:
         answer_ids, cut_answers = encode([answer for _, _, answer in rows], context.texts)
         instructions, instruction_mask = pad_rows(instruction_ids, padding_id(self.instructions or context.texts))
         texts, text_mask = pad_rows(answer_ids, padding_id(context.texts))
-        images = [prepared_images[place] for place, _, _ in rows]
-        batch = TripletBatch(
-            images=torch.empty(0),
-            grids=tuple((each.grid.rows, each.grid.columns) for each in images if each.grid is not None),
+        ends = np.cumsum([len(each.parts) for each in prepared_images])
+        parts = [np.arange(end - len(each.parts), end) for each, end in zip(prepared_images, ends, strict=True)]
+        grids = [prepared_images[place].grid for place, _, _ in rows]
+        return TripletBatch(
+            images=torch.from_numpy(np.concatenate([each.parts for each in prepared_images])),
+            image_index=torch.from_numpy(np.concatenate([parts[place] for place, _, _ in rows])),
+            grids=[(grid.rows, grid.columns) for grid in grids if grid],
             instructions=instructions,
             instruction_mask=instruction_mask,
             texts=texts,
@@ -70,7 +76,6 @@ class TripletCollator:
             keys=[samples[place].key for place, _, _ in rows],
             cut=cut_instructions + cut_answers,
         )
-        return PackedBatch(batch, *stack_images(images))
 
     def _draw_exchanges(self, sample: StoredSample, context: CollationContext) -> list[tuple[str, str]]:
         found = exchanges(sample.body, self.types)

@@ -11,23 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.batch_embeddings import BatchEmbeddings, WeightedLoss
+from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.contrastive import clip_loss
 from pairwright.training.objectives.distributed import ALONE, Ranks
 from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores
 from pairwright.training.objectives.similarities import mask_value, scaled_similarities, to_full_precision, zero_masked
-
-
-@dataclass(frozen=True)
-class LocalFeatures:
-    """Patches and tokens of a batch in the shared space, not normalized."""
-
-    patches: Tensor  # float (b, p, d), the image's patches after the projection
-    # float (b, 1 + k, w, d), tokens of the caption and its negatives, in the order of ``BatchEmbeddings.negatives``
-    tokens: Tensor
-    # bool (b, 1 + k, w), False at padding. The paper does not say whether special tokens count; in the authors' code
-    # the end token does and the start token does not, as in `models.clip.Clip.token_mask`.
-    tokens_mask: Tensor
 
 
 @dataclass(frozen=True)
@@ -59,26 +47,26 @@ def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:
     return raised / raised.sum(dim=-1, keepdim=True)
 
 
-def local_scores(local: LocalFeatures, weights: Tensor, scale: Tensor | float) -> Tensor:
+def local_scores(
+    patches: Tensor, tokens: Tensor, tokens_mask: Tensor, weights: Tensor, scale: Tensor | float
+) -> Tensor:
     """Return log S_l, the score of each text by its tokens (FSC-CLIP, section 3.2, eq. 7-8).
 
-    ``weights``: float (b, 1 + k, w, p), from ``patch_weights``.
+    ``weights``: float (b, 1 + k, w, p), from ``patch_weights``; the others as in `PairEmbeddings`.
 
     Returns:
         float (b, 1 + k), the log of the sum over tokens, as exp(100) overflows half precision. Eq. 8 sums, so a longer text
         scores higher; a text without tokens has the lowest score.
     """
-    tokens = to_full_precision(zero_masked(local.tokens, local.tokens_mask))
+    tokens = to_full_precision(zero_masked(tokens, tokens_mask))
     with torch.autocast(device_type=tokens.device.type, enabled=False):
-        seen = weights @ to_full_precision(local.patches).unsqueeze(1)
+        seen = weights @ to_full_precision(patches).unsqueeze(1)
         cosines = functional.cosine_similarity(seen, tokens, dim=-1)
     each = scale * cosines
-    return each.masked_fill(~local.tokens_mask, mask_value(each)).logsumexp(dim=-1)
+    return each.masked_fill(~tokens_mask, mask_value(each)).logsumexp(dim=-1)
 
 
-def fsc_clip_loss(
-    batch: BatchEmbeddings, local: LocalFeatures, scale: Tensor | float, weights: FscWeights, ranks: Ranks = ALONE
-) -> WeightedLoss:
+def fsc_clip_loss(pairs: PairEmbeddings, weights: FscWeights, ranks: Ranks = ALONE) -> WeightedLoss:
     """Return CLIP's loss with global and local hard-negative losses, regularized (FSC-CLIP, section 3.4, eq. 11).
 
     Positives of the batch are ignored; ``weights`` are of the parts, and of the regularization of both hard-negative losses.
@@ -87,18 +75,18 @@ def fsc_clip_loss(
     """
     # The paper does not say whether gradients pass through the weights of eq. 6; the authors' code stops them, so that
     # a token does not learn to choose its patches. Masked texts have zeros for tokens: no NaN.
-    given = torch.cat([batch.negatives_mask.new_ones(len(batch.images), 1), batch.negatives_mask], dim=1)
-    counted = local.tokens_mask & given.unsqueeze(-1)
-    tokens = zero_masked(local.tokens, counted)
-    near = patch_weights(local.patches.detach(), tokens.detach())
-    by_text = choice_scores(batch.images, batch.texts, batch.negatives, batch.negatives_mask, scale)
-    by_token = local_scores(LocalFeatures(local.patches, tokens, counted), near, scale)
+    given = functional.pad(pairs.negatives_mask, (1, 0), value=True)
+    counted = pairs.tokens_mask & given.unsqueeze(-1)
+    tokens = zero_masked(pairs.tokens, counted)
+    near = patch_weights(pairs.patches.detach(), tokens.detach())
+    by_text = choice_scores(pairs.images, pairs.texts, pairs.negatives, pairs.negatives_mask, pairs.scale)
+    by_token = local_scores(pairs.patches, tokens, counted, near, pairs.scale)
     regularization: dict[str, Any] = {"focal": weights.focal, "smoothing": weights.smoothing, "ranks": ranks}
     parts = {
         # Eq. 11 has L_clip "with additional hard negative texts": those of the two other terms. Plain CLIP here.
-        "contrastive": clip_loss(batch.images, batch.texts, scale, ranks),
-        "whole": choice_loss(by_text, batch.negatives_mask, **regularization),
-        "local": choice_loss(by_token, batch.negatives_mask, **regularization),
+        "contrastive": clip_loss(pairs.images, pairs.texts, pairs.scale, ranks),
+        "whole": choice_loss(by_text, pairs.negatives_mask, **regularization),
+        "local": choice_loss(by_token, pairs.negatives_mask, **regularization),
     }
     loss = parts["contrastive"] + weights.whole * parts["whole"] + weights.local * parts["local"]
     return WeightedLoss(loss, parts)

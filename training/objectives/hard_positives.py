@@ -9,7 +9,7 @@ same temperature, and the two losses are averaged.
 import torch
 from torch import Tensor
 
-from pairwright.training.objectives.batch_embeddings import BatchEmbeddings, WeightedLoss
+from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.contrastive import clip_loss
 from pairwright.training.objectives.distributed import ALONE, Ranks
 from pairwright.training.objectives.hard_negatives import hard_negative_loss
@@ -50,9 +50,7 @@ def _retrieval_loss(found: Tensor, mask: Tensor, own: Tensor) -> Tensor:
     return torch.logaddexp(right, others) - right
 
 
-def hp_hn_loss(
-    batch: BatchEmbeddings, scale: Tensor | float, *, negatives: float, positives: float, ranks: Ranks = ALONE
-) -> WeightedLoss:
+def hp_hn_loss(pairs: PairEmbeddings, *, negatives: float, positives: float, ranks: Ranks = ALONE) -> WeightedLoss:
     """Return CLIP's loss with hard negatives and hard positives (The Hard Positive Truth, section 5.1, appendix D.1).
 
     The paper says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the contrastive
@@ -60,17 +58,12 @@ def hp_hn_loss(
 
     ``negatives`` weighs the hard-negative loss, from 0 to 1 in table 3 of the paper; ``positives`` the analogy loss, 1 in the
     paper, 0 for training on negatives only ("HN"). The result has the parts ``contrastive``, ``negatives`` and ``positives``.
-
-    Raises:
-        ValueError: the batch has no positives.
     """
-    if batch.positives is None or batch.positives_mask is None:
-        raise ValueError("hp_hn_loss requires positives and positives_mask; use shape (b, 0, d) for none")
-    pair, wrong = (batch.images, batch.texts), (batch.negatives, batch.negatives_mask)
+    pair, scale = (pairs.images, pairs.texts), pairs.scale
     parts = {
         "contrastive": clip_loss(*pair, scale, ranks),
-        "negatives": hard_negative_loss(*pair, *wrong, scale, ranks),
-        "positives": analogy_loss(*pair, batch.positives, batch.positives_mask, scale, ranks),
+        "negatives": hard_negative_loss(*pair, pairs.negatives, pairs.negatives_mask, scale, ranks),
+        "positives": analogy_loss(*pair, pairs.positives, pairs.positives_mask, scale, ranks),
     }
     loss = parts["contrastive"] + negatives * parts["negatives"] + positives * parts["positives"]
     return WeightedLoss(loss, parts)

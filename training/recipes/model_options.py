@@ -1,48 +1,8 @@
-"""CLIP loading for a recipe, and the text and image options that fit a model."""
+"""Check of image size and text length against a model."""
 
-from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.loading.image_transforms import ImageOptions
-from pairwright.training.loading.tokenization import TextOptions
-from pairwright.training.models.clip import Clip
-from pairwright.training.models.focallens_mllm import FocalLensMllm
-from pairwright.training.models.registry import open_model
-from pairwright.training.models.trainable_parameters import train_only
-from pairwright.training.recipes.schema import Recipe
-
-
-def text_options(clip: Clip, model: str, recipe: Recipe) -> TextOptions:
-    """Return the tokenization for a CLIP, by its own tokenizer."""
-    most = recipe.batches.max_tokens or clip.context
-    check_model_limits(clip.network.config, size=clip.pixels.size, max_tokens=most)
-    return TextOptions(model, most, recipe.compile)
-
-
-def image_options(model: Clip | FocalLensMllm, recipe: Recipe) -> ImageOptions:
-    """Return the image transforms for a model.
-
-    Raises:
-        UsageError: random crops of images in tiles.
-    """
-    if model.pixels.tiles and recipe.batches.crop < 1:
-        raise UsageError("method.tiles requires whole images: set batches.crop to 1.")
-    return replace(model.pixels, crop=recipe.batches.crop)
-
-
-def open_clip(model: str, kinds: tuple[type[Clip], ...], trained: str = "") -> Clip:
-    """Open a CLIP of exactly one of these kinds, and freeze all but ``trained`` (`trainable_parameters`) if given.
-
-    Raises:
-        UsageError: it is of another kind.
-    """
-    found: Any = open_model(model)
-    if type(found) not in kinds:
-        raise UsageError(f"{model} is of kind {found.kind}; this recipe requires {' or '.join(k.kind for k in kinds)}.")
-    if trained:
-        train_only(found, trained)
-    return cast("Clip", found)
 
 
 def check_model_limits(config: Any, *, size: int, max_tokens: int) -> None:

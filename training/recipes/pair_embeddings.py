@@ -5,7 +5,6 @@ texts have fixed lengths. Which texts are missing is known on the host, so no pa
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,91 +13,56 @@ from torch import Tensor, nn
 
 from pairwright.training.loading.batches import PairBatch
 from pairwright.training.models.clip import ClipOutput
-from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
-from pairwright.training.objectives.fsc_clip import LocalFeatures
-
-
-@dataclass(frozen=True, slots=True)
-class PairEmbeddings:
-    """What an objective over pairs compares."""
-
-    rows: BatchEmbeddings  # embeddings of images and texts
-    scale: Tensor  # 0-d, 1 / temperature
-    bias: Tensor | None = None  # 0-d, of SigLIP; None for a CLIP
-    local: LocalFeatures | None = None  # patches and tokens; None unless requested
-
-    def features(self) -> list[Tensor]:
-        """Return the tensors with a row per sample that have gradients, in a fixed order."""
-        parts: list[Any] = [self.rows] if self.local is None else [self.rows, self.local]
-        values = [getattr(part, field.name) for part in parts for field in fields(part)]
-        return [value for value in values if value is not None and value.is_floating_point()]
+from pairwright.training.objectives.batch_embeddings import PairEmbeddings
 
 
 def embed_pairs(model: nn.Module, batch: PairBatch, *, local: bool = False) -> PairEmbeddings:
     """Return the embeddings of images and all texts of a batch; ``local``: also patches and tokens."""
-    device = batch.texts.device
-    wrong, right = (
-        _places(count, one, device)
-        for one, count in ((batch.negatives, batch.negatives_count), (batch.positives, batch.positives_count))
-    )
-    texts = torch.cat([batch.texts, batch.negatives.flatten(0, 1)[wrong], batch.positives.flatten(0, 1)[right]])
-    masks = [batch.negatives_text_mask.flatten(0, 1)[wrong], batch.positives_text_mask.flatten(0, 1)[right]]
-    out: ClipOutput = model(batch.images, texts, torch.cat([batch.text_mask, *masks]), local=local)
-    sizes = [len(batch.texts), len(wrong), len(right)]
-    captions, negatives, positives = torch.split(out.texts, sizes)
-    rows = BatchEmbeddings(
+    places = torch.from_numpy(np.flatnonzero(batch.embedded))
+    if batch.texts.is_cuda:  # a copy from memory that is not page-locked may wait for the device
+        places = places.pin_memory()
+    places = places.to(batch.texts.device, non_blocking=True)
+    texts, text_mask = (one.flatten(0, 1)[places] for one in (batch.texts, batch.text_mask))
+    out: ClipOutput = model(batch.images, texts, text_mask, local=local)
+    rows, first = _put(out.texts, places, batch.mask), 1 + batch.negatives
+    features = {}
+    if local:
+        tokens, tokens_mask = (_put(one, places, batch.mask)[:, :first] for one in (out.tokens, out.token_mask))
+        features = {"patches": out.patches, "tokens": tokens, "tokens_mask": tokens_mask}
+    return PairEmbeddings(
         images=out.images,
-        texts=captions,
-        negatives=_put(negatives, wrong, batch.negatives_mask),
-        negatives_mask=batch.negatives_mask,
-        positives=_put(positives, right, batch.positives_mask),
-        positives_mask=batch.positives_mask,
+        texts=rows[:, 0],
+        negatives=rows[:, 1:first],
+        negatives_mask=batch.mask[:, 1:first],
+        positives=rows[:, first:],
+        positives_mask=batch.mask[:, first:],
+        scale=out.scale,
+        bias=out.bias,
+        **features,
     )
-    if not local:
-        return PairEmbeddings(rows, out.scale, out.bias)
-    assert out.patches is not None
-    assert out.tokens is not None
-    assert out.token_mask is not None
-    tokens, token_mask = (
-        torch.cat([own.unsqueeze(1), _put(edited, wrong, batch.negatives_mask)], dim=1)
-        for own, edited, _ in (torch.split(out.tokens, sizes), torch.split(out.token_mask, sizes))
-    )
-    return PairEmbeddings(rows, out.scale, out.bias, LocalFeatures(out.patches, tokens, token_mask))
 
 
 def split_rows(batch: PairBatch, rows: int) -> list[PairBatch]:
     """Return the batch in parts of ``rows`` rows, the last with the rest."""
-    named = {field.name: getattr(batch, field.name) for field in fields(batch)}
     parts = []
     for start in range(0, len(batch.keys), rows):
+        named = batch._asdict().items()
         part: dict[str, Any] = {
-            name: value[start : start + rows] for name, value in named.items() if isinstance(value, Tensor | list)
+            name: one[start : start + rows] for name, one in named if isinstance(one, Tensor | np.ndarray | list)
         }
-        parts.append(replace(batch, **part))
+        parts.append(batch._replace(**part))
     return parts
 
 
 def join_rows(parts: Sequence[PairEmbeddings]) -> PairEmbeddings:
-    """Return the embeddings of a batch from those of its parts; scale and bias are those of the first."""
-    rows = _join([part.rows for part in parts])
-    local = None if parts[0].local is None else _join([part.local for part in parts])
-    return replace(parts[0], rows=rows, local=local)
+    """Return the embeddings of a batch from those of its parts; scale and bias are copies of the first part's."""
+    named = {
+        name: [getattr(part, name) for part in parts] for name, one in parts[0]._asdict().items() if one is not None
+    }
+    return parts[0]._replace(**{name: torch.cat(of) if of[0].dim() else of[0].clone() for name, of in named.items()})
 
 
-def _join(parts: Sequence[Any]) -> Any:
-    named = {field.name: [getattr(part, field.name) for part in parts] for field in fields(parts[0])}
-    return replace(parts[0], **{name: torch.cat(values) for name, values in named.items()})
-
-
-def _places(count: Sequence[int], edited: Tensor, device: torch.device) -> Tensor:
-    """Return the flat places (row * k + number) of the texts to embed, int64."""
-    taken = np.arange(edited.shape[1]) < np.asarray(count, dtype=np.int64)[:, None]
-    places = torch.from_numpy(np.flatnonzero(taken))
-    # A copy from memory that is not page-locked may wait for the device.
-    return (places.pin_memory() if device.type == "cuda" else places).to(device, non_blocking=True)
-
-
-def _put(rows: Tensor, places: Tensor, mask: Tensor) -> Tensor:
-    """Return the rows (m, ...) at their places among those of ``mask`` (b, k), zeros elsewhere: (b, k, ...)."""
-    put = rows.new_zeros(mask.numel(), *rows.shape[1:]).index_copy(0, places, rows)
+def _put(rows: Any, places: Tensor, mask: Tensor) -> Tensor:
+    """Return the rows (m, ...) at their flat places among those of ``mask`` (b, n), zeros elsewhere: (b, n, ...)."""
+    put: Tensor = rows.new_zeros(mask.numel(), *rows.shape[1:]).index_copy(0, places, rows)
     return put.view(*mask.shape, *rows.shape[1:])

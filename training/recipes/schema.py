@@ -10,9 +10,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from pairwright.training.recipes.focallens import FocalLensClipMethod, FocalLensMllmMethod
-from pairwright.training.recipes.pairs import (
+from pairwright.training.recipes.methods import (
     ClipMethod,
+    FocalLensClipMethod,
+    FocalLensMllmMethod,
     FscClipMethod,
     HardPositivesMethod,
     NegClipMethod,
@@ -24,7 +25,7 @@ from pairwright.training.recipes.pairs import (
 )
 from pairwright.training.recipes.sections import BatchSettings, RunSettings
 
-# One line an objective: the class has its settings, batches and loss.
+# One line an objective: the class has its settings.
 RecipeMethod = (
     ClipMethod
     | NegClipMethod

@@ -11,7 +11,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("transformers", reason="the trainer's tokenizers are those of transformers")
 
-from pairwright.datasets.errors import InputError, UsageError  # noqa: E402 - behind the guard of torch
+import numpy as np  # noqa: E402 - behind the guard of torch
+
+from pairwright.datasets.errors import InputError, UsageError  # noqa: E402
 from pairwright.datasets.shards.samples import Sample  # noqa: E402
 from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.generators.language.wordnet import wordnet_status  # noqa: E402
@@ -51,30 +53,35 @@ def one_batch(data: str, recipe: Any, words: str, **options: Any) -> Any:
 
 def test_captions_and_edits_come_as_tokens_with_a_mask_where_a_row_has_none(given: Given) -> None:
     batch = one_batch(given.data, PairCollator(negatives=2, positives=1), given.words)
-    assert batch.negatives.shape[:2] == batch.negatives_mask.shape == (12, 2)
-    assert batch.negatives.shape == batch.negatives_text_mask.shape
-    assert batch.texts.shape[1] == batch.negatives.shape[2] == batch.positives.shape[2]
+    assert batch.texts.shape[:2] == batch.mask.shape == (12, 4)
+    assert batch.texts.shape == batch.text_mask.shape
+    assert batch.negatives == 2
     for row, sample in enumerate(samples(12)):
-        assert given.text(batch.texts[row], batch.text_mask[row]) == sample.pair.caption
+        assert given.text(batch.texts[row, 0], batch.text_mask[row, 0]) == sample.pair.caption
         has = row % 2 == 0
-        assert batch.negatives_mask[row].tolist() == [has, False]
-        assert batch.positives_mask[row].tolist() == [has]
+        assert batch.mask[row].tolist() == [True, has, False, has]
         if has:
-            shown = given.text(batch.negatives[row, 0], batch.negatives_text_mask[row, 0])
+            shown = given.text(batch.texts[row, 1], batch.text_mask[row, 1])
             assert shown == sample.pair.caption.replace("red", "blue")
-            assert "disc" in given.text(batch.positives[row, 0])
-        assert not batch.negatives_text_mask[row, int(has) :].any()
+            assert "disc" in given.text(batch.texts[row, 3])
+        assert not batch.text_mask[row, 1 + int(has) : 3].any()
 
 
 def test_batches_of_fixed_lengths_have_one_shape_and_embed_missing_texts_too(given: Given) -> None:
     recipe = PairCollator(negatives=2, positives=1)
     found = list(loader(given.data, recipe, given.words, 20, fixed=True))
-    assert {each.texts.shape for each in found} == {(4, 20)}
-    assert {each.negatives.shape for each in found} == {(4, 2, 20)}
-    assert all((each.negatives_count, each.positives_count) == ([2] * 4, [1] * 4) for each in found)
+    assert {each.texts.shape for each in found} == {(4, 4, 20)}
+    assert all(each.embedded.all() and each.embedded.shape == (4, 4) for each in found)
     usual = one_batch(given.data, recipe, given.words)
-    assert usual.negatives_count == usual.negatives_mask.sum(dim=1).tolist()
-    assert usual.positives_count == usual.positives_mask.sum(dim=1).tolist()
+    assert usual.embedded.tolist() == usual.mask.tolist()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_which_texts_to_embed_is_known_on_the_host(given: Given, workers: int) -> None:
+    for batch in loader(given.data, PairCollator(negatives=2), given.words, workers=workers, device="meta"):
+        assert batch.images.is_meta
+        assert batch.mask.is_meta
+        assert isinstance(batch.embedded, np.ndarray)
 
 
 def test_more_negatives_than_places_are_sampled_in_each_epoch_one_of_each_type_first(
@@ -84,7 +91,7 @@ def test_more_negatives_than_places_are_sampled_in_each_epoch_one_of_each_type_f
     texts = [negative(of, f"a blue circle {n}", "attribute") for n in range(5)] + [negative(of, "a red star", "object")]
     data = write_shards([Sample(of, tuple(texts), (), picture(), "jpg")], tmp_path).pattern
     one = loader(data, PairCollator(negatives=2), given.words)
-    epochs = [{given.text(row) for row in batch.negatives[0]} for _ in range(8) for batch in one]
+    epochs = [{given.text(row) for row in batch.texts[0, 1:]} for _ in range(8) for batch in one]
     assert all("a red star" in drawn and len(drawn) == 2 for drawn in epochs)
     assert len({frozenset(drawn) for drawn in epochs}) > 1
 
@@ -105,11 +112,11 @@ def test_online_negatives_replace_those_of_the_shards(given: Given, workers: int
     for epoch in range(2):
         for batch in one:
             for row in range(len(batch.keys)):
-                caption = given.text(batch.texts[row])
-                if batch.negatives_mask[row, 0]:
-                    assert given.text(batch.negatives[row, 0]) == " ".join([*reversed(caption.split()), str(epoch)])
+                caption = given.text(batch.texts[row, 0])
+                if batch.mask[row, 1]:
+                    assert given.text(batch.texts[row, 1]) == " ".join([*reversed(caption.split()), str(epoch)])
             alone = {s.pair.key for s in samples(12) if not s.pair.captions}
-            assert batch.negatives_mask[:, 0].tolist() == [key in alone for key in batch.keys]
+            assert batch.mask[:, 1].tolist() == [key in alone for key in batch.keys]
 
 
 @pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()[1])
@@ -121,7 +128,7 @@ def test_the_online_maker_of_the_generators_fits(tmp_path: Path, given: Given) -
     of = pair(0, "a small blue car on a street")
     data = write_shards([Sample(of, (), (), picture(), "jpg")], tmp_path / "shards").pattern
     batch = one_batch(data, PairCollator(negatives=3, online=OnlineNegatives(tmp_path / "pool.parquet")), given.words)
-    assert batch.negatives_mask.any()
+    assert batch.mask[:, 1:].any()
 
 
 def test_texts_over_the_limit_are_cut_before_the_end_mark_and_counted(given: Given) -> None:
@@ -129,16 +136,16 @@ def test_texts_over_the_limit_are_cut_before_the_end_mark_and_counted(given: Giv
     assert whole.cut == 0
     cut = one_batch(given.data, PairCollator(), given.words, max_tokens=5)
     assert cut.cut == 12
-    assert cut.texts.shape == (12, 5)
-    assert (cut.texts[:, -1] == load_tokenizer(given.words).eos_token_id).all()
+    assert cut.texts.shape == (12, 1, 5)
+    assert (cut.texts[:, 0, -1] == load_tokenizer(given.words).eos_token_id).all()
 
 
 def test_every_exchange_of_an_image_is_a_row_of_the_same_batch(given: Given) -> None:
     batches = list(loader(given.data, TripletCollator(), given.words, batch_size=2))
     assert [len(batch.keys) for batch in batches] == [4, 4, 4]
     for batch in batches:
-        assert batch.images.shape[0] == 4
-        assert torch.equal(batch.images[0], batch.images[1])
+        assert batch.images.shape[0] == 2
+        assert batch.image_index.tolist() == [0, 0, 1, 1]
         said = [(given.text(one), given.text(two)) for one, two in zip(batch.instructions, batch.texts, strict=True)]
         assert said[:2] == said[2:]
         assert set(said[:2]) == {

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
+from pairwright.training.objectives.batch_embeddings import PairEmbeddings
 from pairwright.training.objectives.conditional import conditional_loss
 from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
 from pairwright.training.objectives.distributed import ALONE, Ranks
-from pairwright.training.objectives.fsc_clip import FscWeights, LocalFeatures, fsc_clip_loss
+from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 from pairwright.training.objectives.hard_positives import hp_hn_loss
 from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
 from pairwright.training.objectives.soft_positives import react_loss
@@ -22,10 +22,8 @@ FULL, SHORT = 3, 2  # rows of a rank; the last rank lacks one
 SCALE, BIAS = 7.0, -3.0
 
 
-def _batch(rows: Rows) -> BatchEmbeddings:
-    return BatchEmbeddings(
-        *(rows[name] for name in ("images", "texts", "negatives", "negatives_mask", "positives", "positives_mask"))
-    )
+def _batch(rows: Rows, scale: Tensor) -> PairEmbeddings:
+    return PairEmbeddings(**{name: one for name, one in rows.items() if name != "ids"}, scale=scale)
 
 
 def _wrong(rows: Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -33,8 +31,7 @@ def _wrong(rows: Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _fsc(rows: Rows, scale: Tensor, _: Tensor, ranks: Ranks) -> Tensor:
-    local = LocalFeatures(rows["patches"], rows["tokens"], rows["tokens_mask"])
-    return fsc_clip_loss(_batch(rows), local, scale, FscWeights(0.5, 0.2, 2.0, 0.02), ranks).loss
+    return fsc_clip_loss(_batch(rows, scale), FscWeights(0.5, 0.2, 2.0, 0.02), ranks).loss
 
 
 def _focallens(rows: Rows, scale: Tensor, _: Tensor, ranks: Ranks) -> Tensor:
@@ -47,7 +44,7 @@ OBJECTIVES: dict[str, Callable[[Rows, Tensor, Tensor, Ranks], Tensor]] = {
     "clip": lambda rows, scale, _, ranks: clip_loss(rows["images"], rows["texts"], scale, ranks),
     "negclip": lambda rows, scale, _, ranks: negclip_loss(*_wrong(rows), scale, ranks),
     "hp-hn": lambda rows, scale, _, ranks: (
-        hp_hn_loss(_batch(rows), scale, negatives=0.7, positives=0.9, ranks=ranks).loss
+        hp_hn_loss(_batch(rows, scale), negatives=0.7, positives=0.9, ranks=ranks).loss
     ),
     "fsc-clip": _fsc,
     "siglip": lambda rows, scale, bias, ranks: siglip_loss(rows["images"], rows["texts"], scale, bias, ranks),

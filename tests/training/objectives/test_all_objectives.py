@@ -37,6 +37,7 @@ def unscaled(objective: Callable[..., Any]) -> Callable[..., Any]:
 PAIR = ("images", "texts")
 WRONG = (*PAIR, "negatives", "negatives_mask")
 RIGHT = ("positives", "positives_mask")
+LOCAL = ("patches", "tokens", "tokens_mask")
 OUTPUT = ("logits", "tokens", "counted")
 
 
@@ -58,8 +59,8 @@ def caption_cases() -> dict[str, Case]:
 
 
 def edited_text_cases() -> dict[str, Case]:
-    from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
-    from pairwright.training.objectives.fsc_clip import FscWeights, LocalFeatures, fsc_clip_loss
+    from pairwright.training.objectives.batch_embeddings import PairEmbeddings
+    from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
     from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores, hard_negative_loss
     from pairwright.training.objectives.hard_positives import analogy_loss, hp_hn_loss
 
@@ -68,18 +69,24 @@ def edited_text_cases() -> dict[str, Case]:
         return choice_loss(choice_scores(images, texts, negatives, mask, scale), mask, focal=2.0, smoothing=0.02)
 
     def hp_hn(*given: Any, scale: Any) -> Any:
-        return hp_hn_loss(BatchEmbeddings(*given), scale, negatives=1.0, positives=1.0).loss
+        return hp_hn_loss(
+            PairEmbeddings(**dict(zip((*WRONG, *RIGHT), given, strict=True)), scale=scale), negatives=1.0, positives=1.0
+        ).loss
 
     def fsc(*given: Any, scale: Any) -> Any:
         weights = FscWeights(0.5, 0.2, 2.0, 0.02)
-        return fsc_clip_loss(BatchEmbeddings(*given[:4]), LocalFeatures(*given[4:]), scale, weights).loss
+        return fsc_clip_loss(
+            PairEmbeddings(**dict(zip((*WRONG, *RIGHT, *LOCAL), given, strict=True)), scale=scale), weights
+        ).loss
 
     return {
         "hard negatives": Case(scaled(hard_negative_loss), WRONG, (WRONG[2:],)),
         "focal and smoothed": Case(choice, WRONG, (WRONG[2:],)),
         "analogy": Case(scaled(analogy_loss), (*PAIR, *RIGHT), (RIGHT,)),
         "hp-hn": Case(hp_hn, (*WRONG, *RIGHT), (WRONG[2:], RIGHT)),
-        "fsc-clip": Case(fsc, (*WRONG, "patches", "pieces", "pieces_mask"), (WRONG[2:], ("pieces", "pieces_mask"))),
+        "fsc-clip": Case(
+            fsc, (*WRONG, *RIGHT, "patches", "pieces", "pieces_mask"), (WRONG[2:], ("pieces", "pieces_mask"))
+        ),
     }
 
 

@@ -74,16 +74,17 @@ def test_a_lone_row_with_positives_has_nothing_to_tell_apart() -> None:
 
 
 def batch(seed: int) -> Any:
-    from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
+    from pairwright.training.objectives.batch_embeddings import PairEmbeddings
 
     rng = torch.Generator().manual_seed(seed)
-    return BatchEmbeddings(
+    return PairEmbeddings(
         images=unit(rng, 4, 5),
         texts=unit(rng, 4, 5),
         negatives=unit(rng, 4, 2, 5),
         negatives_mask=torch.tensor([[True, True], [True, False], [False, False], [True, True]]),
         positives=unit(rng, 4, 1, 5),
         positives_mask=torch.tensor([[True], [False], [True], [True]]),
+        scale=torch.tensor(10.0),
     )
 
 
@@ -97,7 +98,7 @@ def test_the_total_is_the_weighted_sum_and_clip_alone_at_weight_0(weights: tuple
     clip = clip_loss(given.images, given.texts, 10.0)
     wrong = hard_negative_loss(given.images, given.texts, given.negatives, given.negatives_mask, 10.0)
     right = analogy_loss(given.images, given.texts, given.positives, given.positives_mask, 10.0)
-    total = hp_hn_loss(given, 10.0, negatives=weights[0], positives=weights[1])
+    total = hp_hn_loss(given, negatives=weights[0], positives=weights[1])
     assert total.loss.item() == pytest.approx((clip + weights[0] * wrong + weights[1] * right).item())
     assert {name: part.item() for name, part in total.parts.items()} == {
         "contrastive": clip.item(),
@@ -106,10 +107,12 @@ def test_the_total_is_the_weighted_sum_and_clip_alone_at_weight_0(weights: tuple
     }
 
 
-def test_a_batch_without_positives_is_refused_in_words() -> None:
-    from dataclasses import replace
-
+def test_without_positives_and_negatives_it_is_clip() -> None:
+    from pairwright.training.objectives.contrastive import clip_loss
     from pairwright.training.objectives.hard_positives import hp_hn_loss
 
-    with pytest.raises(ValueError, match="positives_mask"):
-        hp_hn_loss(replace(batch(4), positives=None, positives_mask=None), 10.0, negatives=1.0, positives=1.0)
+    given = batch(4)
+    none, mask = given.negatives[:, :0], given.negatives_mask[:, :0]
+    without = given._replace(negatives=none, negatives_mask=mask, positives=none, positives_mask=mask)
+    total = hp_hn_loss(without, negatives=1.0, positives=1.0)
+    assert total.loss.item() == clip_loss(given.images, given.texts, 10.0).item()

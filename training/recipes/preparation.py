@@ -1,0 +1,223 @@
+"""What a run does by its method: the model that it trains, the form of its batches, and the loss."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, full, nn
+
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.online import OnlineNegatives
+from pairwright.training.loading.batches import TripletBatch
+from pairwright.training.loading.collation import Collator
+from pairwright.training.loading.image_transforms import ImageOptions
+from pairwright.training.loading.pairs import PairCollator
+from pairwright.training.loading.tokenization import TextOptions
+from pairwright.training.loading.triplets import TripletCollator
+from pairwright.training.models.anyres import Grid
+from pairwright.training.models.clip import Clip, ClipOutput
+from pairwright.training.models.focallens_clip import FocalLensClip
+from pairwright.training.models.focallens_mllm import FocalLensMllm
+from pairwright.training.models.generative import ImageTextModel
+from pairwright.training.models.lora import add_lora
+from pairwright.training.models.react_clip import ReactClip
+from pairwright.training.models.registry import model_kind, open_model
+from pairwright.training.models.siglip import Siglip
+from pairwright.training.models.trainable_parameters import train_only
+from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
+from pairwright.training.objectives.conditional import conditional_loss
+from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
+from pairwright.training.objectives.distributed import Ranks
+from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
+from pairwright.training.objectives.hard_positives import hp_hn_loss
+from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
+from pairwright.training.objectives.soft_positives import react_loss
+from pairwright.training.recipes.methods import (
+    ClipMethod,
+    FocalLensClipMethod,
+    FocalLensMethod,
+    FocalLensMllmMethod,
+    FscClipMethod,
+    HardNegativesMethod,
+    HardPositivesMethod,
+    NegClipMethod,
+    PairMethod,
+    ReactMethod,
+    SiglipHnMethod,
+    SiglipMethod,
+    SiglipTowerMethod,
+    TowerMethod,
+)
+from pairwright.training.recipes.model_options import check_model_limits
+from pairwright.training.recipes.pair_embeddings import embed_pairs
+from pairwright.training.recipes.schema import Recipe, RecipeMethod
+from pairwright.training.recipes.sections import LoraSettings, OnlineNegativeSettings
+
+_INSTRUCTION_TOKENS = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMethod:
+    """A model to train, and the form of its batches."""
+
+    model: nn.Module  # with parameters frozen as the recipe says
+    rows: Collator[Any]  # collates samples to batches
+    texts: TextOptions  # tokenization
+    images: ImageOptions  # image transforms
+
+
+def prepare(recipe: Recipe, model: str) -> PreparedMethod:
+    """Open ``model``, a folder or a name, and freeze what the recipe does not train.
+
+    Raises:
+        PairwrightError: there is no such model, or it does not fit the recipe; a file of the settings is missing.
+    """
+    method = recipe.method
+    if isinstance(method, FocalLensMllmMethod):
+        return _prepare_mllm(method, recipe, model)
+    clip = _open_model(method, model)
+    most = recipe.batches.max_tokens or clip.context
+    check_model_limits(clip.network.config, size=clip.pixels.size, max_tokens=most)
+    images = replace(clip.pixels, crop=recipe.batches.crop)
+    return PreparedMethod(clip, _collator(method, recipe.seed), TextOptions(model, most, recipe.compile), images)
+
+
+def batch_loss(method: RecipeMethod, model: nn.Module, batch: Any, ranks: Ranks) -> WeightedLoss:
+    """Return the loss of a step and its parts; the mean over ranks is that of the whole batch.
+
+    Args:
+        method: the objective.
+        model: the model, possibly wrapped for several processes; it is called exactly once.
+        batch: of this rank.
+        ranks: all processes.
+    """
+    if isinstance(method, PairMethod):
+        return pair_loss(method, embed_pairs(model, batch, local=method.local_features), ranks)
+    out = _embed_triplets(method, model, batch)
+    ranks = ranks.agree(len(out.images), out.images.device)  # a sample has any number of rows
+    same = _hash_texts(batch.texts, batch.text_mask)  # rows with the same answer are not negatives of each other
+    loss = conditional_loss(out.images, out.texts, out.scale, same=same, both_ways=method.both_ways, ranks=ranks)
+    return WeightedLoss(loss)
+
+
+def pair_loss(method: PairMethod, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
+    """Return the loss of this rank's rows among those of all ranks."""
+    own, wrong = (pairs.images, pairs.texts), (pairs.negatives, pairs.negatives_mask)
+    match method:
+        case HardPositivesMethod(negatives_weight=negatives, positives_weight=positives):
+            return hp_hn_loss(pairs, negatives=negatives, positives=positives, ranks=ranks)
+        case FscClipMethod():
+            weights = FscWeights(method.whole_weight, method.local_weight, method.focal, method.smoothing)
+            return fsc_clip_loss(pairs, weights, ranks)
+        case ClipMethod():
+            loss = clip_loss(*own, pairs.scale, ranks)
+        case NegClipMethod():
+            loss = negclip_loss(*own, *wrong, pairs.scale, ranks)
+        case SiglipMethod():
+            loss = siglip_loss(*own, pairs.scale, pairs.bias, ranks)
+        case SiglipHnMethod():
+            loss = siglip_hn_loss(*own, *wrong, pairs.scale, pairs.bias, ranks)
+        case ReactMethod():
+            loss = react_loss(*own, pairs.scale, method.threshold, ranks)
+    return WeightedLoss(loss)
+
+
+def _embed_triplets(method: FocalLensMethod, model: nn.Module, batch: TripletBatch) -> ClipOutput:
+    images = batch.images[batch.image_index]
+    if isinstance(method, FocalLensClipMethod):
+        out: ClipOutput = model(images, batch.texts, batch.text_mask, instructions=batch.instructions)
+    else:
+        grids = [Grid(*one) for one in batch.grids] or None
+        out = model(images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
+    return out
+
+
+def _hash_texts(texts: Tensor, mask: Tensor) -> Tensor:
+    """Return a 64-bit hash of each text, int64 (b,), which does not depend on its padding."""
+    # A polynomial modulo 2^64; the factor is that of a linear congruential generator (Knuth's MMIX).
+    powers = full(texts.shape[1:], 6364136223846793005, device=texts.device).cumprod(dim=0)
+    return ((texts + 1) * mask * powers).sum(dim=1)
+
+
+def _collator(method: RecipeMethod, seed: int) -> Collator[Any]:
+    match method:
+        case FocalLensMethod():
+            return TripletCollator(method.turns, method.types)
+        case HardPositivesMethod():
+            return PairCollator(method.negatives, method.positives)
+        case HardNegativesMethod(online=OnlineNegativeSettings(pool=pool, types=types)):
+            if not pool.is_file():
+                raise UsageError(f"method.online.pool: {pool} does not exist.")
+            online = OnlineNegatives(pool, types, seed=seed) if types else OnlineNegatives(pool, seed=seed)
+            return PairCollator(method.negatives, online=online)
+        case HardNegativesMethod():
+            return PairCollator(method.negatives)
+    return PairCollator()
+
+
+def _open_model(method: RecipeMethod, model: str) -> Clip:
+    """Return a CLIP or SigLIP, extended as the method says, with all but its parameters frozen."""
+    match method:
+        case TowerMethod(lora=LoraSettings(rank=rank, alpha=alpha)):
+            clip, trained = _open_clip(model, (Clip,)), "lora"
+            add_lora(clip, rank, alpha=alpha)
+        case TowerMethod():
+            clip, trained = _open_clip(model, (Clip,)), "clip-locked-text" if method.locked_text else "clip"
+        case SiglipTowerMethod():
+            clip, trained = _open_clip(model, (Siglip,)), "siglip-locked-text" if method.locked_text else "clip"
+        case ReactMethod():
+            clip, trained = _open_react(model, method.blocks), "react"
+        case FocalLensClipMethod():
+            clip, trained = _open_clip(model, (Clip, FocalLensClip)), "focallens-clip"
+            clip = clip if isinstance(clip, FocalLensClip) else FocalLensClip(clip)
+    train_only(clip, trained)
+    return clip
+
+
+def _open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
+    """Open a CLIP of exactly one of these kinds."""
+    found = open_model(model)
+    if not isinstance(found, Clip) or type(found) not in kinds:
+        raise UsageError(f"{model} is of kind {found.kind}; this recipe requires {' or '.join(k.kind for k in kinds)}.")
+    return found
+
+
+def _open_react(model: str, blocks: int) -> ReactClip:
+    """Return a CLIP with gated blocks added, or a REACT model to continue with."""
+    clip = _open_clip(model, (Clip, ReactClip))
+    if not isinstance(clip, ReactClip):
+        return ReactClip(clip, blocks)
+    if len(clip.blocks) != blocks:
+        raise UsageError(f"{model} has {len(clip.blocks)} gated blocks. Pass --set method.blocks={len(clip.blocks)}.")
+    return clip
+
+
+def _prepare_mllm(method: FocalLensMllmMethod, recipe: Recipe, model: str) -> PreparedMethod:
+    lens = _open_mllm(model, method.target)
+    lens.pixels = replace(lens.pixels, tiles=lens.pixels.tiles or method.tiles)
+    train_only(lens, "focallens-mllm")
+    for unused in lens.unused_parameters():  # distributed training would wait for its gradient
+        unused.requires_grad_(False)
+    names = (model, method.target) if method.target else (str(Path(model) / "llava"), str(Path(model) / "target"))
+    asked, context = recipe.batches.max_tokens, lens.target.context
+    instructions = TextOptions(names[0], asked or _INSTRUCTION_TOKENS)
+    answers = TextOptions(names[1], min(asked or context, context))
+    rows = TripletCollator(method.turns, method.types, instructions)
+    return PreparedMethod(lens, rows, answers, replace(lens.pixels, crop=recipe.batches.crop))
+
+
+def _open_mllm(model: str, target: str) -> FocalLensMllm:
+    """Return a LLaVA with its target CLIP, or a FocalLens-MLLM to continue with."""
+    kind = model_kind(model)
+    if kind == FocalLensMllm.kind:
+        if target:
+            raise UsageError(f"{model} is a FocalLens-MLLM with its own target: remove method.target.")
+        return FocalLensMllm.load(model)
+    if kind != ImageTextModel.kind:
+        raise UsageError(
+            f"{model} is of kind {kind}; this recipe requires a LLaVA, as trained by "
+            "llava-align and llava-instruct, or a focallens-mllm."
+        )
+    if not target:
+        raise UsageError(f"{model} has no target CLIP: pass --set method.target=PATH.")
+    return FocalLensMllm.begin(model, Clip.load(target))
