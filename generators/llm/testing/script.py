@@ -35,7 +35,6 @@ Feature = Literal[
     "json_schema",
     "json_object",
     "tools",
-    "stream",
     "system",
     "temperature",
     "top_p",
