@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.messages import Message, MessageSpan, Request
-from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome, relay
 from pairwright.generators.prompts.templates import json_for_prompt
 
 T = TypeVar("T")
@@ -134,19 +134,14 @@ def with_documents_in_step(step: LLMStep[T], documents: Sequence[Document]) -> L
 
     The question is the last message of a first request; in a repair request the documents stay at their place.
     """
-    if not documents:
-        return (yield from step)
     asked: list[tuple[Message, ...]] = []
-    try:
-        requests = next(step)
-        while True:
-            sent = [_insert_documents(request, documents, asked) for request in requests]
-            asked += [request.messages for request in requests]
-            outcomes = yield sent
-            requests = step.send(outcomes)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+
+    def send(requests: Sequence[Request]) -> LLMStep[Sequence[RequestOutcome]]:
+        sent = [_insert_documents(request, documents, asked) for request in requests]
+        asked.extend(request.messages for request in requests)
+        return (yield sent)
+
+    return relay(step, send) if documents else step
 
 
 def _insert_documents(request: Request, documents: Sequence[Document], asked: Sequence[tuple[Message, ...]]) -> Request:

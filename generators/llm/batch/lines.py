@@ -6,16 +6,17 @@ the output file if it has a response, else in the error file, in any order.
 The API: https://platform.openai.com/docs/api-reference/batch/request-input.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
 from pairwright.generators.llm.client.chat_completions import build_payload, encode_payload, parse_error, parse_reply
-from pairwright.generators.llm.client.messages import Request
+from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 
 ANSWERED = ""  # code of a line with a response
@@ -25,18 +26,14 @@ _OK, _HIGHEST = 200, 599
 _KEY = re.compile(r"[0-9a-f]{32}")
 
 
-class KeyedRequest(Protocol):
-    """Request with its key."""
+@dataclass(slots=True, eq=False)
+class QueuedRequest:
+    """Request, the futures that wait for it, and the number of failed attempts."""
 
-    @property
-    def key(self) -> str:
-        """Return the cache key, 32 hex digits."""
-        ...
-
-    @property
-    def request(self) -> Request:
-        """Return the request."""
-        ...
+    key: str
+    request: Request
+    waiters: list[asyncio.Future[Reply]] = field(default_factory=list)
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ class BatchInput:
 
 
 def write_batch_input(
-    path: Path, rows: Sequence[KeyedRequest], url: str, *, most_lines: int, most_bytes: int
+    path: Path, rows: Sequence[QueuedRequest], url: str, *, most_lines: int, most_bytes: int
 ) -> BatchInput:
     """Write as many of the first rows as fit; images are encoded here.
 
