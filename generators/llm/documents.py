@@ -48,12 +48,10 @@ class PromptWithDocuments:
 
     Attributes:
         messages: the chat.
-        documents: in the order of the prompt.
-        places: span of the text of each document, without its quotes.
+        places: span of the text of each document, in order, without its quotes.
     """
 
     messages: tuple[Message, ...]
-    documents: tuple[Document, ...]
     places: tuple[MessageSpan, ...]
 
 
@@ -113,7 +111,7 @@ def with_documents(
     if not 0 <= place < len(messages) or messages[place].role != "user":
         raise UsageError("documents require a user message as the last message.")
     if not documents:
-        return PromptWithDocuments(tuple(messages), (), ())
+        return PromptWithDocuments(tuple(messages), ())
     last = messages[place]
     question = last.text.strip()
     text = f"{question}\n\n{DOCUMENTS_HEADING}"
@@ -126,7 +124,7 @@ def with_documents(
         places.append(MessageSpan(place, len(text) - len(quoted) + 1, len(text) - 1))
     text += f"\n\n{question}"
     asked = (*messages[:place], replace(last, text=text), *messages[place + 1 :])
-    return PromptWithDocuments(asked, tuple(documents), tuple(places))
+    return PromptWithDocuments(asked, tuple(places))
 
 
 def with_documents_in_step(step: LLMStep[T], documents: Sequence[Document]) -> LLMStep[T]:

@@ -24,7 +24,7 @@ import orjson
 
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Schema, Usage
-from pairwright.generators.llm.client.request_key import canonical_json
+from pairwright.generators.llm.client.request_key import encode_json
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome, gather, relay
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON
 from pairwright.generators.llm.output.json_parsing import (
@@ -91,7 +91,7 @@ def _mergeable(requests: Sequence[Request]) -> list[list[int]]:
             continue
         key = (
             tuple([(message.role, message.text) for message in fixed]), request.model,
-            canonical_json(sorted(request.parameters.items())), request.schema.shape, request.sample, request.resample,
+            encode_json(sorted(request.parameters.items())), request.schema.shape, request.sample, request.resample,
         )  # fmt: skip
         groups.setdefault(key, []).append(at)
     return list(groups.values())

@@ -15,9 +15,10 @@ from typing import Any
 
 import orjson
 
-from pairwright.generators.llm.client.chat_completions import build_payload, encode_payload, parse_error, parse_reply
+from pairwright.generators.llm.client.chat_completions import build_payload, parse_error, parse_reply
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.request_key import encode_json
 
 ANSWERED = ""  # code of a line with a response
 UNPROCESSED_CODES = {"batch_expired", "batch_cancelled"}
@@ -103,7 +104,7 @@ def format_line(key: str, url: str, request: Request) -> bytes:
     Raises:
         RequestError: ``bad_image`` or ``bad_request``: it cannot be sent.
     """
-    return encode_payload({"custom_id": key, "method": "POST", "url": url, "body": build_payload(request)}) + b"\n"
+    return encode_json({"custom_id": key, "method": "POST", "url": url, "body": build_payload(request)}) + b"\n"
 
 
 def read_line(line: bytes, *, hide: Callable[[str], str] = str) -> LineResult | None:

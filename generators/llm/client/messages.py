@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 import orjson
 
-from pairwright.generators.llm.client.request_key import answer_parameters, canonical_json, canonicalize, hash_request
+from pairwright.generators.llm.client.request_key import answer_parameters, canonicalize, encode_json, hash_request
 
 Role = Literal["system", "user", "assistant"]
 
@@ -81,7 +81,7 @@ class Schema:
     shape: bytes = field(init=False, repr=False, compare=False)  # canonical JSON, in keys
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", canonical_json([self.name, canonicalize(self.schema), self.strict]))
+        object.__setattr__(self, "shape", encode_json([self.name, canonicalize(self.schema), self.strict]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,11 +196,6 @@ class Limiter:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
-    def concurrency(self) -> int:
-        """Current limit of concurrent requests."""
-        return int(self._window.size)
-
-    @property
     def in_flight(self) -> int:
         """Requests in flight."""
         return self._in_flight

@@ -805,8 +805,9 @@ def test_a_script_is_read_from_yaml(tmp_path: Path) -> None:
         ("rules: [{text: a, json: {}}]", "mutually exclusive"),
         ("rules: [{fault: batch_failed}]", "a fault of batches"),
         ("latency_ms: -1", "latency_ms"),
-        ("a: [", "invalid YAML"),
+        ("a: [", "not YAML"),
         ("", "no settings"),
+        ("seed: 1\nseed: 2", "duplicate key `seed`"),
     ],
 )
 def test_an_invalid_script_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
