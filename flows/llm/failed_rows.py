@@ -110,10 +110,20 @@ class FailedRows:
             detail = (done.error.detail if isinstance(done.error, RequestError) else "") or str(done.error)
         if reason:
             self.counts[reason] += 1
-            detail = detail or done.failure or done.reasoning
+            requests = done.requests
+            detail = detail or requests.detail
             detail = detail if len(detail) <= MAX_DETAIL_CHARS else detail[:MAX_DETAIL_CHARS] + "…"
-            self._tally.add(reason, detail, answered=bool(done.keys), unanswered=done.unanswered)
-            line = FailedRow(done.row, reason, detail, done.attempt, done.keys, done.said, done.unanswered, self._run)
+            self._tally.add(reason, detail, answered=bool(requests.keys), unanswered=requests.unanswered)
+            line = FailedRow(
+                done.row,
+                reason,
+                detail,
+                done.attempt,
+                tuple(requests.keys),
+                requests.said,
+                requests.unanswered,
+                self._run,
+            )
             self._file.write(_line(line))
 
     def summary(self, rows: int) -> str:

@@ -9,7 +9,7 @@ retried or paced, its tokens are free, and JSON is requested in the prompt.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -30,14 +30,9 @@ from pairwright.generators.llm.client.base_url import OPENAI
 from pairwright.generators.llm.client.factory import require_api_key
 from pairwright.generators.llm.client.messages import Request as LLMRequest
 from pairwright.generators.llm.client.messages import Usage
-from pairwright.generators.llm.client.parameter_overrides import (
-    ParameterOverrides,
-    ResamplingModel,
-    override_parameters,
-)
+from pairwright.generators.llm.client.parameter_overrides import check_overrides, override_parameters, raise_temperature
 from pairwright.generators.llm.client.request_adaptation import AdaptedModel, RefusedParts
 from pairwright.generators.llm.client.response_formats import (
-    FixedFormatModel,
     NegotiatedFormatModel,
     apply_response_format,
 )
@@ -137,12 +132,13 @@ class ModelAccess:
         )
 
     def check(self) -> None:
-        """Check settings, API key, prices and limits, before any other work.
+        """Check settings, parameters, API key, prices and limits, before any other work.
 
         Raises:
             PairwrightError: one of them cannot work.
         """
         settings = self.settings()
+        check_overrides(self.parameters)
         if self.local is None:
             require_api_key(settings)
         if self.section.max_cost is not None:
@@ -179,7 +175,7 @@ class ModelAccess:
         return Session(
             self.settings(),
             cache=self.cache,
-            outside=self._outside(),
+            prepare=self.as_sent,
             inside=inside,
             refusals=refusals,
             opened=self._opened(say),
@@ -228,15 +224,6 @@ class ModelAccess:
             raise UsageError(f"{self.section.model} is a local model and has no batches. Remove --batch-cancel.")
         return asyncio.run(cancel_batches(self.settings(), ledger_path(self.cache), say=say))
 
-    def _outside(self) -> Sequence[ModelWrapper]:
-        section = self.section
-        outside: list[ModelWrapper] = [ResamplingModel]
-        if section.structured != "auto":
-            outside.append(partial(FixedFormatModel, form=section.structured))
-        if self.parameters:
-            outside.append(partial(ParameterOverrides, parameters=self.parameters))
-        return outside
-
     def prompts(self) -> PromptBook:
         """Return the prompts, those of the section's folder included.
 
@@ -258,10 +245,16 @@ class ModelAccess:
         )
 
     def as_sent(self, request: LLMRequest) -> LLMRequest:
-        """Return a request as it is sent: with the parameters and response format of the section."""
-        request = override_parameters(request, self.parameters) if self.parameters else request
+        """Return a request as it is sent: with the parameters and response format of the section, and resampled if retried.
+
+        Raises:
+            UsageError: the response format needs the place of a parameter.
+        """
+        request = override_parameters(request, self.parameters)
         section = self.section
-        return request if section.structured == "auto" else apply_response_format(request, section.structured)
+        return raise_temperature(
+            request if section.structured == "auto" else apply_response_format(request, section.structured)
+        )
 
     def stage_identity(self) -> str:
         """Return a hash over everything that shapes the answers of a stage, the files of the user's prompts included."""

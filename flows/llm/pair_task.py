@@ -103,8 +103,8 @@ class PairTask:
         if done.error is not None:
             return [self._rejected(item, done.error_code)], done.error_code
         rows = done.result or []
-        judged = self.generator.kind == VERDICT and not done.unanswered
-        return rows, "" if judged else _failure_reason(rows, done.unanswered)
+        judged = self.generator.kind == VERDICT and not done.requests.unanswered
+        return rows, "" if judged else _failure_reason(rows, done.requests.unanswered)
 
     def _rejected(self, pair: Pair, reason: str) -> Annotation:
         generator = self.generator

@@ -180,7 +180,7 @@ class RowRun:
             results = [None] * len(row.items) if done.error is not None else done.result or ()
             for name, item, result, own in zip(row.names, row.items, results, attempts, strict=True):
                 if isinstance(result, ItemResult):
-                    yield FinishedItem(item, result.in_row(done, row=name, attempt=own))
+                    yield FinishedItem(item, RowResult(name, result.result, result.error, result.requests, own))
                 else:
                     yield FinishedItem(item, done.with_result(result, row=name, attempt=own))
 

@@ -28,13 +28,12 @@ cache, so that a continued run pays only for the rest.
 If a server does not count tokens, they are estimated (`SpendingTotals.estimated`).
 """
 
-import asyncio
 import math
-from collections import deque
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
 
 from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.client.admission import AdmissionQueue
 from pairwright.generators.llm.client.messages import Model, Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.prices import Price, Prices
@@ -140,7 +139,7 @@ class Budget:
         self._expected_cost = self._cost = 0.0  # USD of the answers so far, expected and actual
         self._longest = 0  # longest answer so far, tokens
         self._prompt_factor = 1.0  # largest ratio of a server's count of a prompt to the bound
-        self._waiting: deque[tuple[asyncio.Future[float], Request, Price | None]] = deque()
+        self._queue = AdmissionQueue(self._admit, self._release)
         self._stopped: RequestError | None = None
 
     async def ask(self, request: Request) -> Reply:
@@ -153,11 +152,7 @@ class Budget:
         if self._stopped is not None:
             raise self._stopped.copy()
         price = self._price(request.model)
-        hold = self._max_cost_of(request, price)
-        if self._waiting or not self._fits(hold):
-            hold = await self._room(request, price)
-        else:
-            self._take(hold)
+        hold = await self._queue.enter((request, price))
         try:
             reply = await self._model.ask(request)
             if not reply.cached:
@@ -222,57 +217,25 @@ class Budget:
             return False  # the rest is not worth another batch
         return self.bill.priced + self._held + hold <= self._max_cost
 
-    def _take(self, hold: float) -> None:
-        self._in_flight += 1
-        self._held += hold
+    def _admit(self, needed: tuple[Request, Price | None]) -> float | None:
+        """Reserve the maximum cost of a request and return it in USD; None: it has to wait.
+
+        If no request in flight could make room for it, the run ends.
+        """
+        hold = self._max_cost_of(*needed)  # at each attempt: the longest answer may have changed
+        if self._fits(hold):
+            self._in_flight += 1
+            self._held += hold
+            return hold
+        if not self._in_flight:
+            self._stopped = RequestError("over_budget", self._spent(hold))
+            self._queue.fail(self._stopped)
+        return None
 
     def _release(self, hold: float) -> None:
         self._in_flight -= 1
         self._held = self._held - hold if self._in_flight else 0.0  # sums of fractions drift
-        if self._waiting:
-            self._pump()
-
-    async def _room(self, request: Request, price: Price | None) -> float:
-        """Wait until a request fits; return its reserved USD.
-
-        Raises:
-            RequestError: it never will.
-        """
-        place: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        self._waiting.append((place, request, price))
-        self._pump()
-        try:
-            return await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled() and place.exception() is None:
-                self._release(place.result())  # it was admitted at the moment of its cancellation
-            else:
-                place.cancel()
-                self._pump()
-            raise
-
-    def _pump(self) -> None:
-        """Admit waiting requests that fit, in order; end the run if no request in flight could make room."""
-        while self._waiting:
-            place, request, price = self._waiting[0]
-            hold = self._max_cost_of(request, price)  # again: the longest answer may have changed
-            if place.done():  # cancelled
-                self._waiting.popleft()
-            elif self._fits(hold):
-                self._waiting.popleft()
-                self._take(hold)
-                place.set_result(hold)
-            elif self._in_flight:
-                return
-            else:
-                self._stop(hold)
-
-    def _stop(self, hold: float) -> None:
-        self._stopped = RequestError("over_budget", self._spent(hold))
-        while self._waiting:
-            place, _, _ = self._waiting.popleft()
-            if not place.done():
-                place.set_exception(self._stopped.copy())
+        self._queue.pump()
 
     def _spent(self, hold: float) -> str:
         if self._max_requests is not None and self.bill.requests >= self._max_requests:

@@ -38,6 +38,7 @@ from pairwright.generators.llm.client.messages import Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.settings import LLMSettings
 from pairwright.generators.llm.client.steps import RequestOutcome
+from pairwright.generators.llm.image_tokens import ImageRule
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON
 from pairwright.generators.llm.prices import Price, Prices
 from pairwright.generators.llm.runner import LLMRow
@@ -59,8 +60,6 @@ ANSWER_ERROR = 0.3  # relative error of answer tokens: one expected answer repre
 REPAIR_RATE = 0.05  # share of answers that are repaired, where the cache shows no share
 MIN_CACHED_ANSWERS = 50  # cached answers from which their share of repairs is used
 FEEDBACK_TOKENS = 60  # tokens of a repair request besides the repeated answer
-
-_NO_TOKENS = Usage(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,37 +186,52 @@ def sample_rows(items: Iterable[T], size: int = SAMPLE_SIZE, *, seed: int = 0) -
 
 
 @dataclass(slots=True)
-class _RepairEstimate:
-    """One repair of every answer of a row."""
+class _Requests:
+    """Requests and their tokens and USD: of prompts, of the images in these, and of answers."""
 
-    requests: int = 0
+    number: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
-    cost: tuple[float, float] = (0.0, 0.0)
     image_tokens: int = 0
+    cost_in: float = 0.0
+    cost_out: float = 0.0
     image_cost: float = 0.0
-    later: bool = False  # whether some are of requests after the first round
+
+    def add(self, usage: Usage, image_tokens: int, price: Price | None) -> None:
+        """Count a request; its cost is 0 if the price is unknown."""
+        self.number += 1
+        self.tokens_in += usage.prompt_tokens
+        self.tokens_out += usage.completion_tokens
+        self.image_tokens += image_tokens
+        if price is not None:
+            self.cost_in += price.cost(replace(usage, completion_tokens=0))
+            self.cost_out += price.cost(replace(usage, prompt_tokens=0))
+            self.image_cost += price.cost(Usage(image_tokens, 0))
 
 
 @dataclass(slots=True)
 class _RowEstimate:
-    """Requests of one row."""
+    """Requests of one row.
 
-    sent: list[int]  # by round
+    Attributes:
+        rounds: number of requests sent in each round.
+        cached: requests without an answer of their own.
+        sent: requests that are sent.
+        repairs: one repair for each of them that may need one.
+        of_repairs: repairs of items that are requested alone.
+        repaired_later: whether some of ``repairs`` are of requests after the first round.
+        failed: whether the step raised an error.
+        least: requests sent whatever the answers are.
+    """
+
+    rounds: list[int] = field(default_factory=list)
     cached: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: tuple[float, float] = (0.0, 0.0)  # USD, of prompts and of answers
-    image_tokens: int = 0
-    image_cost: float = 0.0
+    sent: _Requests = field(default_factory=_Requests)
+    repairs: _Requests = field(default_factory=_Requests)
+    of_repairs: _Requests = field(default_factory=_Requests)
+    repaired_later: bool = False
     failed: bool = False
-    repairs: _RepairEstimate = field(default_factory=_RepairEstimate)
-    of_repairs: _RepairEstimate = field(default_factory=_RepairEstimate)  # repairs of items that are requested alone
-    least: int = 0  # requests sent whatever the answers are
-
-    def sent_in(self, number: int) -> int:
-        """Return the requests sent in a round."""
-        return self.sent[number] if number < len(self.sent) else 0
+    least: int = 0
 
 
 def plan_stage(  # noqa: PLR0913 - keywords
@@ -254,65 +268,78 @@ def plan_stage(  # noqa: PLR0913 - keywords
     def scaled(value: Callable[[_RowEstimate], float]) -> EstimatedRange:
         return _extrapolate([value(row) for row in sample], sizes, size)
 
-    requests, share = scaled(lambda row: sum(row.sent)), planner.repaired
-    certain = scaled(lambda row: row.least).low / requests.low if requests.low else 1.0
-
-    def repairs(value: Callable[[_RepairEstimate], float]) -> EstimatedRange:
+    def repairs(value: Callable[[_Requests], float]) -> EstimatedRange:
         first, second = scaled(lambda row: value(row.repairs)), scaled(lambda row: value(row.of_repairs))
+        share = planner.repaired
         return EstimatedRange(share * (first.value + share * second.value), 0.0, first.high + second.high)
 
-    def repaired(first: EstimatedRange, value: Callable[[_RepairEstimate], float]) -> EstimatedRange:
-        more = repairs(value)
+    requests = scaled(lambda row: row.sent.number)
+    certain = scaled(lambda row: row.least).low / requests.low if requests.low else 1.0
+
+    def whole(value: Callable[[_Requests], float], error: float = 0.0) -> EstimatedRange:
+        first, more = scaled(lambda row: value(row.sent)), repairs(value)
+        first = first.widened(error) if error else first
         # Of a step that depends on its answers, only ``certain`` is sent whatever they are.
         return EstimatedRange(first.value + more.value, first.low * certain, first.high + more.high)
 
-    tokens_in, tokens_out = scaled(lambda row: row.tokens_in), scaled(lambda row: row.tokens_out)
-    cost_in, cost_out = (scaled(lambda row, at=at: row.cost[at]).value for at in (0, 1))  # type: ignore[misc]  # at
-    cost = scaled(lambda row: sum(row.cost)).widened(math.hypot(TOKEN_ERROR * cost_in, ANSWER_ERROR * cost_out))
-    depth = max((len(row.sent) for row in sample), default=0)
+    def in_round(at: int) -> float:
+        return scaled(lambda row: row.rounds[at] if at < len(row.rounds) else 0).value
+
+    error_in, error_out = (
+        TOKEN_ERROR * scaled(lambda row: row.sent.tokens_in).value,
+        ANSWER_ERROR * scaled(lambda row: row.sent.tokens_out).value,
+    )
+    cost_error = math.hypot(
+        TOKEN_ERROR * scaled(lambda row: row.sent.cost_in).value,
+        ANSWER_ERROR * scaled(lambda row: row.sent.cost_out).value,
+    )
     plan = StagePlan(
         stage,
         size,
         sampled,
-        repaired(requests, lambda repair: repair.requests),
-        scaled(lambda row: row.cached),
-        tuple(scaled(lambda row, at=at: row.sent_in(at)).value for at in range(depth)),  # type: ignore[misc]  # at
-        repaired(tokens_in.widened(TOKEN_ERROR * tokens_in.value), lambda repair: repair.tokens_in),
-        repaired(tokens_out.widened(ANSWER_ERROR * tokens_out.value), lambda repair: repair.tokens_out),
-        None if planner.unpriced else repaired(cost, lambda repair: sum(repair.cost)),
-        EstimatedRange(),
-        sum(row.failed for row in sample),
-        tuple(sorted(planner.unpriced)),
-        repairs(lambda repair: repair.requests),
-        repaired(scaled(lambda row: row.image_tokens), lambda repair: repair.image_tokens),
-        None if planner.unpriced else repaired(scaled(lambda row: row.image_cost), lambda repair: repair.image_cost),
+        requests=whole(lambda each: each.number),
+        cached=scaled(lambda row: row.cached),
+        rounds=tuple(map(in_round, range(max((len(row.rounds) for row in sample), default=0)))),
+        tokens_in=whole(lambda each: each.tokens_in, error_in),
+        tokens_out=whole(lambda each: each.tokens_out, error_out),
+        cost=None if planner.unpriced else whole(lambda each: each.cost_in + each.cost_out, cost_error),
+        seconds=EstimatedRange(),
+        failed=sum(row.failed for row in sample),
+        unpriced=tuple(sorted(planner.unpriced)),
+        repairs=repairs(lambda each: each.number),
+        image_tokens=whole(lambda each: each.image_tokens),
+        image_cost=None if planner.unpriced else whole(lambda each: each.image_cost),
     )
     return replace(plan, seconds=_seconds(plan, settings, batch=batch))
 
 
 def sum_plans(plans: Sequence[StagePlan]) -> StagePlan:
     """Return the sum of stages that run one after another, rows included."""
-    zero = EstimatedRange()
-    costs = [plan.cost for plan in plans if plan.cost is not None]
-    image_costs = [plan.image_cost for plan in plans if plan.image_cost is not None]
+
+    def total(name: str) -> EstimatedRange:
+        return sum((getattr(plan, name) for plan in plans), EstimatedRange())
+
+    def priced(name: str) -> EstimatedRange | None:
+        return total(name) if all(getattr(plan, name) is not None for plan in plans) else None
+
     depth = max((len(plan.rounds) for plan in plans), default=0)
     return StagePlan(
         "total",
         sum(plan.rows for plan in plans),
         sum(plan.sampled for plan in plans),
-        sum((plan.requests for plan in plans), zero),
-        sum((plan.cached for plan in plans), zero),
-        tuple(sum(plan.rounds[at] for plan in plans if at < len(plan.rounds)) for at in range(depth)),
-        sum((plan.tokens_in for plan in plans), zero),
-        sum((plan.tokens_out for plan in plans), zero),
-        sum(costs, zero) if len(costs) == len(plans) else None,
-        sum((plan.seconds for plan in plans), zero),
-        sum(plan.failed for plan in plans),
-        tuple(sorted({model for plan in plans for model in plan.unpriced})),
-        sum((plan.repairs for plan in plans), zero),
-        sum((plan.image_tokens for plan in plans), zero),
-        sum(image_costs, zero) if len(image_costs) == len(plans) else None,
-        sum(plan.kept_rows or 0.0 for plan in plans) if all(plan.kept_rows for plan in plans) else None,
+        requests=total("requests"),
+        cached=total("cached"),
+        rounds=tuple(sum(plan.rounds[at] for plan in plans if at < len(plan.rounds)) for at in range(depth)),
+        tokens_in=total("tokens_in"),
+        tokens_out=total("tokens_out"),
+        cost=priced("cost"),
+        seconds=total("seconds"),
+        failed=sum(plan.failed for plan in plans),
+        unpriced=tuple(sorted({model for plan in plans for model in plan.unpriced})),
+        repairs=total("repairs"),
+        image_tokens=total("image_tokens"),
+        image_cost=priced("image_cost"),
+        kept_rows=sum(plan.kept_rows or 0.0 for plan in plans) if all(plan.kept_rows for plan in plans) else None,
     )
 
 
@@ -333,12 +360,12 @@ class _Planner:
 
     def run(self, row: LLMRow[Any]) -> _RowEstimate:
         """Run the step of a row; an error of the row ends it, and its requests until then count."""
-        asked = _RowEstimate([])
+        asked = _RowEstimate()
         step = row.step(row.attempt)
         try:
             requests = next(step)
-            while len(asked.sent) < MAX_ROUNDS:
-                asked.sent.append(0)
+            while len(asked.rounds) < MAX_ROUNDS:
+                asked.rounds.append(0)
                 requests = step.send([self._answer(request, asked) for request in requests])
             step.close()
             asked.failed = True
@@ -346,9 +373,10 @@ class _Planner:
             pass
         except PairwrightError:
             asked.failed = True
-        while asked.sent and not asked.sent[-1]:
-            asked.sent.pop()  # the cache answered these rounds
-        asked.least = min(self._least(row), sum(asked.sent)) if asked.repairs.later else sum(asked.sent)
+        while asked.rounds and not asked.rounds[-1]:
+            asked.rounds.pop()  # the cache answered these rounds
+        sent = asked.sent.number
+        asked.least = min(self._least(row), sent) if asked.repaired_later else sent
         return asked
 
     def _least(self, row: LLMRow[Any]) -> int:
@@ -373,13 +401,11 @@ class _Planner:
             return None
 
     def _answer(self, request: Request, asked: _RowEstimate) -> RequestOutcome:
-        price = self._prices.find(request.model)
+        price, rule = self._prices.find(request.model), self._prices.image_rule(request.model)
         try:
             key = request.key(self._endpoint)
             found = self._cache.get(key) if self._cache is not None else None
-            if found is None:
-                rule = self._prices.image_rule(request.model)
-                tokens_in = estimate_prompt_tokens(request, rule)
+            usage = found.usage if found is not None else _usage(request, rule)
         except RequestError as failure:  # a request that cannot be sent costs nothing
             return failure
         self._repairs += request.repair == "this"
@@ -387,58 +413,35 @@ class _Planner:
             self._answered += request.repair == "possible"
             asked.cached += 1
             return found
-        usage = Usage(tokens_in, estimate_answer_tokens(request))
         reply = Reply(request.expects, PLANNED_FINISH_REASON, "", usage, request.model, key)
         if key in self._seen_keys:
             asked.cached += 1
             return reply
         self._seen_keys.add(key)
-        asked.sent[-1] += 1
-        asked.tokens_in += usage.prompt_tokens
-        asked.tokens_out += usage.completion_tokens
         if price is None:
             self.unpriced.add(request.model)
-        asked.cost = _sum(asked.cost, _cost(price, usage))
-        of_images = Usage(estimate_image_tokens(request, rule), 0)
-        asked.image_tokens += of_images.prompt_tokens
-        asked.image_cost += _cost(price, of_images)[0]
+        images = estimate_image_tokens(request, rule)
+        asked.rounds[-1] += 1
+        asked.sent.add(usage, images, price)
         if request.repair == "possible":
-            _add_repair(asked, asked.repairs, price, _repair_usage(usage), of_images)
+            asked.repairs.add(_repair_usage(usage), images, price)
         for single in request.alone:
-            alone = Usage(estimate_prompt_tokens(single, rule), estimate_answer_tokens(single))
-            _add_repair(asked, asked.repairs, price, alone, Usage(estimate_image_tokens(single, rule), 0))
+            alone = _usage(single, rule)
+            asked.repairs.add(alone, estimate_image_tokens(single, rule), price)
             if single.repair == "possible":
-                _add_repair(asked, asked.of_repairs, price, _repair_usage(alone))
+                asked.of_repairs.add(_repair_usage(alone), 0, price)
+        asked.repaired_later |= len(asked.rounds) > 1 and bool(request.alone or request.repair == "possible")
         return reply
 
 
-def _add_repair(
-    asked: _RowEstimate, repairs: _RepairEstimate, price: Price | None, again: Usage, of_images: Usage = _NO_TOKENS
-) -> None:
-    """Count one repair: a request with the answer and what is wrong with it, or about one item of several."""
-    repairs.requests += 1
-    repairs.tokens_in += again.prompt_tokens
-    repairs.tokens_out += again.completion_tokens
-    repairs.cost = _sum(repairs.cost, _cost(price, again))
-    repairs.image_tokens += of_images.prompt_tokens
-    repairs.image_cost += _cost(price, of_images)[0]
-    repairs.later |= len(asked.sent) > 1
+def _usage(request: Request, rule: ImageRule) -> Usage:
+    """Return the estimated tokens of a request and of its answer."""
+    return Usage(estimate_prompt_tokens(request, rule), estimate_answer_tokens(request))
 
 
 def _repair_usage(first: Usage) -> Usage:
     """Return the tokens of a request with an answer and what is wrong with it."""
     return Usage(first.prompt_tokens + first.completion_tokens + FEEDBACK_TOKENS, first.completion_tokens)
-
-
-def _cost(price: Price | None, usage: Usage) -> tuple[float, float]:
-    """Return the USD of a prompt and of its answer; 0 if the price is unknown."""
-    if price is None:
-        return 0.0, 0.0
-    return price.cost(replace(usage, completion_tokens=0)), price.cost(replace(usage, prompt_tokens=0))
-
-
-def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return one[0] + other[0], one[1] + other[1]
 
 
 def _extrapolate(sample: Sequence[float], sizes: Sequence[int], total: int) -> EstimatedRange:

@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.messages import Message, MessageSpan, Request
-from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome, relay
 from pairwright.generators.prompts.templates import json_for_prompt
 
 T = TypeVar("T")
@@ -48,12 +48,10 @@ class PromptWithDocuments:
 
     Attributes:
         messages: the chat.
-        documents: in the order of the prompt.
-        places: span of the text of each document, without its quotes.
+        places: span of the text of each document, in order, without its quotes.
     """
 
     messages: tuple[Message, ...]
-    documents: tuple[Document, ...]
     places: tuple[MessageSpan, ...]
 
 
@@ -113,7 +111,7 @@ def with_documents(
     if not 0 <= place < len(messages) or messages[place].role != "user":
         raise UsageError("documents require a user message as the last message.")
     if not documents:
-        return PromptWithDocuments(tuple(messages), (), ())
+        return PromptWithDocuments(tuple(messages), ())
     last = messages[place]
     question = last.text.strip()
     text = f"{question}\n\n{DOCUMENTS_HEADING}"
@@ -126,7 +124,7 @@ def with_documents(
         places.append(MessageSpan(place, len(text) - len(quoted) + 1, len(text) - 1))
     text += f"\n\n{question}"
     asked = (*messages[:place], replace(last, text=text), *messages[place + 1 :])
-    return PromptWithDocuments(asked, tuple(documents), tuple(places))
+    return PromptWithDocuments(asked, tuple(places))
 
 
 def with_documents_in_step(step: LLMStep[T], documents: Sequence[Document]) -> LLMStep[T]:
@@ -134,19 +132,14 @@ def with_documents_in_step(step: LLMStep[T], documents: Sequence[Document]) -> L
 
     The question is the last message of a first request; in a repair request the documents stay at their place.
     """
-    if not documents:
-        return (yield from step)
     asked: list[tuple[Message, ...]] = []
-    try:
-        requests = next(step)
-        while True:
-            sent = [_insert_documents(request, documents, asked) for request in requests]
-            asked += [request.messages for request in requests]
-            outcomes = yield sent
-            requests = step.send(outcomes)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+
+    def send(requests: Sequence[Request]) -> LLMStep[Sequence[RequestOutcome]]:
+        sent = [_insert_documents(request, documents, asked) for request in requests]
+        asked.extend(request.messages for request in requests)
+        return (yield sent)
+
+    return relay(step, send) if documents else step
 
 
 def _insert_documents(request: Request, documents: Sequence[Document], asked: Sequence[tuple[Message, ...]]) -> Request:

@@ -24,8 +24,8 @@ import orjson
 
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Schema, Usage
-from pairwright.generators.llm.client.request_key import canonical_json
-from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
+from pairwright.generators.llm.client.request_key import encode_json
+from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome, gather, relay
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON
 from pairwright.generators.llm.output.json_parsing import (
     find_json_fragments,
@@ -54,24 +54,9 @@ GROUP_INSTRUCTION = (
 )
 
 
-def group_steps(steps: Sequence[LLMStep[T]]) -> LLMStep[list[T]]:
-    """Run steps side by side with merged requests; return their results.
-
-    Args:
-        steps: of the members, in order.
-    """
-    results: dict[int, T] = {}
-    outcomes: dict[int, list[RequestOutcome] | None] = dict.fromkeys(range(len(steps)))
-    while outcomes:
-        asked: dict[int, Sequence[Request]] = {}
-        for at, received in outcomes.items():
-            try:
-                asked[at] = next(steps[at]) if received is None else steps[at].send(received)
-            except StopIteration as end:
-                results[at] = end.value
-        answers = iter((yield from request_merged([each for own in asked.values() for each in own])))
-        outcomes = {at: [next(answers) for _ in own] for at, own in asked.items()}
-    return [results[at] for at in range(len(steps))]
+def group_steps(steps: Sequence[LLMStep[T]]) -> LLMStep[tuple[T, ...]]:
+    """Run the steps of a group's members, in order, side by side with merged requests; return their results."""
+    return relay(gather(*steps), request_merged)
 
 
 def request_merged(requests: Sequence[Request]) -> LLMStep[list[RequestOutcome]]:
@@ -106,7 +91,7 @@ def _mergeable(requests: Sequence[Request]) -> list[list[int]]:
             continue
         key = (
             tuple([(message.role, message.text) for message in fixed]), request.model,
-            canonical_json(sorted(request.parameters.items())), request.schema.shape, request.sample, request.resample,
+            encode_json(sorted(request.parameters.items())), request.schema.shape, request.sample, request.resample,
         )  # fmt: skip
         groups.setdefault(key, []).append(at)
     return list(groups.values())

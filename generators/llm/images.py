@@ -20,7 +20,7 @@ Not covered: audio, video.
 import base64
 import io
 from collections import OrderedDict
-from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from threading import Lock
 from typing import Literal, Self
@@ -109,7 +109,7 @@ class MessageImages:
             fix = "Fetch the images first (pairwright fetch), or send web addresses with --image-urls."
             raise InputError("a URL, not a file", where=locator, fix=fix)
         digest = sha256(locator.encode()).hexdigest()
-        return Image(digest, f"url{self._suffix}", _Address(locator), *size, self._detail)
+        return Image(digest, f"url{self._suffix}", partial(str, locator), *size, self._detail)
 
     def find(self, locator: str, size: tuple[int, int] = (0, 0)) -> tuple[Image, ...]:
         """Return the image for a message; empty without one that can be sent. Arguments as of `read`."""
@@ -132,7 +132,8 @@ class MessageImages:
             if name in PASSTHROUGH_FORMATS and [*sent] == size and not _is_opaque(data)
             else self.form
         )
-        return Image(digest, form, _DataUrlMaker(self, digest, data, where), *sent, self._detail)
+        # Partial functions rather than closures, so that requests can be pickled.
+        return Image(digest, form, partial(self._data_url, digest, data, where), *sent, self._detail)
 
     def _sent(self, size: tuple[int, int]) -> tuple[int, int]:
         """Return the size at which an image is sent."""
@@ -191,29 +192,6 @@ def _is_opaque(data: bytes) -> bool:
 
     with PIL.Image.open(io.BytesIO(data)) as image:
         return image.mode in PASSTHROUGH_MODES and "transparency" not in image.info
-
-
-@dataclass(frozen=True, slots=True)
-class _DataUrlMaker:
-    """Returns the URL of an image when called; an object rather than a closure, so that requests can be pickled."""
-
-    images: MessageImages
-    digest: str
-    data: bytes
-    where: str
-
-    def __call__(self) -> str:
-        return self.images._data_url(self.digest, self.data, self.where)  # noqa: SLF001 - it is a part of Images
-
-
-@dataclass(frozen=True, slots=True)
-class _Address:
-    """Returns the web address of an image when called."""
-
-    url: str
-
-    def __call__(self) -> str:
-        return self.url
 
 
 class _RecentlyUsed:

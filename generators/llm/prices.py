@@ -20,12 +20,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pairwright.datasets.errors import ConfigError, UsageError
+from pairwright.datasets.settings_files import load_settings
 from pairwright.generators.llm.client.messages import Usage
 from pairwright.generators.llm.image_tokens import ImageRule, find_family_rule
 
@@ -186,14 +186,7 @@ def parse_price(text: str) -> Price:
 
 
 def _read(path: Path) -> tuple[dict[str, Price], str]:
-    try:
-        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}). Name a file of prices.") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8. Save it as UTF-8.") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: invalid YAML ({' '.join(str(error).split())}). Fix it there.") from None
+    data = load_settings(path, "Name a file of prices.")
     try:
         table = _Table.model_validate(data)
     except ValidationError as error:

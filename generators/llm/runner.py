@@ -17,7 +17,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.generators.llm.client.chat_completions import parse_reasoning
@@ -104,33 +104,103 @@ class RequestTotals:
         return RequestTotals(*(now - then for now, then in zip(mine, earlier, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class RowResult(Generic[T]):
-    """A finished row.
+@dataclass(slots=True)
+class RowRequests:
+    """Requests of a row, or of one of its items, and how they ended.
 
     Attributes:
-        row: name of the row.
-        result: return value of its step; None if it raised an error.
-        error: the error that its step raised; None if it returned.
-        spent: requests and tokens of the row.
-        attempt: attempt of the row.
+        seen_keys: hashes of the cache keys of all answers of the run so far.
+        spent: requests and tokens.
         unanswered: requests without an answer.
         keys: cache keys of the answers.
         said: beginning of the last answer or refusal, at most `MAX_SAID_CHARS` characters.
-        failure: message of the server about the last request without an answer; empty if all were answered.
+        failure: error of the last request without an answer; None if all were answered.
         reasoning: share of reasoning in the tokens of the last answer, if it has no text or was cut off.
     """
+
+    seen_keys: set[int] = field(default_factory=set, repr=False)
+    spent: RequestTotals = field(default_factory=RequestTotals)
+    unanswered: int = 0
+    keys: list[str] = field(default_factory=list)
+    said: str = ""
+    failure: RequestError | None = None
+    reasoning: str = ""
+
+    @property
+    def detail(self) -> str:
+        """The server's message about the last request without an answer, else the share of reasoning; or empty."""
+        return (self.failure.detail if self.failure is not None else "") or self.reasoning
+
+    def count(self, requests: Sequence[Request], outcomes: Sequence[RequestOutcome]) -> None:
+        """Count the requests of one round and their outcomes.
+
+        Raises:
+            RequestError: a fatal one.
+        """
+        for outcome in outcomes:
+            if isinstance(outcome, Reply):
+                self._add(outcome)
+            else:
+                self.unanswered += 1
+                self.failure = outcome.with_traceback(None)  # which would keep every frame of the request
+        if self.failure is not None:
+            for outcome in outcomes:
+                if isinstance(outcome, RequestError) and outcome.fatal:
+                    raise outcome
+        self.spent.alone += sum(request.is_alone for request in requests)
+
+    def _add(self, reply: Reply) -> None:
+        self.said = (reply.text or reply.refusal)[:MAX_SAID_CHARS]
+        cut = not self.said or reply.finish_reason == "length"
+        self.reasoning = parse_reasoning(reply.raw).share if cut else ""
+        if reply.cached and reply.key and reply.key in self.keys:
+            return  # an equal request of the same row: one answer, billed once
+        self.keys.append(reply.key)
+        usage, spent, shared = reply.usage, self.spent, self._is_shared(reply.key)
+        spent.shared += shared
+        if reply.cached:
+            spent.cached += 1
+            if not shared:
+                spent.kept_prompt_tokens += usage.prompt_tokens
+                spent.kept_completion_tokens += usage.completion_tokens
+            return
+        if shared:  # a row that waited for this answer finished first, and counted it as a cached one
+            spent.kept_prompt_tokens -= usage.prompt_tokens
+            spent.kept_completion_tokens -= usage.completion_tokens
+        spent.requests += 1
+        spent.prompt_tokens += usage.prompt_tokens
+        spent.completion_tokens += usage.completion_tokens
+        spent.cached_tokens += usage.cached_tokens
+
+    def _is_shared(self, key: str) -> bool:
+        """Return whether another row uses the answer with this cache key, too, and remember the key."""
+        if not key:
+            return False
+        digest = hash(key)
+        if digest in self.seen_keys:
+            return True
+        self.seen_keys.add(digest)
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ItemResult(Generic[T]):
+    """Return value of a step (None if it raised), the error that it raised (None if it returned), and its requests."""
+
+    result: T | None
+    error: PairwrightError | None
+    requests: RowRequests
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult(Generic[T]):
+    """A finished row, or one of its items: its name, and else as in `ItemResult`."""
 
     row: str
     result: T | None
     error: PairwrightError | None
-    spent: RequestTotals
+    requests: RowRequests
     attempt: int = 0
-    unanswered: int = 0
-    keys: tuple[str, ...] = ()
-    said: str = ""
-    failure: str = ""
-    reasoning: str = ""
 
     @property
     def error_code(self) -> str:
@@ -141,51 +211,37 @@ class RowResult(Generic[T]):
 
     def with_result(self, result: U, *, row: str, attempt: int) -> "RowResult[U]":
         """Return this row with another result, name and attempt: a third of the time of `dataclasses.replace`."""
-        return RowResult(
-            row, result, self.error, self.spent, attempt, self.unanswered, self.keys, self.said, self.failure,
-            self.reasoning,
-        )  # fmt: skip
+        return RowResult(row, result, self.error, self.requests, attempt)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemResult(Generic[T]):
-    """The result of one of several items of a row, with the answers to its own requests; fields as in `RowResult`."""
+def run_item(step: LLMStep[T], requests: RowRequests | None = None) -> LLMStep[ItemResult[T]]:
+    """Run a step and return its result; an error that concerns this row or item alone is part of it.
 
-    result: T | None
-    error: PairwrightError | None
-    unanswered: int
-    keys: tuple[str, ...]
-    said: str
-    failure: str
-    reasoning: str
-
-    def in_row(self, done: "RowResult[Any]", *, row: str, attempt: int) -> "RowResult[T]":
-        """Return the finished row as the row of this item alone; the requests and tokens are those of the whole row."""
-        return RowResult(
-            row, self.result, self.error, done.spent, attempt, self.unanswered, self.keys, self.said, self.failure,
-            self.reasoning,
-        )  # fmt: skip
-
-
-def run_item(step: LLMStep[T]) -> LLMStep[ItemResult[T]]:
-    """Run the step of one of several items of a row; an error that concerns this item alone is part of its result."""
-    answers = _RowTotals(set())
+    Args:
+        step: of a row, or of one of several items of a row.
+        requests: counts the requests; None: new counts.
+    """
+    requests = requests or RowRequests()
     result, error = None, None
     try:
-        requests = next(step)
+        asked = next(step)
         while True:
-            outcomes = yield requests
-            answers.count(outcomes)
-            requests = step.send(outcomes)
+            outcomes = yield asked
+            requests.count(asked, outcomes)
+            asked = step.send(outcomes)
     except StopIteration as end:
         result = end.value
     except PairwrightError as raised:
         if concerns_all_rows(raised):
             raise
         error = raised
-    return ItemResult(
-        result, error, answers.unanswered, tuple(answers.keys), answers.said, answers.failure_detail, answers.reasoning
-    )
+    return ItemResult(result, error, requests)
+
+
+def concerns_all_rows(error: PairwrightError) -> bool:
+    """Return whether an error of a step ends the run, since no other row could succeed."""
+    of_all = isinstance(error, UsageError | StorageError | MissingResourceError | BrokenStepError | MostlyFailingError)
+    return of_all or (isinstance(error, RequestError) and error.fatal)
 
 
 class MostlyFailingError(PairwrightError):
@@ -363,7 +419,7 @@ class LLMRun(Generic[T]):
 
     def _end(self, number: int, done: RowResult[T], size: int) -> None:
         self.meter.rows += size
-        self.meter.failed += size * bool(done.unanswered or done.error)
+        self.meter.failed += size * bool(done.requests.unanswered or done.error)
         ended = self._ended
         ended[number] = done
         if number == self._whole:
@@ -375,32 +431,20 @@ class LLMRun(Generic[T]):
                 self._wake_up()
 
     async def _run_step(self, row: LLMRow[T]) -> RowResult[T]:
-        tally = _RowTotals(self._seen_keys)
+        requests = RowRequests(self._seen_keys)
+        step = run_item(_named_step(row), requests)
         try:
-            state = _start_step(row)
-            while isinstance(state, _WaitingStep):
-                requests = state.requests
+            asked = next(step)
+            while True:
                 if row.attempt:
-                    requests = [replace(request, resample=True) for request in requests]
-                outcomes = await self._ask_all(requests)
-                tally.count(outcomes)
-                tally.spent.alone += sum(request.is_alone for request in requests)
-                state = _resume_step(row, state.step, outcomes)
+                    asked = [replace(request, resample=True) for request in asked]
+                asked = step.send(await self._ask_all(asked))
+        except StopIteration as end:
+            done: ItemResult[T] = end.value
         finally:
-            self.meter.add(tally.spent)  # billed even if the row does not finish
-        self._failing.note(tally, row.size)
-        return RowResult(
-            row.name,
-            state.result,
-            state.error,
-            tally.spent,
-            row.attempt,
-            tally.unanswered,
-            tuple(tally.keys),
-            tally.said,
-            tally.failure_detail,
-            tally.reasoning,
-        )
+            self.meter.add(requests.spent)  # billed even if the row does not finish
+        self._failing.note(requests, row.size)
+        return RowResult(row.name, done.result, done.error, requests, row.attempt)
 
     async def _ask_all(self, requests: Sequence[Request]) -> list[RequestOutcome]:
         if len(requests) == 1:
@@ -420,124 +464,16 @@ class LLMRun(Generic[T]):
             return failure
 
 
-@dataclass(slots=True)
-class _WaitingStep(Generic[T]):
-    """A step that waits for the outcomes of its requests."""
-
-    step: LLMStep[T]
-    requests: Sequence[Request]
-
-
-@dataclass(slots=True)
-class _FinishedStep(Generic[T]):
-    """A step that has returned or raised an error."""
-
-    result: T | None = None
-    error: PairwrightError | None = None
-
-
-def _start_step(row: LLMRow[T]) -> _WaitingStep[T] | _FinishedStep[T]:
+def _named_step(row: LLMRow[T]) -> LLMStep[T]:
+    """Run the step of a row; name the row in the error for a bug of the step."""
     try:
-        step = row.step(row.attempt)
-    except Exception as error:  # noqa: BLE001 - `_row_error` raises what is not the row's
-        return _FinishedStep(error=_row_error(row, error))
-    return _resume_step(row, step, None)
-
-
-def _resume_step(
-    row: LLMRow[T], step: LLMStep[T], outcomes: Sequence[RequestOutcome] | None
-) -> _WaitingStep[T] | _FinishedStep[T]:
-    try:
-        return _WaitingStep(step, next(step) if outcomes is None else step.send(outcomes))
-    except StopIteration as end:
-        return _FinishedStep(end.value)
-    except Exception as error:  # noqa: BLE001 - `_row_error` raises what is not the row's
-        return _FinishedStep(error=_row_error(row, error))
-
-
-def _row_error(row: LLMRow[T], error: Exception) -> PairwrightError:
-    """Return an error of this row alone; raise any other."""
-    if not isinstance(error, PairwrightError):
+        return (yield from row.step(row.attempt))
+    except PairwrightError:
+        raise
+    except Exception as error:
         raise BrokenStepError(
             f"row {row.name}: the generator raised {type(error).__name__}: {error}. This is a bug in the generator."
         ) from error
-    if concerns_all_rows(error):
-        raise error
-    return error
-
-
-def concerns_all_rows(error: PairwrightError) -> bool:
-    """Return whether an error of a step ends the run, since no other row could succeed."""
-    of_all = isinstance(error, UsageError | StorageError | MissingResourceError | BrokenStepError | MostlyFailingError)
-    return of_all or (isinstance(error, RequestError) and error.fatal)
-
-
-@dataclass(slots=True)
-class _RowTotals:
-    """Requests of one row, and how they ended."""
-
-    seen_keys: set[int]  # of all rows of the run
-    spent: RequestTotals = field(default_factory=RequestTotals)
-    unanswered: int = 0
-    keys: list[str] = field(default_factory=list)
-    said: str = ""
-    failure: RequestError | None = None  # the last one
-    reasoning: str = ""
-
-    @property
-    def failure_detail(self) -> str:
-        """Message of the server about the last request without an answer; empty if all were answered."""
-        return self.failure.detail if self.failure is not None else ""
-
-    def count(self, outcomes: Sequence[RequestOutcome]) -> None:
-        """Count the outcomes of one round.
-
-        Raises:
-            RequestError: a fatal one.
-        """
-        for outcome in outcomes:
-            if isinstance(outcome, Reply):
-                self._add(outcome)
-            else:
-                self.unanswered += 1
-                self.failure = outcome
-        if self.failure is not None:
-            for outcome in outcomes:
-                if isinstance(outcome, RequestError) and outcome.fatal:
-                    raise outcome
-
-    def _add(self, reply: Reply) -> None:
-        self.said = (reply.text or reply.refusal)[:MAX_SAID_CHARS]
-        cut = not self.said or reply.finish_reason == "length"
-        self.reasoning = parse_reasoning(reply.raw).share if cut else ""
-        if reply.cached and reply.key and reply.key in self.keys:
-            return  # an equal request of the same row: one answer, billed once
-        self.keys.append(reply.key)
-        usage, spent, shared = reply.usage, self.spent, self._is_shared(reply.key)
-        spent.shared += shared
-        if reply.cached:
-            spent.cached += 1
-            if not shared:
-                spent.kept_prompt_tokens += usage.prompt_tokens
-                spent.kept_completion_tokens += usage.completion_tokens
-            return
-        if shared:  # a row that waited for this answer finished first, and counted it as a cached one
-            spent.kept_prompt_tokens -= usage.prompt_tokens
-            spent.kept_completion_tokens -= usage.completion_tokens
-        spent.requests += 1
-        spent.prompt_tokens += usage.prompt_tokens
-        spent.completion_tokens += usage.completion_tokens
-        spent.cached_tokens += usage.cached_tokens
-
-    def _is_shared(self, key: str) -> bool:
-        """Return whether another row uses the answer with this cache key, too, and remember the key."""
-        if not key:
-            return False
-        digest = hash(key)
-        if digest in self.seen_keys:
-            return True
-        self.seen_keys.add(digest)
-        return False
 
 
 class _FailureDetector:
@@ -550,15 +486,15 @@ class _FailureDetector:
         self._some_can_succeed = False  # a row got an answer, or the cause was in the row
         self._latest: RequestError | None = None
 
-    def note(self, tally: _RowTotals, size: int) -> None:
+    def note(self, requests: RowRequests, size: int) -> None:
         """Count a step, which is about ``size`` rows.
 
         Raises:
             MostlyFailingError: too many of the latest rows failed alike.
         """
-        if not tally.keys and tally.failure is None:
+        if not requests.keys and requests.failure is None:
             return  # no requests
-        failure = tally.failure if not tally.keys else None
+        failure = requests.failure if not requests.keys else None
         self._some_can_succeed |= failure is None or not failure.transient
         if len(self._last) == FAILURE_WINDOW and self._last[0]:
             self._counts[self._last[0]] -= 1

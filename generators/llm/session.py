@@ -4,8 +4,8 @@
         for done in session.run(LLMRow(pair.key, partial(describe, pair)) for pair in pairs):
             ...
 
-Layers from the outside in: ``outside`` (wrappers that change requests before the cache), the cache, ``inside`` (wrappers
-that count or change sent requests: budget, response format), the client. They live as long as the session, so that a second
+Layers from the outside in: ``prepare`` (which changes requests before the cache), the cache, ``inside`` (wrappers that
+count or change sent requests: budget, response format), the client. They live as long as the session, so that a second
 run continues at the pace of the first.
 
 The event loop runs while `Session.run` waits for rows, and pauses while the caller processes them: answers are read
@@ -28,6 +28,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self, TypeVar
@@ -35,7 +36,7 @@ from typing import Any, Protocol, Self, TypeVar
 from pairwright.generators.llm.cache.store import Cache, CachedModel
 from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.client.factory import open_model
-from pairwright.generators.llm.client.messages import Model
+from pairwright.generators.llm.client.messages import Model, Reply, Request
 from pairwright.generators.llm.client.request_adaptation import RefusedParts
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.settings import LLMSettings
@@ -111,7 +112,7 @@ class Session:
         settings: LLMSettings,
         *,
         cache: Path | None,
-        outside: Sequence[ModelWrapper] = (),
+        prepare: Callable[[Request], Request] | None = None,
         inside: Sequence[ModelWrapper] = (),
         refusals: RefusedParts | None = None,
         opened: ClientOpener | None = None,
@@ -127,11 +128,11 @@ class Session:
         Args:
             settings: settings of the client.
             cache: file of the response cache; created if missing. None with ``served``.
-            outside: wrappers around the cache, innermost first.
+            prepare: returns a request as it is sent, which the cache is asked for; None: as it is.
             inside: wrappers between client and cache, innermost first.
             refusals: parts of requests that models refuse, for a wrapper that adapts to them; stored in the cache.
             opened: opens the client in place of `open_model`; see `batch.model`.
-            served: opens a client in another process that has cache and limits, in place of these and of ``outside``.
+            served: opens a client in another process that has cache and limits, in place of these and of ``prepare``.
             in_flight: concurrent steps; 0: 16 more than twice the concurrent requests, since a row that waits for a retry
                 occupies a step but no request.
             cost: returns the USD spent so far.
@@ -140,7 +141,7 @@ class Session:
             stop: stops a run like Ctrl-C when it is set, for sessions in another thread.
         """
         self._settings, self._path, self._cost, self._watch, self._say = settings, cache, cost, watch, say
-        self._outside, self._inside, self._refusals = outside, inside, refusals
+        self._prepare, self._inside, self._refusals = prepare, inside, refusals
         self._served = served
         self._opened: ClientOpener = opened or (lambda settings, _: open_model(settings, say=say))
         self._in_flight = in_flight or 2 * settings.max_concurrency + 16
@@ -259,10 +260,11 @@ class Session:
         model: Model = self._client
         settings = self._settings
         if self._refusals is not None:
-            self._refusals.persist_in(cache, settings.cache_endpoint)
+            endpoint = settings.cache_endpoint
+            self._refusals.persist(cache.refused(endpoint), partial(cache.refuse, endpoint))
         model = self._wrapped(model, self._inside)
         model = CachedModel(model, cache, settings.cache_endpoint, secrets=settings.secrets())
-        return self._wrapped(model, self._outside)
+        return model if self._prepare is None else _PreparingModel(model, self._prepare)
 
     @staticmethod
     def _wrapped(model: Model, wrappers: Sequence[ModelWrapper]) -> Model:
@@ -272,6 +274,17 @@ class Session:
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(coroutine)
+
+
+class _PreparingModel:
+    """Model whose requests are changed before they are asked."""
+
+    def __init__(self, model: Model, prepare: Callable[[Request], Request]) -> None:
+        self._model, self._prepare = model, prepare
+
+    async def ask(self, request: Request) -> Reply:
+        """Ask the wrapped model; raises what it raises."""
+        return await self._model.ask(self._prepare(request))
 
 
 class _Pace:

@@ -6,17 +6,19 @@ the output file if it has a response, else in the error file, in any order.
 The API: https://platform.openai.com/docs/api-reference/batch/request-input.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
-from pairwright.generators.llm.client.chat_completions import build_payload, encode_payload, parse_error, parse_reply
-from pairwright.generators.llm.client.messages import Request
+from pairwright.generators.llm.client.chat_completions import build_payload, parse_error, parse_reply
+from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.request_key import encode_json
 
 ANSWERED = ""  # code of a line with a response
 UNPROCESSED_CODES = {"batch_expired", "batch_cancelled"}
@@ -25,18 +27,14 @@ _OK, _HIGHEST = 200, 599
 _KEY = re.compile(r"[0-9a-f]{32}")
 
 
-class KeyedRequest(Protocol):
-    """Request with its key."""
+@dataclass(slots=True, eq=False)
+class QueuedRequest:
+    """Request, the futures that wait for it, and the number of failed attempts."""
 
-    @property
-    def key(self) -> str:
-        """Return the cache key, 32 hex digits."""
-        ...
-
-    @property
-    def request(self) -> Request:
-        """Return the request."""
-        ...
+    key: str
+    request: Request
+    waiters: list[asyncio.Future[Reply]] = field(default_factory=list)
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class BatchInput:
 
 
 def write_batch_input(
-    path: Path, rows: Sequence[KeyedRequest], url: str, *, most_lines: int, most_bytes: int
+    path: Path, rows: Sequence[QueuedRequest], url: str, *, most_lines: int, most_bytes: int
 ) -> BatchInput:
     """Write as many of the first rows as fit; images are encoded here.
 
@@ -106,7 +104,7 @@ def format_line(key: str, url: str, request: Request) -> bytes:
     Raises:
         RequestError: ``bad_image`` or ``bad_request``: it cannot be sent.
     """
-    return encode_payload({"custom_id": key, "method": "POST", "url": url, "body": build_payload(request)}) + b"\n"
+    return encode_json({"custom_id": key, "method": "POST", "url": url, "body": build_payload(request)}) + b"\n"
 
 
 def read_line(line: bytes, *, hide: Callable[[str], str] = str) -> LineResult | None:

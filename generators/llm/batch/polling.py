@@ -44,14 +44,6 @@ class RunningBatch:
     at_work: bool = False
 
 
-@dataclass(slots=True)
-class _InvalidLines:
-    """Numbers of lines that are unreadable (``damaged``) or of no request of the batch (``strange``)."""
-
-    damaged: int = 0
-    strange: int = 0
-
-
 class BatchPoller:
     """Polls batches until they have ended."""
 
@@ -148,14 +140,15 @@ class BatchPoller:
         return False
 
     async def _merge(self, running: RunningBatch, status: BatchStatus) -> None:
-        invalid = _InvalidLines()
+        damaged = strange = 0  # lines that are unreadable, and of no request of the batch
         for file_id in (status.output_file, status.error_file):
             if file_id:
-                await self._retry.call_with_retries(partial(self._read, running, file_id, invalid))
+                found = await self._retry.call_with_retries(partial(self._read, running, file_id))
+                damaged, strange = damaged + found[0], strange + found[1]
         self._ledger.end(running.entry.number)
-        if invalid.damaged or invalid.strange:
+        if damaged or strange:
             self._retry.say(
-                f"batch {status.id}: {invalid.damaged} unreadable lines, {invalid.strange} lines of unknown requests;"
+                f"batch {status.id}: {damaged} unreadable lines, {strange} lines of unknown requests;"
                 " rows without a line are sent again"
             )
         self._retry.say(
@@ -163,23 +156,24 @@ class BatchPoller:
             f" {status.failed} failed"
         )
 
-    async def _read(self, running: RunningBatch, file_id: str, invalid: _InvalidLines) -> None:
-        number = running.entry.number
-        before, strange = invalid.damaged, invalid.strange
+    async def _read(self, running: RunningBatch, file_id: str) -> tuple[int, int]:
+        """Merge a file; return the numbers of its lines that are unreadable, and of no request of the batch."""
+        number, damaged, strange = running.entry.number, 0, 0
         try:
             async for lines in self._service.lines(file_id):
-                outcomes, damaged = read_lines(lines, hide=self._hide)
-                invalid.damaged += damaged
+                outcomes, unreadable = read_lines(lines, hide=self._hide)
                 new = self._ledger.store(number, outcomes)
                 old = [outcome.key for outcome in outcomes if outcome.key not in new]
                 known = self._ledger.find(old) if old else {}
-                invalid.strange += sum(key not in known or known[key].batch != number for key in old)
+                damaged += unreadable
+                strange += sum(key not in known or known[key].batch != number for key in old)
                 self._give(running, outcomes, new)
         except RequestError as failure:
-            invalid.damaged, invalid.strange = before, strange  # the file is read again from the start
             if failure.status != _GONE:
                 raise
             self._retry.say(f"batch {running.entry.id}: the server has lost its file {file_id}")
+            return 0, 0
+        return damaged, strange
 
     def _give(self, running: RunningBatch, outcomes: Sequence[LineResult], new: set[str]) -> None:
         for outcome in outcomes:

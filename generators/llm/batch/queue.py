@@ -6,22 +6,12 @@ a line.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from pairwright.generators.llm.batch.lines import ANSWERED, LineResult
+from pairwright.generators.llm.batch.lines import ANSWERED, LineResult, QueuedRequest
 from pairwright.generators.llm.client.chat_completions import parse_reply
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
-
-
-@dataclass(slots=True, eq=False)
-class QueuedRequest:
-    """Request, the futures that wait for it, and the number of failed attempts."""
-
-    key: str
-    request: Request
-    waiters: list[asyncio.Future[Reply]] = field(default_factory=list)
-    tries: int = 0
 
 
 class RequestQueue:

@@ -16,9 +16,8 @@ from functools import partial
 
 from pairwright.generators.llm.batch.context import BatchContext, BatchRetry
 from pairwright.generators.llm.batch.ledger import BatchLedger, LedgerBatch
-from pairwright.generators.llm.batch.lines import ANSWERED, write_batch_input
+from pairwright.generators.llm.batch.lines import ANSWERED, QueuedRequest, write_batch_input
 from pairwright.generators.llm.batch.polling import BatchPoller
-from pairwright.generators.llm.batch.queue import QueuedRequest
 from pairwright.generators.llm.batch.service import BatchService, BatchStatus, QueueFullError
 from pairwright.generators.llm.client.request_errors import RequestError
 

@@ -9,12 +9,8 @@ of the process, and a power cut once the WAL is synced (`store.Cache` does so in
 """
 
 import errno
-import fcntl
-import json
 import sqlite3
-import struct
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +21,6 @@ from pairwright.generators.llm.client.messages import Reply, Usage
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x70776C63  # "pwlc": distinguishes the file from other SQLite databases
 _FULL = "the disk is full. Free space and run again: the answers in the file are kept."
-_LOG_HEAD = struct.Struct("<III")  # bytes of the values, bytes of the raw body, CRC-32 of both
 BUSY_SECONDS = 60.0  # for which a writer waits for others
 
 COLUMNS = (
@@ -125,7 +120,6 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
         try:
             _check(connection, path, create=create)
             _create_tables(connection, path)
-            _add_old_logs(connection, path)
         except BaseException:
             connection.close()
             raise
@@ -179,41 +173,6 @@ def _enable_wal(connection: sqlite3.Connection) -> str:
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-
-
-def _add_old_logs(connection: sqlite3.Connection, path: Path) -> None:
-    """Add the rows of logs of dead processes to the cache at ``path``, and remove these logs.
-
-    Earlier versions kept answers that were not committed yet in logs beside the file (``NAME-log-...``). Those that a killed
-    process left were billed. Nothing writes such logs any more.
-    """
-    prefix = path.name + "-log-"
-    for log in sorted(each for each in path.parent.iterdir() if each.name.startswith(prefix)):
-        try:
-            file = log.open("r+b")
-        except (FileNotFoundError, PermissionError):  # another process was faster; another user's log
-            continue
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # its process is alive and commits it
-                continue
-            insert_rows(connection, list(_log_rows(file.read())))
-            log.unlink(missing_ok=True)
-
-
-def _log_rows(data: bytes) -> Iterator[AnswerRow]:
-    """Yield the rows of a log up to the first incomplete one."""
-    at = 0
-    while at + _LOG_HEAD.size <= len(data):
-        head_size, raw_size, checksum = _LOG_HEAD.unpack_from(data, at)
-        middle = at + _LOG_HEAD.size + head_size
-        head, raw = data[at + _LOG_HEAD.size : middle], data[middle : middle + raw_size]
-        at = middle + raw_size
-        if at > len(data) or zlib.crc32(raw, zlib.crc32(head)) != checksum:
-            return
-        key, *values = json.loads(head)
-        yield (bytes.fromhex(key), *values, raw)
 
 
 @contextmanager

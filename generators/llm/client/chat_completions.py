@@ -75,18 +75,6 @@ async def build_payload_off_loop(request: Request) -> dict[str, Any]:
     return build_payload(request)
 
 
-def encode_payload(payload: Mapping[str, Any]) -> bytes:
-    """Return the JSON of a body.
-
-    Raises:
-        RequestError: ``bad_request``: a text is not Unicode or a value not JSON.
-    """
-    try:
-        return orjson.dumps(payload)
-    except TypeError as error:
-        raise RequestError("bad_request", f"not JSON: {error}") from None
-
-
 def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
     """Parse the body of a response with status 200.
 

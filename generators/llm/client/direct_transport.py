@@ -9,58 +9,37 @@ NO_PROXY, read once (aiohttp would read them, and .netrc, in a thread for every 
 """
 
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
-from multidict import CIMultiDictProxy
 from yarl import URL
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.client.chat_completions import (
-    build_payload_off_loop,
-    encode_payload,
-    parse_error,
-    parse_reply,
-    remove_prompt,
-)
-from pairwright.generators.llm.client.messages import Reply, Request
+from pairwright.generators.llm.client.chat_model import ChatModel, HeaderListener, HTTPResponse
 from pairwright.generators.llm.client.network_errors import (
     MAX_RESPONSE_BYTES,
     ResponseTooLarge,
     translate_network_error,
 )
+from pairwright.generators.llm.client.request_key import encode_json
 from pairwright.generators.llm.client.settings import LLMSettings
 
 CONNECT_S = 10.0  # seconds to connect
 
-HeaderListener = Callable[[Mapping[str, str]], None]
 
+class DirectTransport:
+    """Connections to an OpenAI-compatible server."""
 
-class DirectModel:
-    """Model behind an OpenAI-compatible server; created by `open_direct`."""
-
-    def __init__(
-        self, session: aiohttp.ClientSession, settings: LLMSettings, proxy: URL | None, heard: HeaderListener
-    ) -> None:
-        self._session, self._proxy, self._heard = session, proxy, heard
-        self._hide = settings.hide
+    def __init__(self, session: aiohttp.ClientSession, settings: LLMSettings) -> None:
+        self._session, self._proxy = session, proxy_from_environment(settings.address.base)
         self._url = URL(settings.address.chat, encoded=True).with_query(dict(settings.address.query) or None)
 
-    async def ask(self, request: Request) -> Reply:
-        """Send one request.
-
-        Raises:
-            RequestError: no usable response.
-        """
-        status, headers, body = await self._post(encode_payload(await build_payload_off_loop(request)))
-        self._heard(headers)
-        if 200 <= status < 300:
-            return remove_prompt(parse_reply(body, hide=self._hide), request)
-        raise parse_error(status, headers, body, hide=self._hide)
-
-    async def _post(self, data: bytes) -> tuple[int, CIMultiDictProxy[str], bytes]:
+    async def post(self, payload: Mapping[str, Any]) -> HTTPResponse:
+        """Post the body of a request; as in `chat_model.Post`."""
+        data = encode_json(payload)
         try:
             async with self._session.post(self._url, data=data, proxy=self._proxy, allow_redirects=False) as response:
                 return response.status, response.headers, await _read(response)
@@ -86,7 +65,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 @asynccontextmanager
-async def open_direct(settings: LLMSettings, heard: HeaderListener) -> AsyncIterator[DirectModel]:
+async def open_direct(settings: LLMSettings, heard: HeaderListener) -> AsyncIterator[ChatModel]:
     """Yield a model while its connections are open.
 
     Args:
@@ -102,7 +81,7 @@ async def open_direct(settings: LLMSettings, heard: HeaderListener) -> AsyncIter
     timeout = aiohttp.ClientTimeout(total=settings.timeout, sock_connect=min(CONNECT_S, settings.timeout))
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers, cookie_jar=jar) as session:
-        yield DirectModel(session, settings, proxy_from_environment(settings.address.base), heard)
+        yield ChatModel(DirectTransport(session, settings).post, settings, heard)
 
 
 def proxy_from_environment(url: str) -> URL | None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 import orjson
 
-from pairwright.generators.llm.client.request_key import answer_parameters, canonical_json, canonicalize, hash_request
+from pairwright.generators.llm.client.request_key import answer_parameters, canonicalize, encode_json, hash_request
 
 Role = Literal["system", "user", "assistant"]
 
@@ -81,7 +81,7 @@ class Schema:
     shape: bytes = field(init=False, repr=False, compare=False)  # canonical JSON, in keys
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", canonical_json([self.name, canonicalize(self.schema), self.strict]))
+        object.__setattr__(self, "shape", encode_json([self.name, canonicalize(self.schema), self.strict]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Request:
         expects: example of a typical answer, for cost estimates; not in the cache key.
         documents: spans of documents in the messages (`documents`). Not sent to servers; a local model may use them. Not in
             the cache key, since the messages hold the texts.
-        resample: whether a row is retried because its earlier answers were rejected (`ResamplingModel`); set by the run.
+        resample: whether a row is retried because its earlier answers were rejected (`parameter_overrides`); set by the run.
         repair: for cost estimates: ``possible`` if an invalid answer is asked for once more, ``this`` if this request does so.
         alone: for cost estimates: requests that may follow the answer, such as those about single items that replace parts of
             an invalid answer (`grouping`).

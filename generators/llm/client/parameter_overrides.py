@@ -1,8 +1,8 @@
-"""Models that change request parameters: the user's overrides, and another temperature for retried rows.
+"""Changes of request parameters: the user's overrides, and another temperature for retried rows.
 
     {"temperature": None, "max_tokens": None, "max_completion_tokens": 2000, "reasoning_effort": "low"}
 
-Overrides are applied before the cache lookup: keys cover what is sent.
+They are applied before the cache lookup: keys cover what is sent.
 
 At temperature 0 a retried row (``--retry-failed``) would get the same answer, whatever the seed, and be billed for it.
 It is therefore sent at `RESAMPLING_TEMPERATURE`.
@@ -14,38 +14,29 @@ from typing import Any
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.chat_completions import RESERVED_PARAMETERS
-from pairwright.generators.llm.client.messages import Model, Reply, Request
+from pairwright.generators.llm.client.messages import Request
 
 RESAMPLING_TEMPERATURE = 0.7
 
 
-def override_parameters(request: Request, parameters: Mapping[str, Any]) -> Request:
-    """Return the request with parameters replaced: name -> JSON value; None removes a parameter."""
-    given = {**request.parameters, **parameters}
-    return replace(request, parameters={name: value for name, value in given.items() if value is not None})
-
-
-class ParameterOverrides:
-    """Model whose requests carry the user's parameters; see `override_parameters`.
-
-    Args:
-        model: wrapped model.
-        parameters: name -> JSON value.
+def check_overrides(parameters: Mapping[str, Any]) -> None:
+    """Check the user's parameters.
 
     Raises:
-        UsageError: a parameter is reserved for the client.
+        UsageError: one is reserved for the client.
     """
+    if wrong := sorted(RESERVED_PARAMETERS & parameters.keys()):
+        raise UsageError(
+            f"parameters: {', '.join(wrong)} cannot be overridden: the client sets them from other options."
+        )
 
-    def __init__(self, model: Model, parameters: Mapping[str, Any]) -> None:
-        if wrong := sorted(RESERVED_PARAMETERS & parameters.keys()):
-            raise UsageError(
-                f"parameters: {', '.join(wrong)} cannot be overridden: the client sets them from other options."
-            )
-        self._model, self._parameters = model, dict(parameters)
 
-    async def ask(self, request: Request) -> Reply:
-        """Ask the wrapped model; raises what it raises."""
-        return await self._model.ask(override_parameters(request, self._parameters))
+def override_parameters(request: Request, parameters: Mapping[str, Any]) -> Request:
+    """Return the request with parameters replaced: name -> JSON value; None removes a parameter."""
+    if not parameters:
+        return request
+    given = {**request.parameters, **parameters}
+    return replace(request, parameters={name: value for name, value in given.items() if value is not None})
 
 
 def raise_temperature(request: Request) -> Request:
@@ -53,14 +44,3 @@ def raise_temperature(request: Request) -> Request:
     if not request.resample or request.parameters.get("temperature") != 0:
         return request
     return replace(request, parameters={**request.parameters, "temperature": RESAMPLING_TEMPERATURE})
-
-
-class ResamplingModel:
-    """Model that samples new answers for retried rows; see `raise_temperature`."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    async def ask(self, request: Request) -> Reply:
-        """Ask the wrapped model; raises what it raises."""
-        return await self._model.ask(raise_temperature(request))

@@ -17,10 +17,10 @@ tokens actually used, and takes six times the CPU with 4,000 waiting requests (1
 
 import asyncio
 import re
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pairwright.generators.llm.client.admission import AdmissionQueue
 from pairwright.generators.llm.client.messages import Model, Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 
@@ -190,15 +190,10 @@ class Limiter:
         self._closed_until = 0.0
         self._pause = PAUSE_RANGE_S[0]
         self._asked_pause = 0.0  # longest Retry-After of the round
-        self._waiting: deque[tuple[asyncio.Future[Ticket], float]] = deque()
+        self._queue = AdmissionQueue(self._admit, self._leave)
         self._timer: asyncio.TimerHandle | None = None
         self._stopped: RequestError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def concurrency(self) -> int:
-        """Current limit of concurrent requests."""
-        return int(self._window.size)
 
     @property
     def in_flight(self) -> int:
@@ -208,7 +203,7 @@ class Limiter:
     @property
     def waiting(self) -> int:
         """Requests that wait to be sent."""
-        return len(self._waiting)
+        return len(self._queue)
 
     def heard(self, headers: Mapping[str, str]) -> None:
         """Read the ``x-ratelimit-*`` headers of a response, by lower-case name."""
@@ -226,20 +221,7 @@ class Limiter:
         if self._stopped is not None:
             raise self._stopped.copy()
         tokens = self._expected(request) if self._per_minute[1] or self._quotas[1].known else 0.0
-        if not self._waiting and self._in_flight < int(self._window.size) and self._wait(tokens) <= 0:
-            return self._admit(tokens)
-        place: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
-        self._waiting.append((place, tokens))
-        self._pump()
-        try:
-            return await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled() and place.exception() is None:
-                self._leave(place.result())  # admitted while being cancelled
-            else:
-                place.cancel()
-                self._pump()
-            raise
+        return await self._queue.enter(tokens)
 
     def answered(self, ticket: Ticket, usage: Usage) -> None:
         """Record a response."""
@@ -266,10 +248,7 @@ class Limiter:
     def stop(self, failure: RequestError) -> None:
         """Admit no more requests; those that wait end in ``failure``."""
         self._stopped = failure
-        while self._waiting:
-            place, _ = self._waiting.popleft()
-            if not place.done():
-                place.set_exception(failure.copy())
+        self._queue.fail(failure)
         self.close()
 
     def close(self) -> None:
@@ -308,7 +287,14 @@ class Limiter:
             longest = max(longest, self._quotas[1].wait(tokens, now))
         return longest
 
-    def _admit(self, tokens: float) -> Ticket:
+    def _admit(self, tokens: float) -> Ticket | None:
+        """Admit a request of ``tokens`` tokens; None: not now, and a timer is set if it waits for time."""
+        if self._in_flight >= int(self._window.size):
+            return None
+        if (wait := self._wait(tokens)) > 0:
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(max(wait, 0.001), self._on_timer)
+            return None
         self._in_flight += 1
         self._tokens_in_flight += tokens
         if self._requests is not None:
@@ -334,30 +320,11 @@ class Limiter:
     def _leave(self, ticket: Ticket) -> None:
         self._in_flight -= 1
         self._tokens_in_flight -= ticket.tokens
-        if self._waiting:
-            self._pump()
-
-    def _pump(self) -> None:
-        """Admit the first waiting requests; set a timer if they wait for time."""
-        while self._waiting and self._in_flight < int(self._window.size):
-            place, tokens = self._waiting[0]
-            if place.done():  # cancelled
-                self._waiting.popleft()
-                continue
-            wait = self._wait(tokens)
-            if wait > 0:
-                self._set_timer(wait)
-                return
-            self._waiting.popleft()
-            place.set_result(self._admit(tokens))
-
-    def _set_timer(self, seconds: float) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(max(seconds, 0.001), self._on_timer)
+        self._queue.pump()
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._pump()
+        self._queue.pump()
 
 
 class LimitedModel:

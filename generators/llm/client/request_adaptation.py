@@ -7,14 +7,14 @@ again at once, and all later requests to this model are sent that way. The user 
     model = NegotiatedFormatModel(AdaptedModel(client, refused), refused)
 
 These layers are inside the cache: keys cover requests before adaptation, so the same run finds its responses whatever the
-server has refused. `RefusedParts.persist_in` stores refusals in the cache file for later runs.
+server has refused. `RefusedParts.persist` stores refusals in the cache file for later runs.
 """
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from pairwright.generators.llm.client.messages import Message, Model, Reply, Request
 from pairwright.generators.llm.client.provider_errors import SYSTEM_ROLE
@@ -31,18 +31,6 @@ _INSTEAD: Mapping[str, str] = {
 }
 _FORMS = ("response_format", "json_schema", "tools", "tool_choice", "function", "strict")
 _log = logging.getLogger(__name__)
-
-
-class RefusalStore(Protocol):
-    """Storage of refusals between runs."""
-
-    def refused(self, endpoint: str) -> list[tuple[str, str]]:
-        """Return (model, request part) pairs."""
-        ...
-
-    def refuse(self, endpoint: str, model: str, name: str) -> None:
-        """Store one refusal."""
-        ...
 
 
 class RefusedParts:
@@ -62,15 +50,16 @@ class RefusedParts:
         """Tell the user how requests are sent from now on."""
         self._say(line)
 
-    def persist_in(self, store: RefusalStore, endpoint: str) -> None:
-        """Load the refusals of a server from a store, and store new ones there.
+    def persist(self, known: Iterable[tuple[str, str]], keep: Callable[[str, str], None]) -> None:
+        """Add stored refusals, and store new ones.
 
-        Raises:
-            StorageError: the store cannot be read.
+        Args:
+            known: (model, request part) pairs.
+            keep: stores a model and a part.
         """
-        for model, name in store.refused(endpoint):
+        for model, name in known:
             self._by_model[model] = self.of(model) | {name}
-        self._keep = lambda model, name: store.refuse(endpoint, model, name)
+        self._keep = keep
 
     def of(self, model: str) -> frozenset[str]:
         """Return the parts that a model refuses."""

@@ -60,8 +60,8 @@ def canonicalize(value: Any) -> Any:
     return value
 
 
-def canonical_json(value: Any) -> bytes:
-    """Return the JSON of a canonical value.
+def encode_json(value: Any) -> bytes:
+    """Return the JSON of a value.
 
     Raises:
         RequestError: ``bad_request``: a text is not Unicode or a value not JSON.
@@ -87,4 +87,4 @@ def hash_request(endpoint: str, parts: Sequence[object]) -> str:
     Raises:
         RequestError: ``bad_request``: the values are not JSON.
     """
-    return blake2b(canonical_json((VERSION, endpoint, *parts)), digest_size=16).hexdigest()
+    return blake2b(encode_json((VERSION, endpoint, *parts)), digest_size=16).hexdigest()

@@ -75,27 +75,6 @@ def _as_instruction(request: Request, schema: Schema) -> Request:
     return replace(request, schema=None, messages=(Message(first.role, text, first.images), *rest))
 
 
-class FixedFormatModel:
-    """Model asked in one format; outside the cache.
-
-    Args:
-        model: wrapped model.
-        form: of every schema.
-    """
-
-    def __init__(self, model: Model, form: ResponseFormat) -> None:
-        self._model, self._form = model, form
-
-    async def ask(self, request: Request) -> Reply:
-        """Ask the wrapped model.
-
-        Raises:
-            RequestError: as the model raises it.
-            UsageError: as `apply_response_format` raises it.
-        """
-        return await self._model.ask(apply_response_format(request, self._form))
-
-
 class NegotiatedFormatModel:
     """Model asked in the first format that the server accepts; inside the cache.
 

@@ -13,20 +13,14 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pairwright.generators.llm.client.chat_completions import (
-    build_payload_off_loop,
-    encode_payload,
-    parse_error,
-    parse_reply,
-    remove_prompt,
-)
-from pairwright.generators.llm.client.direct_transport import CONNECT_S, HeaderListener
-from pairwright.generators.llm.client.messages import Reply, Request
+from pairwright.generators.llm.client.chat_model import ChatModel, HeaderListener, HTTPResponse
+from pairwright.generators.llm.client.direct_transport import CONNECT_S
 from pairwright.generators.llm.client.network_errors import (
     MAX_RESPONSE_BYTES,
     ResponseTooLarge,
     translate_network_error,
 )
+from pairwright.generators.llm.client.request_key import encode_json
 from pairwright.generators.llm.client.settings import LLMSettings
 
 if TYPE_CHECKING:
@@ -38,16 +32,15 @@ NO_KEY = "none"  # the package requires one; no header carries it
 LOGGERS = ("httpx2", "openai._base_client")
 
 
-class SdkModel:
-    """Model behind the ``openai`` package; created by `open_sdk`."""
+class SdkTransport:
+    """Connections of the ``openai`` package."""
 
-    def __init__(self, client: "AsyncOpenAI", settings: LLMSettings, heard: HeaderListener) -> None:
+    def __init__(self, client: "AsyncOpenAI", settings: LLMSettings) -> None:
         import aiohttp
         import httpx2
         from openai import APIStatusError, OpenAIError
 
-        self._client, self._heard = client, heard
-        self._timeout, self._hide = settings.timeout, settings.hide
+        self._client, self._timeout = client, settings.timeout
         self._response, self._status_error, self._error = httpx2.Response, APIStatusError, OpenAIError
         self._options: Any = {"headers": anonymous_headers(settings)}
         # The layers above aiohttp do not translate all of its errors.
@@ -60,39 +53,29 @@ class SdkModel:
             ResponseTooLarge,
         )
 
-    async def ask(self, request: Request) -> Reply:
-        """Send one request.
-
-        Raises:
-            RequestError: no usable response.
-        """
-        payload = await build_payload_off_loop(request)
-        response = await self._post(payload)
-        self._heard(response.headers)
-        if 200 <= response.status_code < 300:
-            return remove_prompt(parse_reply(response.content, hide=self._hide), request)
-        raise parse_error(response.status_code, response.headers, response.content, hide=self._hide)
-
-    async def _post(self, payload: dict[str, Any]) -> Any:
+    async def post(self, payload: dict[str, Any]) -> HTTPResponse:
+        """Post the body of a request; as in `chat_model.Post`."""
+        response: Any = None
         try:
             # The package's own timeout is per read; a slow stream of bytes would never reach it.
             async with asyncio.timeout(self._timeout):
-                return await self._client.post(
+                response = await self._client.post(
                     "/chat/completions", cast_to=self._response, body=payload, options=self._options
                 )
         except self._status_error as error:
-            return error.response
+            response = error.response
         except self._foreign as error:
             failure = translate_network_error(error)
         except (TypeError, UnicodeEncodeError):
-            encode_payload(payload)  # raises if the payload is the cause
+            encode_json(payload)  # raises if the payload is the cause
             raise
-        # Raised outside the handler: the package's errors hold the request, including the key.
-        raise failure
+        if response is None:
+            raise failure  # outside the handler: the package's errors hold the request, including the key
+        return response.status_code, response.headers, response.content
 
 
 @asynccontextmanager
-async def open_sdk(settings: LLMSettings, heard: HeaderListener) -> AsyncIterator[SdkModel]:
+async def open_sdk(settings: LLMSettings, heard: HeaderListener) -> AsyncIterator[ChatModel]:
     """Yield a model while its connections are open.
 
     Args:
@@ -100,7 +83,7 @@ async def open_sdk(settings: LLMSettings, heard: HeaderListener) -> AsyncIterato
         heard: called with the headers of every response.
     """
     async with open_client(settings) as client:
-        yield SdkModel(client, settings, heard)
+        yield ChatModel(SdkTransport(client, settings).post, settings, heard)
 
 
 @asynccontextmanager

@@ -44,29 +44,36 @@ def gather(*steps: LLMStep[A]) -> LLMStep[tuple[A, ...]]: ...
 def gather(*steps: LLMStep[A]) -> LLMStep[tuple[A, ...]]:
     """Run steps concurrently: each round sends the requests of all unfinished steps. Return their results."""
     results: dict[int, A] = {}
-    answered: dict[int, list[RequestOutcome] | None] = dict.fromkeys(range(len(steps)))
-    while answered:
-        asking = {}
-        for at, received in answered.items():
+    outcomes: dict[int, list[RequestOutcome] | None] = dict.fromkeys(range(len(steps)))
+    while outcomes:
+        asked: dict[int, Sequence[Request]] = {}
+        for at, received in outcomes.items():
             try:
-                asking[at] = list(steps[at].send(received)) if received is not None else list(next(steps[at]))
+                asked[at] = next(steps[at]) if received is None else steps[at].send(received)
             except StopIteration as end:
                 results[at] = end.value
-        answered = {}
-        if not asking:
+        if not asked:
             break
-        outcomes = iter((yield [request for requests in asking.values() for request in requests]))
-        for at, requests in asking.items():
-            answered[at] = [next(outcomes) for _ in requests]
+        answers = iter((yield [request for own in asked.values() for request in own]))
+        outcomes = {at: [next(answers) for _ in own] for at, own in asked.items()}
     return tuple(results[at] for at in range(len(steps)))
+
+
+def relay(step: LLMStep[T], send: Callable[[Sequence[Request]], LLMStep[Sequence[RequestOutcome]]]) -> LLMStep[T]:
+    """Run a step whose requests are sent, in each round, by another step that returns their outcomes."""
+    try:
+        requests = next(step)
+        while True:
+            requests = step.send((yield from send(requests)))
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def map_requests(step: LLMStep[T], change: Callable[[Request], Request]) -> LLMStep[T]:
     """Run a step with ``change`` applied to each of its requests."""
-    try:
-        requests = next(step)
-        while True:
-            requests = step.send((yield [change(request) for request in requests]))
-    except StopIteration as end:
-        result: T = end.value
-        return result
+
+    def send(requests: Sequence[Request]) -> LLMStep[Sequence[RequestOutcome]]:
+        return (yield [change(request) for request in requests])
+
+    return relay(step, send)

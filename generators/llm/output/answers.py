@@ -256,4 +256,6 @@ def _find_forbidden_text(request: Request, texts: Iterable[str]) -> OutputError 
     said = list(texts)
     if any(is_refusal(text) for text in said):
         return OutputError("refused")
-    return OutputError("echoed") if echoes_prompt(said, request) or copies_demonstration(said, request) else None
+    if echoes_prompt(said, request):
+        return OutputError("echoed")
+    return OutputError("copied_example") if copies_demonstration(said, request) else None

@@ -82,8 +82,13 @@ OUTPUT_ERROR_CODES: Mapping[str, OutputErrorCode] = {
     ),
     "echoed": OutputErrorCode(
         "the answer repeats parts of the prompt",
-        "Your answer repeats parts of the instructions, the examples or the marks around the input.",
-        "Check the row: its text may read like an instruction. A small model may copy the examples.",
+        "Your answer repeats parts of the instructions or the marks around the input.",
+        "Check the row: its text may read like an instruction.",
+    ),
+    "copied_example": OutputErrorCode(
+        "the answer is that of an example in the prompt",
+        "",  # a model that copies an example copies it again
+        "Use a larger model, or other demonstrations in the prompt.",
     ),
     "planned": OutputErrorCode(
         "the prompt's typical answer does not fit the shape", "", "Give the prompt a `typical` answer that fits."

@@ -1,11 +1,11 @@
-"""Chat completions of the test server, whole and as server-sent events.
+"""Chat completions of the test server.
 
 The text comes from a callable, a rule, or the request itself. Made from the request it is always the same: an example of
 the schema, else the end of the user's text. It is cheap and unlike a model's text, so that no test depends on it by
 accident.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,6 @@ from pairwright.generators.llm.testing.chat_request import ChatRequest, estimate
 from pairwright.generators.llm.testing.schema_examples import example_json
 
 MAX_ECHO_CHARS = 200
-STREAM_CHUNK_CHARS = 16
-
-DONE = b"data: [DONE]\n\n"  # last event of a stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,40 +90,3 @@ def _logprobs(answer: ServerAnswer) -> dict[str, Any] | None:
         return None
     top = [{"token": token, "logprob": value, "bytes": None} for token, value in answer.logprobs.items()]
     return {"content": [{"token": answer.text, "logprob": 0.0, "bytes": None, "top_logprobs": top}], "refusal": None}
-
-
-def completion_events(completion: Mapping[str, Any], *, usage: bool) -> tuple[bytes, ...]:
-    """Return the server-sent events of a completion, including ``[DONE]``; ``usage`` adds an event with token counts."""
-    shared = {name: completion[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
-    events = [
-        _event({**shared, "choices": [{"index": choice["index"], "delta": delta, "finish_reason": reason}]})
-        for choice in completion["choices"]
-        for delta, reason in _deltas(choice)
-    ]
-    if usage:
-        events.append(_event({**shared, "choices": [], "usage": completion["usage"]}))
-    return (*events, DONE)
-
-
-def _event(data: Mapping[str, Any]) -> bytes:
-    return b"data: " + orjson.dumps(data) + b"\n\n"
-
-
-def _deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str | None]]:
-    message = choice["message"]
-    calls = message.get("tool_calls") or ()
-    if not calls:
-        yield {"role": "assistant", "content": ""}, None
-    for name in ("content", "refusal"):
-        for piece in _pieces(message.get(name) or ""):
-            yield {name: piece}, None
-    for at, call in enumerate(calls):
-        opening = {**call, "index": at, "function": {"name": call["function"]["name"], "arguments": ""}}
-        yield {"role": "assistant", "content": None, "tool_calls": [opening]}, None
-        for piece in _pieces(call["function"]["arguments"]):
-            yield {"tool_calls": [{"index": at, "function": {"arguments": piece}}]}, None
-    yield {}, choice["finish_reason"]
-
-
-def _pieces(text: str) -> Iterator[str]:
-    return (text[at : at + STREAM_CHUNK_CHARS] for at in range(0, len(text), STREAM_CHUNK_CHARS))

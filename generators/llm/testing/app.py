@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class ServerApp:
-    """Test server without its socket: an `http_messages.RequestHandler`."""
+    """Test server without its socket. No method waits: delays are part of the reply."""
 
     def __init__(
         self,
@@ -112,11 +112,11 @@ class ServerApp:
             self._chat.sources.recorder.close()
 
     def connected(self) -> None:
-        """Count a connection."""
+        """Count a connection of a client."""
         self._chat.stats.connections += 1
 
     def ended(self, reply: HTTPReply, *, whole: bool) -> None:
-        """Count the end of a reply."""
+        """Count a reply that was delivered, or (not ``whole``) broke off or lost its client."""
         account = reply.tag
         if not isinstance(account, ReplyCredit):
             return

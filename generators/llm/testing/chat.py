@@ -1,7 +1,7 @@
 """``/chat/completions`` of the test server, for HTTP requests and lines of batches.
 
 Order: the body is parsed and counted, then limits, faults and rules apply; the answer is made, possibly corrupted,
-recorded, and written as JSON or server-sent events.
+recorded, and written as JSON.
 """
 
 import time
@@ -13,11 +13,9 @@ import orjson
 
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.testing.answers import (
-    DONE,
     Answerer,
     ServerAnswer,
     build_completion,
-    completion_events,
     generate_answer,
 )
 from pairwright.generators.llm.testing.api_errors import APIError
@@ -37,7 +35,6 @@ from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.stats import BodyCounts, ServerStats
 
 DELIVERY_FAULTS: Mapping[str, Delivery] = {"reset": "reset", "half": "half", "drip": "drip", "timeout": "never"}
-EVENTS = "text/event-stream; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +93,6 @@ class ChatService:
         self.stats.endpoints["batch_line"] += 1
         try:
             request, body = self._read(data, "")
-            if request.body.get("stream"):
-                return 400, orjson.dumps(APIError(400, "a line of a batch cannot be streamed", param="stream").body())
             reply = self._answer(request, body)
         except APIError as problem:
             return problem.status, orjson.dumps(problem.body())
@@ -140,11 +135,10 @@ class ChatService:
         if script.models and request.model not in script.models:
             raise APIError(404, f"unknown model {request.model!r}", code="model_not_found", param="model")
         used = {"schema": "json_schema", "json": "json_object", "tool": "tools"}.get(request.wants)
-        for feature in ("stream" if request.body.get("stream") else None, used):
-            if feature in script.without:
-                raise APIError(400, f"{feature} is not supported by this server", code="unsupported_parameter")
+        if used in script.without:
+            raise APIError(400, f"{used} is not supported by this server", code="unsupported_parameter")
         for name in script.without:
-            if name in request.body and name not in {"stream", "tools"}:
+            if name in request.body and name != "tools":
                 raise _unsupported(name)
         if "system" in script.without and request.system:
             role = "Unsupported value: 'messages[0].role' does not support 'system' with this model."
@@ -176,28 +170,16 @@ class ChatService:
     def _written(
         self, request: ChatRequest, body: BodyCounts, status: int, content: dict[str, Any], fault: str
     ) -> HTTPReply:
-        streamed = status == 200 and bool(request.body.get("stream"))
         usable = status == 200 and fault not in {"malformed", "wrong_type"}
-        parts: tuple[bytes, ...] = ()
-        data = b""
         if fault == "malformed":
             data = NOT_JSON
-        elif fault == "wrong_type":
-            data = malformed_body(content)
-        elif streamed:
-            parts = completion_events(
-                content, usage=bool((request.body.get("stream_options") or {}).get("include_usage"))
-            )
         else:
-            data = orjson.dumps(content)
-        if streamed and data:
-            parts = (b"data: " + data + b"\n\n", DONE)
+            data = malformed_body(content) if fault == "wrong_type" else orjson.dumps(content)
         return HTTPReply(
             status,
             data,
             self.limits.headers(),
-            EVENTS if streamed else "application/json",
-            parts,
+            "application/json",
             DELIVERY_FAULTS.get(fault, "whole"),
             self._delay(request),
             self.script.hang_s if fault == "timeout" else self.script.drip_s,

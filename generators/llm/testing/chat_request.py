@@ -110,8 +110,8 @@ def parse_chat_request(body: Any, key: int, attempt: int, deployment: str = "") 
     count = body.get("n", 1)
     if count is not None and (not isinstance(count, int) or not 1 <= count <= 128):
         raise APIError(400, "n must be a whole number from 1 to 128", param="n")
-    if not isinstance(body.get("stream_options") or {}, dict):
-        raise APIError(400, "stream_options must be an object", param="stream_options")
+    if body.get("stream"):
+        raise APIError(400, "this test server does not stream; send `stream: false`", param="stream")
     user = next((m for m in reversed(messages) if m.get("role") == "user"), messages[-1])
     return ChatRequest(body, key, attempt, model, content_text(user.get("content")), _wanted(body))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import parse_qs
 
 import orjson
@@ -45,22 +45,20 @@ class HTTPReply:
 
     Attributes:
         status: HTTP status.
-        body: whole body, unless there are ``parts``.
+        body: whole body.
         headers: besides Content-Type and Content-Length.
         content_type: of the body.
-        parts: chunks of a chunked body.
         manner: *whole*; *half*: the connection is closed after half of the body; *drip*: the body is spread over
             ``spread`` seconds; *reset*: TCP reset instead of a reply; *never*: TCP reset after ``spread`` seconds.
         delay: seconds before the first byte.
         spread: seconds, see ``manner``.
-        tag: passed back to `RequestHandler.ended`.
+        tag: passed back to `app.ServerApp.ended`.
     """
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
     content_type: str = "application/json"
-    parts: tuple[bytes, ...] = ()
     manner: Delivery = "whole"
     delay: float = 0.0
     spread: float = 0.0
@@ -70,16 +68,3 @@ class HTTPReply:
 def json_reply(data: Mapping[str, Any], status: int = 200) -> HTTPReply:
     """Return a reply with a JSON body."""
     return HTTPReply(status, orjson.dumps(data))
-
-
-class RequestHandler(Protocol):
-    """Makes replies. No method waits: delays are part of the reply."""
-
-    def connected(self) -> None:
-        """Note that a client has opened a connection."""
-
-    def handle(self, request: HTTPRequest) -> HTTPReply:
-        """Return the reply to a request."""
-
-    def ended(self, reply: HTTPReply, *, whole: bool) -> None:
-        """Note that a reply was delivered, or (not ``whole``) broke off or lost its client."""

@@ -5,7 +5,7 @@
 
 ``request`` is the body; ``key`` its digest of 16 hex digits (`chat_request.body_key`), if the request is not to be kept;
 one of them is required. ``response`` is the body of the answer, ``status`` 200 by default. Several lines of one request
-are replayed in order, the last one repeatedly. ``stream`` and ``stream_options`` are not compared. The recorder writes
+are replayed in order, the last one repeatedly. ``stream`` is not compared. The recorder writes
 whole lines, without headers and hence without keys.
 """
 
@@ -32,7 +32,7 @@ class RecordedReply:
 
 def replay_key(body: Mapping[str, Any]) -> int:
     """Return the key by which a request is looked up."""
-    return body_key({name: value for name, value in body.items() if name not in {"stream", "stream_options"}})
+    return body_key({name: value for name, value in body.items() if name != "stream"})
 
 
 class Replay:

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import orjson
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from pairwright.datasets.errors import ConfigError, UsageError
+from pairwright.datasets.settings_files import load_settings
 from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.chat_request import ChatRequest
@@ -35,7 +35,6 @@ Feature = Literal[
     "json_schema",
     "json_object",
     "tools",
-    "stream",
     "system",
     "temperature",
     "top_p",
@@ -182,18 +181,7 @@ def load_script(path: Path) -> ServerScript:
     Raises:
         ConfigError: the file cannot be read or is invalid.
     """
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"{path}: cannot be read ({why}). Use a YAML or JSON file.") from None
-    except yaml.YAMLError as error:
-        place = getattr(error, "problem_mark", None)
-        line = f":{place.line + 1}" if place else ""
-        raise ConfigError(f"{path}{line}: invalid YAML. Correct the line.") from None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path}: has no settings. Write for example `latency_ms: 100`.")
-    return parse_script(data, where=str(path))
+    return parse_script(load_settings(path, "Write for example `latency_ms: 100`."), where=str(path))
 
 
 def _lines(error: ValidationError) -> Iterable[str]:

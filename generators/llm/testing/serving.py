@@ -32,7 +32,7 @@ from aiohttp.http import HttpProcessingError
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.testing.app import ServerApp
-from pairwright.generators.llm.testing.http_messages import FormField, HTTPReply, HTTPRequest, RequestHandler
+from pairwright.generators.llm.testing.http_messages import FormField, HTTPReply, HTTPRequest
 
 LOOPBACK = "127.0.0.1"
 BODY_LIMIT = 512 * 1024 * 1024  # bytes of a request body
@@ -94,21 +94,21 @@ class Server:
 
 
 class _HTTPServer(web.Server):
-    """Delivers the replies of a handler over HTTP/1.1."""
+    """Delivers the replies of an app over HTTP/1.1."""
 
-    def __init__(self, handler: RequestHandler) -> None:
+    def __init__(self, app: ServerApp) -> None:
         make_request = partial(web.BaseRequest, loop=asyncio.get_running_loop(), client_max_size=BODY_LIMIT)
         super().__init__(
             self._respond, request_factory=make_request, handler_cancellation=True, access_log=None, logger=_log
         )
-        self._handler = handler
+        self._app = app
 
     def connection_made(self, handler: Any, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        self._handler.connected()
+        self._app.connected()
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
-        reply = self._handler.handle(await _read_request(request))
+        reply = self._app.handle(await _read_request(request))
         whole = False
         try:
             if reply.delay > 0:
@@ -116,7 +116,7 @@ class _HTTPServer(web.Server):
             response = await _deliver(request, reply)
             whole = reply.manner in {"whole", "drip"}
         finally:
-            self._handler.ended(reply, whole=whole)
+            self._app.ended(reply, whole=whole)
         return response
 
 
@@ -151,7 +151,7 @@ async def _deliver(request: web.BaseRequest, reply: HTTPReply) -> web.StreamResp
         ConnectionError: the client has gone.
     """
     headers = {"Content-Type": reply.content_type, **reply.headers}
-    if reply.manner == "whole" and not reply.parts:
+    if reply.manner == "whole":
         response: web.StreamResponse = web.Response(status=reply.status, body=reply.body, headers=headers)
         await response.prepare(request)
         await response.write_eof()
@@ -161,11 +161,8 @@ async def _deliver(request: web.BaseRequest, reply: HTTPReply) -> web.StreamResp
         await asyncio.sleep(reply.spread if reply.manner == "never" else 0)
         _reset_connection(request)
         return response
-    data = b"".join(reply.parts) or reply.body
-    if reply.parts:
-        response.enable_chunked_encoding()
-    else:
-        response.content_length = len(data)
+    data = reply.body
+    response.content_length = len(data)
     await response.prepare(request)
     if reply.manner == "half":
         await response.write(data[: len(data) // 2])
@@ -173,11 +170,9 @@ async def _deliver(request: web.BaseRequest, reply: HTTPReply) -> web.StreamResp
             request.transport.close()
         return response
     size = max(1, -(-len(data) // DRIP_CHUNKS))
-    dripping = reply.manner == "drip"
-    for part in (data[at : at + size] for at in range(0, len(data), size)) if dripping else reply.parts:
-        if dripping:
-            await asyncio.sleep(reply.spread / DRIP_CHUNKS)
-        await response.write(part)
+    for at in range(0, len(data), size):
+        await asyncio.sleep(reply.spread / DRIP_CHUNKS)
+        await response.write(data[at : at + size])
     await response.write_eof()
     return response
 

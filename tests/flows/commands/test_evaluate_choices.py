@@ -141,6 +141,16 @@ def test_a_missing_image_is_counted(folder: Path, serve: Serve) -> None:
     assert figures(summary)["accuracy"] == 1.0
 
 
+def test_failed_rows_are_named_next_to_the_data(folder: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "valse").mkdir()
+    data = rows(folder, "a right cup").rename(folder / "valse" / "existence.json")
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    called(serve(choose), data, "--images", str(folder))
+    assert (folder / "valse" / "existence.choices.failed.jsonl").is_file()
+    assert [path.name for path in Path().iterdir() if "failed" in path.name] == []
+
+
 def test_an_image_is_cropped_to_the_box_of_its_row(folder: Path, serve: Serve) -> None:
     picture = Image.new("RGB", (64, 32), "blue")
     picture.paste((255, 0, 0), (32, 0, 64, 32))

@@ -14,7 +14,7 @@ from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.llm import answer_checks
 from pairwright.flows.llm.answer_checks import AnswerCheck, AnswerChecks, FinishedItem, completed
-from pairwright.generators.llm.runner import RequestTotals, RowResult
+from pairwright.generators.llm.runner import RowRequests, RowResult
 
 FAILED = InputError("no", where="a row", fix="None.")
 
@@ -24,7 +24,7 @@ def finished(numbers: Sequence[int], failed: frozenset[int] = frozenset()) -> li
     return [
         FinishedItem(
             f"item {n}",
-            RowResult(str(n), None if n in failed else n, FAILED if n in failed else None, RequestTotals()),
+            RowResult(str(n), None if n in failed else n, FAILED if n in failed else None, RowRequests()),
         )
         for n in numbers
     ]

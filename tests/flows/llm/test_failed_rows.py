@@ -10,7 +10,7 @@ import pytest
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.flows.llm.failed_rows import FailedRows, read_failed
 from pairwright.generators.llm.client.request_errors import RequestError
-from pairwright.generators.llm.runner import RequestTotals, RowResult
+from pairwright.generators.llm.runner import RequestTotals, RowRequests, RowResult
 
 ROWS = ("a", "b", "c", "d")
 
@@ -24,12 +24,11 @@ class Model:
     def ask(self, row: str, attempt: int) -> tuple[RowResult[str], str]:
         """Return what became of a row, and why it is rejected."""
         if row in self.unanswered:
-            return RowResult(row, None, None, RequestTotals(), attempt, unanswered=1), "timeout"
+            return RowResult(row, None, None, RowRequests(unanswered=1), attempt), "timeout"
         good = attempt >= self.good_from.get(row, 0)
         text = f"{row}{attempt}" if good else "I cannot."
-        return RowResult(
-            row, text, None, RequestTotals(1), attempt, 0, (f"{row}{attempt}",), text
-        ), "" if good else "refused"
+        requests = RowRequests(spent=RequestTotals(1), keys=[f"{row}{attempt}"], said=text)
+        return RowResult(row, text, None, requests, attempt), "" if good else "refused"
 
 
 def run(path: Path, model: Model, *, retry: bool = False, run: str = "r", stop_at: str = "") -> list[str | None]:
@@ -143,7 +142,7 @@ def test_what_a_talk_raises_is_a_reason(path: Path) -> None:
     errors: list[Any] = [RequestError("bad_image", "no\ud800 such"), InputError("torn", where="row 2", fix="Mend it.")]
     with FailedRows(path, run="r") as failed:
         for row, error in zip(ROWS, errors, strict=False):
-            failed.note(RowResult(row, None, error, RequestTotals()))
+            failed.note(RowResult(row, None, error, RowRequests()))
         assert failed.summary(10).startswith(f"2 of 10 rows failed: 1 bad_image, 1 bad_row. See {path}; --retry-failed")
     assert [(each.reason, each.detail) for each in read_failed(path)] == [
         ("bad_image", "no? such"),

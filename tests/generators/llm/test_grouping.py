@@ -65,7 +65,7 @@ def run(texts: list[str], model: Callable[[Request], RequestOutcome] = repeats) 
         asked.append(request)
         return model(request)
 
-    return run_step(group_steps([ask(text) for text in texts]), answer), asked
+    return list(run_step(group_steps([ask(text) for text in texts]), answer)), asked
 
 
 @given(st.lists(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1), max_size=12))

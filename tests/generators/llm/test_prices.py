@@ -112,8 +112,9 @@ def test_prices_given_twice_are_refused(tmp_path: Path) -> None:
         ("models: {m: {input: .inf, output: 2}}", "models.m.input"),
         ("models: {m: {input: 1, output: 2, image: {}}}", "either tiles or patches"),
         ("m: {input: 1, output: 2}", "models"),
-        ("", "the file"),
-        ("models: {", "invalid YAML"),
+        ("", "contains no settings"),
+        ("models: {", "not YAML"),
+        ("models: {}\nmodels: {}", "duplicate key `models`"),
     ],
 )
 def test_a_wrong_table_is_refused_by_file_and_place(tmp_path: Path, text: str, said: str) -> None:

@@ -141,9 +141,9 @@ def test_a_talk_of_several_rounds_gets_the_outcomes_in_the_order_of_its_requests
 
     [done] = done_of(iter([row("x", several)]), Server(lambda text: float(text[1]) if text[1].isdigit() else 0.0))
     assert done.result == ["x3", "x1", "x2", "xlast"]
-    assert done.spent == RequestTotals(4, 0, 40, 8, 4)
-    assert done.keys == ("key of x3", "key of x1", "key of x2", "key of xlast")
-    assert done.said == "xlast"
+    assert done.requests.spent == RequestTotals(4, 0, 40, 8, 4)
+    assert done.requests.keys == ["key of x3", "key of x1", "key of x2", "key of xlast"]
+    assert done.requests.said == "xlast"
 
 
 @pytest.mark.parametrize("paid_before", [False, True])
@@ -163,8 +163,8 @@ def test_an_answer_that_a_row_takes_twice_is_counted_once(*, paid_before: bool) 
 
     [done] = done_of(iter([row("x", twice)]), Server(answer=answer))
     once = RequestTotals(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
-    assert done.spent == (once if paid_before else RequestTotals(1, 0, 10, 2, 1))
-    assert (done.result, done.keys) == (3, ("key of x",))
+    assert done.requests.spent == (once if paid_before else RequestTotals(1, 0, 10, 2, 1))
+    assert (done.result, done.requests.keys) == (3, ["key of x"])
 
 
 @pytest.mark.parametrize("paid", ["before", "first", "last", "never here"])
@@ -177,7 +177,7 @@ def test_an_answer_that_rows_share_is_counted_once(paid: str) -> None:
         here = {"before": 0, "first": 1, "last": 3, "never here": 0}[paid]
         return reply("same", cached=len(seen) != here)
 
-    spent = sum((done.spent for done in done_of(map(row, texts), Server(answer=answer))), RequestTotals())
+    spent = sum((done.requests.spent for done in done_of(map(row, texts), Server(answer=answer))), RequestTotals())
     assert (spent.answers, spent.shared) == (1, 2)
     assert spent.prompt_tokens + spent.kept_prompt_tokens == 10
     assert spent.completion_tokens + spent.kept_completion_tokens == 2
@@ -186,14 +186,14 @@ def test_an_answer_that_rows_share_is_counted_once(paid: str) -> None:
 
 def test_cached_answers_cost_nothing() -> None:
     [done] = done_of(iter([row("x")]), Server(answer=lambda _: reply("x", cached=True)))
-    assert done.spent == RequestTotals(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
+    assert done.requests.spent == RequestTotals(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
 
 
 def test_a_talk_is_given_the_failure_of_its_row_and_goes_on() -> None:
     server = Server(answer=lambda r: RequestError("bad_request") if r.messages[0].text == "1" else reply("fine"))
     found = done_of((row(str(n)) for n in range(3)), server)
     assert [each.result for each in found] == ["fine", "bad_request", "fine"]
-    assert [each.unanswered for each in found] == [0, 1, 0]
+    assert [each.requests.unanswered for each in found] == [0, 1, 0]
 
 
 def test_an_attempt_is_handed_to_the_talk() -> None:

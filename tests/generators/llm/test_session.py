@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -116,23 +117,26 @@ def test_a_session_that_is_stopped_before_its_run_asks_nothing(server: Server, c
 def test_layers_stand_inside_and_outside_of_the_cache(server: Server, cache: Path) -> None:
     passed: Counter[str] = Counter()
 
-    def counting(name: str) -> Callable[[Model], Model]:
-        class Counting:
-            def __init__(self, model: Model) -> None:
-                self.model = model
+    class Counting:
+        def __init__(self, model: Model) -> None:
+            self.model = model
 
-            async def ask(self, request: Request) -> Reply:
-                passed[name] += 1
-                return await self.model.ask(request)
+        async def ask(self, request: Request) -> Reply:
+            passed["inside"] += 1
+            return await self.model.ask(request)
 
-        return Counting
+    def prepare(request: Request) -> Request:
+        passed["outside"] += 1
+        return replace(request, parameters={"temperature": 0.5})
 
     for _ in range(2):
-        with Session(
-            settings(server.url), cache=cache, inside=[counting("inside")], outside=[counting("outside")]
-        ) as session:
-            list(session.run(rows(10)))
+        with Session(settings(server.url), cache=cache, inside=[Counting], prepare=prepare) as session:
+            done = list(session.run(rows(10)))
     assert passed == {"inside": 10, "outside": 20}
+    with Session(settings(server.url), cache=cache) as session:  # the keys are those of what was sent
+        assert {each.requests.keys[0] for each in session.run(rows(10))}.isdisjoint(
+            each.requests.keys[0] for each in done
+        )
 
 
 def test_a_caller_may_leave_in_the_middle(server: Server, cache: Path) -> None:

@@ -15,13 +15,13 @@ from pairwright.generators.llm.batch.ledger import RETENTION_DAYS, BatchLedger
 from pairwright.generators.llm.batch.lines import (
     ANSWERED,
     LineResult,
+    QueuedRequest,
     format_line,
     read_line,
     read_lines,
     split_lines,
     write_batch_input,
 )
-from pairwright.generators.llm.batch.queue import QueuedRequest
 from pairwright.generators.llm.client.chat_completions import build_payload
 from pairwright.generators.llm.client.messages import Message, Request, Schema
 from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES, RequestError

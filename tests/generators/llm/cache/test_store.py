@@ -2,18 +2,14 @@
 
 import asyncio
 import contextlib
-import fcntl
-import json
 import os
 import signal
 import sqlite3
-import struct
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -626,30 +622,3 @@ def test_url_and_name_of_an_endpoint_have_separate_answers(cache: Cache) -> None
     ]:
         asyncio.run(CachedModel(model, cache, endpoint).ask(request()))
         assert model.asked == asked, endpoint
-
-
-def old_record(number: int) -> bytes:
-    """Return a row as earlier versions wrote it into the log of a cache: lengths and checksum, values, raw body."""
-    values = (numbered(number), "e", "m", "m", 1795528725861, "stop", "", 3, 4, 0, f"text {number}")
-    head, raw = json.dumps(values).encode(), b'{"id": 1}'
-    return struct.pack("<III", len(head), len(raw), zlib.crc32(raw, zlib.crc32(head))) + head + raw
-
-
-def test_answers_in_the_log_of_a_killed_earlier_version_are_in_the_cache(path: Path) -> None:
-    with Cache.open(path):
-        pass
-    left, cut, living = (path.with_name(f"{path.name}-log-{name}") for name in ("a", "b", "c"))
-    left.write_bytes(old_record(1) + old_record(2))
-    cut.write_bytes(old_record(3) + old_record(4)[:-1])
-    living.write_bytes(old_record(5))
-    with living.open("rb") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        with Cache.open(path) as cache:
-            found = [number for number in range(1, 6) if cache.get(numbered(number)) is not None]
-            reply = cache.get(numbered(2))
-    assert found == [1, 2, 3]
-    assert reply
-    assert (reply.text, reply.usage, reply.raw) == ("text 2", Usage(3, 4, 0), b'{"id": 1}')
-    assert not left.exists()
-    assert not cut.exists()
-    assert living.exists()

@@ -1,35 +1,19 @@
 """The user's own parameters replace the prompts'."""
 
-import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import pytest
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
-from pairwright.generators.llm.client.parameter_overrides import ParameterOverrides
-
-
-@dataclass
-class Recording:
-    """A model that keeps what it is asked."""
-
-    seen: list[Request] = field(default_factory=list)
-
-    async def ask(self, request: Request) -> Reply:
-        """Say yes."""
-        self.seen.append(request)
-        return Reply("yes", "stop", "", Usage(1, 1), "small")
+from pairwright.generators.llm.client.messages import Message, Request
+from pairwright.generators.llm.client.parameter_overrides import check_overrides, override_parameters
 
 
 def sent(prompts: Mapping[str, object], users: Mapping[str, object]) -> dict[str, object]:
     """Return the parameters that reach the model."""
-    model = Recording()
-    request = Request((Message("user", "Is it?"),), "small", prompts, row="7")
-    asyncio.run(ParameterOverrides(model, users).ask(request))
-    assert model.seen[0].row == "7"
-    return dict(model.seen[0].parameters)
+    request = override_parameters(Request((Message("user", "Is it?"),), "small", prompts, row="7"), users)
+    assert request.row == "7"
+    return dict(request.parameters)
 
 
 def test_a_given_parameter_replaces_the_prompts() -> None:
@@ -43,4 +27,4 @@ def test_none_removes_the_prompts_parameter() -> None:
 
 def test_reserved_parameters_cannot_be_set() -> None:
     with pytest.raises(UsageError, match="response_format"):
-        ParameterOverrides(Recording(), {"response_format": {"type": "json_object"}})
+        check_overrides({"response_format": {"type": "json_object"}})

