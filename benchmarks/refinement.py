@@ -108,10 +108,16 @@ class Data:
         """All captions."""
         return read_corpus(self.folder / "coco_captions" / "captions.jsonl")
 
-    @property
+    @cached_property
     def halves(self) -> tuple[CaptionCorpus, CaptionCorpus]:
-        """The captions that train the scorers, and those of the model that takes no part."""
-        return self.corpus.halves
+        """The captions of every other image, which train the scorers, and those of the model that takes no part."""
+        first = set(sorted(set(self.corpus.groups))[::2])
+        rows = list(zip(self.corpus.captions, self.corpus.groups, strict=True))
+        parts = ([row for row in rows if (row[1] in first) is side] for side in (True, False))
+        one, other = (
+            CaptionCorpus([text for text, _ in part], [group for _, group in part], self.corpus.pool) for part in parts
+        )
+        return one, other
 
     @property
     def paths(self) -> list[Path]:

@@ -44,8 +44,11 @@ class DocumentDecoder:
         """Return the prompt of a question and documents, as a turn of a chat if the tokenizer has a chat template."""
         return as_chat(self.writer(question, documents), self.tokenizer)
 
-    def attention(self, prompts: Sequence[DocumentPrompt]) -> list[FloatArray]:
-        """Return Attn(x, k) of each prompt's documents, float64 (documents,), at the prediction of the next token."""
+    def attention(self, prompts: Sequence[DocumentPrompt], first_layer: int = 0) -> list[FloatArray]:
+        """Return Attn(x, k) of each prompt's documents, float64 (documents,), at the prediction of the next token.
+
+        Layers before ``first_layer`` do not count.
+        """
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
             with torch.inference_mode(), record_attention(self.model, [row.layout for row in rows]) as seen:
@@ -53,15 +56,15 @@ class DocumentDecoder:
                     **self._pad_batch([row.ids for row in rows], positions=True), use_cache=False, logits_to_keep=1
                 )
             self.passes += len(rows)
-            values = seen.attention().double().cpu().numpy()
+            values = seen.attention(first_layer).double().cpu().numpy()
             found += [value[: len(row.layout.spans)] for value, row in zip(values, rows, strict=True)]
         return found
 
-    def baseline(self, prompt: DocumentPrompt, dummy: str = "") -> FloatArray:
+    def baseline(self, prompt: DocumentPrompt, dummy: str = "", first_layer: int = 0) -> FloatArray:
         """Return Attn(dummy, k), float64 (documents,): the dummy replaces each document in turn (eq. 3.3)."""
         written = dummy or dummy_document(prompt.documents)
         moved = [prompt.with_dummy(place, written) for place in range(len(prompt.spans))]
-        return np.asarray([attention[place] for place, attention in enumerate(self.attention(moved))])
+        return np.asarray([attention[place] for place, attention in enumerate(self.attention(moved, first_layer))])
 
     def relevances(self, prompts: Sequence[DocumentPrompt], calibration: Calibration) -> list[FloatArray]:
         """Return the calibrated attention of each prompt's documents (eq. 3.4)."""

@@ -78,9 +78,10 @@ class RecordedAttention:
     # of a row
     masses: dict[int, Tensor] = field(default_factory=dict)
 
-    def attention(self) -> Tensor:
-        """Return Attn(x, k), float32 (batch, documents): the mean over tokens, heads and layers (3.2.1)."""
-        mass = torch.stack(list(self.masses.values())).mean(dim=(0, 2))
+    def attention(self, first_layer: int = 0) -> Tensor:
+        """Return Attn(x, k), float32 (batch, documents): the mean over tokens, heads and layers from ``first_layer`` (3.2.1)."""
+        counted = [mass for layer, mass in self.masses.items() if layer >= first_layer]
+        mass = torch.stack(counted).mean(dim=(0, 2))
         counts = [torch.tensor(layout.tokens, device=mass.device) for layout in self.layouts]
         return mass / pad_sequence(counts, batch_first=True, padding_value=1)
 
