@@ -129,6 +129,13 @@ def token_file(folder: Path) -> str:
 
 
 def texts_in_lists(folder: Path) -> str:
+    """Several texts for each image, in objects of no known layout."""
+    rows = [{"id": n, "areas": [{"area_id": n, "words": text}]} for n, text in enumerate(CAPTIONS)]
+    write(folder / "areas.json", json.dumps(rows))
+    return "areas.json"
+
+
+def region_descriptions(folder: Path) -> str:
     """Visual Genome's descriptions of regions."""
     rows = [{"id": n, "regions": [{"region_id": n, "phrase": text}]} for n, text in enumerate(CAPTIONS)]
     write(folder / "region_descriptions.json", json.dumps(rows))
@@ -147,7 +154,8 @@ INPUTS: list[tuple[Callable[[Path], str], dict[str, Any], int]] = [
     (no_images, {"columns": {}, **TEXTS}, 0),
     (karpathy_split, {"columns": {}, "images": True}, 5),
     (token_file, {"columns": {}, "image_root": "flickr30k-images"}, 5),
-    (texts_in_lists, {"columns": {"captions": "regions.phrase"}}, 0),
+    (texts_in_lists, {"columns": {"captions": "areas.words"}}, 0),
+    (region_descriptions, {"columns": {}}, 0),
 ]
 
 

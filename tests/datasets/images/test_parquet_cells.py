@@ -91,7 +91,7 @@ def test_a_list_of_one_picture_is_read_as_that_picture_and_one_of_several_is_not
         b"",
         pictures[4],
     ]
-    assert [(reject.place, reject.reason) for reject in rejects] == [(f"{table}:row 4", "wrong_type")]
+    assert [(reject.place, reject.reason) for reject in rejects] == [(f"{table}:row 4", "several_images")]
 
 
 def test_rows_can_be_read_in_any_order_and_only_a_window_is_in_memory(
