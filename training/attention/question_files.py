@@ -57,7 +57,9 @@ def read_questions(
         raise UsageError(f"{documents} documents: must be at least 2.")
     name = strip_compression(path.name.lower())
     if not name.endswith((".jsonl", ".csv", ".tsv")):
-        raise UsageError(f"{path}: unsupported extension. Use .jsonl, .csv or .tsv, which may be compressed (.gz, .bz2, .xz, .zst).")
+        raise UsageError(
+            f"{path}: unsupported extension. Use .jsonl, .csv or .tsv, which may be compressed (.gz, .bz2, .xz, .zst)."
+        )
     if not path.is_file():
         raise InputError("no such file", where=str(path), fix="Check the path.")
     if name.endswith(".jsonl"):
