@@ -42,9 +42,11 @@ def _open_zstd(handle: BinaryIO) -> BinaryIO:
     return cast("BinaryIO", pa.CompressedInputStream(handle, "zstd"))
 
 
+# A text may begin with "BZh" and a digit; these are followed by a block, or by the end of an empty file.
+_BZIP2 = [b"BZh%d%b" % (level, mark) for level in range(1, 10) for mark in (b"1AY&SY", b"\x17rE8P\x90")]
 _DECOMPRESSORS: dict[bytes, Callable[[BinaryIO], Any]] = {
     b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
+    **dict.fromkeys(_BZIP2, bz2.open),
     b"\xfd7zXZ\x00": lzma.open,
     b"\x28\xb5\x2f\xfd": _open_zstd,
 }

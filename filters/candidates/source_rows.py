@@ -190,26 +190,34 @@ def split_negatives(place: str, row: Mapping[str, Any] | InvalidRow) -> Iterator
     A list in a table may be its text. An id gets the number of the negative; a row with an empty list becomes a rejected
     one, so that it is counted.
     """
-    column = "" if isinstance(row, InvalidRow) else next((n for n in NEGATIVE_COLUMNS if row.get(n) is not None), "")
+    column = "" if isinstance(row, InvalidRow) else next((n for n in NEGATIVE_COLUMNS if _has_value(row, n)), "")
     if not column or isinstance(row, InvalidRow):
         yield place, row
         return
     value = row[column]
-    if isinstance(value, str) and column in _LIST_COLUMNS and value.lstrip().startswith("["):
+    if isinstance(value, str) and column not in _LIST_COLUMNS:
+        yield place, row
+        return
+    if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = parse_text_list(value, column, place)
         except InvalidRow as flaw:
             yield place, flaw
             return
-    others = {name: cell for name, cell in row.items() if name != column}
+    read = NEGATIVE_COLUMNS[: NEGATIVE_COLUMNS.index(column) + 1]  # those before have no value
+    others = {name: cell for name, cell in row.items() if name not in read}
     if not isinstance(value, list):
         yield place, {**others, "negative": value}
     elif not value:
         yield place, {**others, "negative": "", "status": "rejected", "reason": row.get("reason") or "no_candidate"}
     else:
         for number, negative in enumerate(value):
-            id_ = {"id": f"{row['id']}-{number}"} if row.get("id") and len(value) > 1 else {}
+            id_ = {"id": f"{row['id']}-{number}"} if _has_value(row, "id") and len(value) > 1 else {}
             yield f"{place}, negative {number + 1}", {**others, **id_, "negative": negative}
+
+
+def _has_value(row: Mapping[str, Any], name: str) -> bool:
+    return row.get(name) is not None and row[name] != ""
 
 
 def row_or_error(place: str, read: Callable[[], Mapping[str, Any]]) -> LocatedReading:

@@ -29,7 +29,7 @@ from pairwright.filters.candidates.files import find_benchmark_files, layout_of,
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.layouts import Layout
 from pairwright.filters.candidates.rows import candidate_frame, edit_type_name
-from pairwright.filters.candidates.source_rows import SUFFIXES
+from pairwright.filters.candidates.source_rows import SUFFIXES, Source
 from pairwright.filters.review.images import FolderImages, ImageLocator, ShardImages
 from pairwright.filters.scorers.image_groups import text_group
 
@@ -83,7 +83,7 @@ def read_rows(
         UsageError: the extension of ``path`` has no format.
         StorageError: the build is unfinished, or a file of it is corrupt.
     """
-    if find_benchmark_files(path) or (path.suffix.lower() in _FILES and not path.is_dir()):
+    if find_benchmark_files(path) or (Source(path).suffix in _FILES and not path.is_dir()):
         return _read_file(path, image_root, screening, layout)
     if not (path.is_dir() or path.suffix == ".tar"):
         known = ", ".join(sorted(_FILES))

@@ -18,7 +18,9 @@ PROMPTS = {"short": SHORT_FORMAT, "choice": CHOICE_FORMAT}
 class SourceSection(Section):
     """A source of conversations and the rows to take."""
 
-    path: str = Field(description="LLaVA JSON, JSON Lines (plain or .gz), CSV, TSV, Parquet, shards, or a build")
+    path: str = Field(
+        description="LLaVA JSON, JSON Lines, CSV or TSV (plain or compressed), Parquet, shards, or a build"
+    )
     name: str = Field("", description="name in the report and in each row; empty: name of the file or folder")
     count: int | None = Field(None, ge=0, description="rows to take; without count and ratio: all")
     ratio: float | None = Field(

@@ -1,5 +1,6 @@
 """Each command: output, files, exit code."""
 
+import gzip
 import json
 import os
 import re
@@ -478,6 +479,9 @@ def test_files_of_conversations_are_exported_and_verified(run: Run, tmp_path: Pa
     run("export", "c.json", "--to", "parquet", "--out", "c.parquet")
     run("export", "c.parquet", "--to", "llava", "--out", "back.json")
     assert json.loads(run("verify", "back.json", "--json").stdout)["ok"]
+    (tmp_path / "c.json.gz").write_bytes(gzip.compress((tmp_path / "c.json").read_bytes()))
+    run("export", "c.json.gz", "--to", "llava", "--out", "unpacked.json")
+    assert (tmp_path / "unpacked.json").read_bytes() == (tmp_path / "back.json").read_bytes()
     (tmp_path / "bad.json").write_text(json.dumps([{"id": "1", "conversations": message[:1]}]))
     assert run("verify", "bad.json", ok=False).returncode == 1
     assert "input itself" in run("export", "c.json", "--to", "llava", "--out", "c.json", ok=False).stderr

@@ -1,6 +1,8 @@
 """Readers for questions over several documents: NaturalQuestions' and SynthWiki's files (000, B.1).
 
-- *.jsonl, .jsonl.gz*, as NaturalQuestions in "Lost in the middle" (Liu et al. 2023): ``question``, ``answers`` (a list of
+Both may be compressed.
+
+- *.jsonl*, as NaturalQuestions in "Lost in the middle" (Liu et al. 2023): ``question``, ``answers`` (a list of
   texts), ``ctxs`` (a list of ``title``, ``text``, ``isgold``). Distractors keep the file's order, most relevant first.
 - *.csv, .tsv*, as SynthWiki: ``question``, ``answer``, and the passage in ``context``, ``wiki``, ``document`` or ``text``.
   Distractors are passages of other rows without the answer, drawn for each question.
@@ -55,7 +57,9 @@ def read_questions(
         raise UsageError(f"{documents} documents: must be at least 2.")
     name = strip_compression(path.name.lower())
     if not name.endswith((".jsonl", ".csv", ".tsv")):
-        raise UsageError(f"{path}: unsupported extension. Use .jsonl, .jsonl.gz, .csv or .tsv.")
+        raise UsageError(
+            f"{path}: unsupported extension. Use .jsonl, .csv or .tsv, which may be compressed (.gz, .bz2, .xz, .zst)."
+        )
     if not path.is_file():
         raise InputError("no such file", where=str(path), fix="Check the path.")
     if name.endswith(".jsonl"):

@@ -211,13 +211,15 @@ def _open_source(
         plain: whether neither decisions nor rationales are added.
     """
     from pairwright.datasets.mixtures.conversation_files import CONVERSATION_SUFFIXES, open_conversation_files
+    from pairwright.datasets.readers.text_files import strip_compression
     from pairwright.datasets.remote.local_copies import fetch_local_copy
     from pairwright.datasets.shards.sample_source import join_sources, open_sample_source
     from pairwright.filters.candidates.samples import candidate_source, holds_candidates
 
     if plain and not append and holds_candidates(input_, rows.layout):
         return candidate_source(input_, rows.layout, rows.image_root, rows.policy)
-    of_conversations = plain and input_.suffix.lower() in CONVERSATION_SUFFIXES and input_.is_file()
+    suffix = Path(strip_compression(input_.name)).suffix.lower()
+    of_conversations = plain and suffix in CONVERSATION_SUFFIXES and input_.is_file()
     from_file = of_conversations and format_.takes_conversations and not append
     if rows.layout:
         raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
@@ -225,7 +227,7 @@ def _open_source(
         raise UsageError("--image-root requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
     if rows.policy.on_error == "skip" and not from_file:
         raise UsageError("--on-error requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
-    if of_conversations and not format_.takes_conversations and input_.suffix.lower() != ".parquet":
+    if of_conversations and not format_.takes_conversations and suffix != ".parquet":
         from pairwright.datasets.exports.formats import EXPORTS
 
         taking = sorted(name for name, each in EXPORTS.built_in.items() if each.takes_conversations)

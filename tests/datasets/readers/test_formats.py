@@ -167,6 +167,16 @@ def test_several_compressed_streams_in_one_file_are_one_text(tmp_path: Path) -> 
         assert [pair.caption for pair in read(path)] == ["a", "b"]
 
 
+def test_a_text_that_begins_like_bzip2_and_an_empty_file_of_it_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("BZh,caption\n1,a dog\n")
+    assert [(pair.caption, pair.meta) for pair in read(path)] == [("a dog", '{"BZh":"1"}')]
+    for ending, compress in COMPRESSORS.items():
+        packed = tmp_path / f"a.jsonl{ending}"
+        packed.write_bytes(compress(b"") + compress(b'{"caption": "a"}\n'))
+        assert [pair.caption for pair in read(packed)] == ["a"]
+
+
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 def test_gzipped_coco_and_lists_are_read(tmp_path: Path, name: str) -> None:
     coco = {"images": [{"id": 1, "file_name": "a.jpg"}], "annotations": [{"id": 1, "image_id": 1, "caption": "a"}]}

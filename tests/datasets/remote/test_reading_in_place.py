@@ -1,6 +1,5 @@
 """Inputs in a bucket: read by ranges, with the rows and bytes of the same files on disk."""
 
-import gzip
 import json
 import tarfile
 from collections.abc import Callable, Iterator
@@ -31,6 +30,7 @@ from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, ope
 from pairwright.datasets.remote.reading import open_file, read_ranges
 from pairwright.datasets.remote.store_path import StoreListings, StorePath, to_path
 from pairwright.flows.state.inputs import file_state
+from tests.datasets.compression import COMPRESSORS
 from tests.datasets.sample_builders import picture
 from tests.servers.s3 import BUCKET, s3_server
 
@@ -54,8 +54,9 @@ def write_jsonl(path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows()), encoding="utf-8")
 
 
-def write_gzipped(path: Path) -> None:
-    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows()).encode()))
+def write_compressed(path: Path) -> None:
+    text = "".join(json.dumps(row) + "\n" for row in rows())
+    path.write_bytes(COMPRESSORS[path.suffix](text.encode()))
 
 
 def write_csv(path: Path) -> None:
@@ -80,7 +81,7 @@ def write_tar(path: Path) -> None:
 
 WRITERS: dict[str, Callable[[Path], None]] = {
     "a.jsonl": write_jsonl,
-    "a.jsonl.gz": write_gzipped,
+    **{f"a.jsonl{ending}": write_compressed for ending in COMPRESSORS},
     "a.csv": write_csv,
     "a.parquet": write_parquet,
     "00000.tar": write_tar,

@@ -284,6 +284,26 @@ def test_a_list_of_negatives_in_a_table_may_be_its_text(tmp_path: Path) -> None:
         read_candidates(path)
 
 
+def test_the_negatives_of_a_list_have_ids_of_their_own_even_for_the_number_zero(tmp_path: Path) -> None:
+    path = tmp_path / "n.jsonl"
+    rows = [{"id": at, "caption": f"a dog {at}", "negatives": ["a cat", "a cow"]} for at in range(2)]
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    assert read_candidates(path)["id"].to_list() == ["0-0", "0-1", "1-0", "1-1"]
+
+
+def test_an_empty_negative_does_not_hide_one_in_another_column(tmp_path: Path) -> None:
+    path = tmp_path / "n.jsonl"
+    rows = [
+        {"caption": "a dog", "negative": "", "negative_caption": "a cow"},
+        {"caption": "a bus", "negative": "", "negative_caption": None, "negatives": ["a car", "a van"]},
+        {"caption": "a hat", "negative": "a cap", "negatives": ["a wig"]},
+    ]
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    frame = read_candidates(path)
+    assert frame["negative"].to_list() == ["a cow", "a car", "a van", "a cap"]
+    assert frame["extra"].to_list() == ["{}", "{}", "{}", '{"negatives":["a wig"]}']
+
+
 def test_an_invalid_negative_of_a_list_is_named_and_does_not_hide_the_others(tmp_path: Path) -> None:
     path = tmp_path / "n.jsonl"
     path.write_text(json.dumps({"caption": "a dog", "negatives": ["a cat", 3, "a cow"]}) + "\n")

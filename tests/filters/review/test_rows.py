@@ -1,5 +1,6 @@
 """Rows under review, their captions and images, and the order of review."""
 
+import gzip
 import io
 import json
 from collections import Counter
@@ -192,6 +193,12 @@ def test_a_key_that_no_shard_has_is_located_by_its_file_or_not_at_all(tmp_path: 
     assert ShardImages([]).locate("k", "/a/b.png") == "/a/b.png"
     assert ShardImages([]).locate("k", "https://example.org/b.png") == ""
     assert ShardImages([], images=False).locate("k", "/a/b.png") == ""
+
+
+def test_a_compressed_file_of_candidate_rows_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"caption": "a dog", "negatives": ["a cat", "a cow"]}\n'))
+    assert read_rows(path).frame["negative"].to_list() == ["a cat", "a cow"]
 
 
 def test_an_input_of_unknown_kind_is_an_error(tmp_path: Path) -> None:

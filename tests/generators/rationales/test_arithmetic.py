@@ -34,6 +34,10 @@ from pairwright.generators.rationales.arithmetic import (
         ("1e3", 1000),
         ("2x3", 6),
         ("(2 + 1) x (4)", 12),
+        ("4x6x2", 48),
+        ("4 x6", 24),
+        ("1 +\n2", 3),
+        ("10\u202f+\xa05", 15),
     ],
 )
 def test_expressions_have_their_usual_value(text: str, value: int) -> None:
@@ -147,6 +151,8 @@ def test_equations_are_found_in_running_text_and_checked() -> None:
     [
         ("99 x 3 = 297 dollars", [True]),
         ("4x6 = 25", [False]),
+        ("so 4x6x2 = 48 cubes", [True]),
+        ("4x 6 = 25", [False]),
         ("2x -3 = 5", []),
         ("a 4x6 photo costs 3 + 4 = 7", [True]),
         ("3 boxes x 4 + 2 = 14", []),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def multi_document(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Decoders: folders or hub names.")],
     *,
-    data: Annotated[Path, input_option("--data", help="Questions: .jsonl, .jsonl.gz, .csv, .tsv.")],
+    data: Annotated[Path, input_option("--data", help="Questions: .jsonl, .csv or .tsv, also compressed.")],
     documents: Annotated[
         list[int] | None,
         typer.Option("--documents", min=2, help="Documents in a prompt. Repeatable.", show_default="10"),
