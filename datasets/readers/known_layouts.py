@@ -23,15 +23,21 @@ class KnownLayout:
         about: name of the dataset.
         columns: which a row has, among others.
         mapping: part of a pair to column.
+        exact: whether a row has no other columns, since many other files have these.
     """
 
     about: str
     columns: frozenset[str]
     mapping: Mapping[str, str]
+    exact: bool = False
+
+    def matches(self, names: Collection[str]) -> bool:
+        """Return whether rows with columns ``names`` have this layout."""
+        return self.columns == frozenset(names) if self.exact else self.columns.issubset(names)
 
 
-def _layout(about: str, columns: str, **mapping: str) -> KnownLayout:
-    return KnownLayout(about, frozenset(columns.split()), mapping)
+def _layout(about: str, columns: str, *, exact: bool = False, **mapping: str) -> KnownLayout:
+    return KnownLayout(about, frozenset(columns.split()), mapping, exact)
 
 
 KNOWN_LAYOUTS = (
@@ -64,14 +70,14 @@ KNOWN_LAYOUTS = (
     _layout("Recap-DataComp-1B", "re_caption org_caption", caption="re_caption"),
     _layout("PixelProse", "vlm_caption original_caption", caption="vlm_caption"),
     _layout("LLaVA-Pretrain's metadata", "blip_caption", caption="blip_caption"),
-    _layout("Visual Genome", "id regions", key="id", image="{id}.jpg", captions="regions.phrase"),
+    _layout("Visual Genome", "id regions", exact=True, key="id", image="{id}.jpg", captions="regions.phrase"),
     _layout("DCI", "short_caption extra_caption", caption="short_caption"),
 )
 
 
 def map_columns(names: Collection[str], columns: Mapping[str, str]) -> dict[str, str]:
     """Return the user's mapping, completed by that of a known layout of rows with columns ``names``."""
-    known = next((layout for layout in KNOWN_LAYOUTS if layout.columns.issubset(names)), None)
+    known = next((layout for layout in KNOWN_LAYOUTS if layout.matches(names)), None)
     if known is None:
         return dict(columns)
     settled = {*columns, *(part for part in known.mapping if part in names)}

@@ -36,7 +36,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction]
 _SIGNS = str.maketrans("×·÷−–", "**/--")
 _MONEY = re.compile(r"[$€£¥]\s?(?=[\d.(-])")
 # An x without spaces around it is a sign if only more of the calculation is before its result or the end of the text.
-_TIMES = re.compile(r"(?<=[\d)])(?:\s+x\s+|\s*+x\s*+(?=[-+*/\d(),.x\s]++(?:=|\Z)))(?=[(.\d])", re.IGNORECASE)
+_TIMES = re.compile(r"(?<=[\d)])(?:\s+x\s+|\s*+x\s*+(?=[-+*/\d(),.x ]++(?:=|\Z)))(?=[(.\d])", re.IGNORECASE)
 _EXPRESSION_CHARS = re.compile(rf"(?:[\s()+*/-]|{_NUMBER})++")
 _UNKNOWN = re.compile(r"[^\W\d]\s*[-+*/](?!\w)|[-+*/]\s*[^\W\d]")  # "some - 9": a calculation with an unknown
 # "8 action figures + 10", "some bags + 4": up to three words after a number, or two after an unknown, before an operator

@@ -303,6 +303,12 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
 }
 
 
+def test_a_table_with_regions_of_another_kind_is_not_visual_genome(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": 1, "text": DOG[0], "regions": ["Berlin", "Rome"]}) + "\n")
+    pairs, rejects = read(tmp_path / "a.jsonl")
+    assert ([(pair.caption, pair.image) for pair in pairs], rejects) == ([(DOG[0], "")], [])
+
+
 @pytest.mark.parametrize("dataset", LAYOUTS)
 def test_the_files_of_published_datasets_are_read(tmp_path: Path, dataset: str) -> None:
     make, options, wanted = LAYOUTS[dataset]

@@ -149,6 +149,9 @@ def test_failed_rows_are_named_next_to_the_data(folder: Path, serve: Serve, monk
     called(serve(choose), data, "--images", str(folder))
     assert (folder / "valse" / "existence.choices.failed.jsonl").is_file()
     assert [path.name for path in Path().iterdir() if "failed" in path.name] == []
+    monkeypatch.chdir(folder / "valse")
+    called(serve(choose), Path(), "--images", str(folder))
+    assert (folder / "valse.choices.failed.jsonl").is_file()
 
 
 def test_an_image_is_cropped_to_the_box_of_its_row(folder: Path, serve: Serve) -> None:

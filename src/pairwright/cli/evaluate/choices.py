@@ -48,8 +48,9 @@ def choices(
     started = time.perf_counter()
     if not model_options.model:
         raise UsageError("evaluate choices requires --model: the model under test.")
-    beside = data[0] if "://" not in data[0] else Path(data[0]).name  # of a store: the current folder
-    out = html or Path(beside).with_suffix(".choices.html")
+    beside = Path(data[0] if "://" not in data[0] else Path(data[0]).name)  # of a store: the current folder
+    beside = beside.resolve() if beside.is_dir() else beside  # "." has no name
+    out = html or beside.with_suffix(".choices.html")
     request = ChoiceRequest(tuple(data), images, layout, method, out, limit)
     access = model_options.access(html or Path("choices.html"))  # without --html the cache is in the current folder
     found = cancel_plan_or_run(
