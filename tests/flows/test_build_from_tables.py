@@ -40,8 +40,8 @@ def config(given: dict[str, Any], **more: Any) -> Any:
 
 
 def manifest_of(out: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((out / "manifest.json").read_text())
-    return told
+    summary: dict[str, Any] = json.loads((out / "manifest.json").read_text())
+    return summary
 
 
 def packed(out: Path) -> dict[str, bytes | None]:
@@ -96,12 +96,12 @@ def test_broken_pictures_in_a_table_are_rejected_rows(tmp_path: Path) -> None:
     rows = [(picture(1), None), (None, None), (b"", None), (b"junk", None), (picture(2)[:90], None)]
     table = write(tmp_path / "t.parquet", 2, image=rows, text=list("abcde"))
     build(config({"path": str(table), "on_error": "skip"}), tmp_path / "build")
-    told = manifest_of(tmp_path / "build")["stages"]["pairs"]
-    assert (told["kept"], told["rejected"]) == (1, {"bad_image": 2, "missing_image": 2})
+    summary = manifest_of(tmp_path / "build")["stages"]["pairs"]
+    assert (summary["kept"], summary["rejected"]) == (1, {"bad_image": 2, "missing_image": 2})
     unseen = {"path": str(table), "on_error": "skip", "verify_images": "off"}
     build(config(unseen, shards={"image_format": "png"}), tmp_path / "unseen")
-    told = manifest_of(tmp_path / "unseen")["stages"]["shards"]
-    assert (told["kept"], told["rejected"]) == (1, {"bad_image": 2, "missing_image": 2})
+    summary = manifest_of(tmp_path / "unseen")["stages"]["shards"]
+    assert (summary["kept"], summary["rejected"]) == (1, {"bad_image": 2, "missing_image": 2})
 
 
 def test_a_table_that_is_added_is_what_an_increment_adds(tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_rows_of_pictures_in_tables_name_no_files_and_those_of_the_shards_do(tmp
     rows = [(picture(row), None) for row in range(4)]
     table = write(tmp_path / "t.parquet", 2, image=rows, text=CAPTIONS, instances=objects)
     build(config({"path": str(table)}, conversations={}), tmp_path / "build")
-    told = export(tmp_path / "build", "llava", tmp_path / "build.json").details
+    summary = export(tmp_path / "build", "llava", tmp_path / "build.json").details
     names = [row["image"] for row in json.loads((tmp_path / "build.json").read_text())]
-    assert told["packed_images"] == len(set(names)) == 4
-    assert told["missing_images"] == 0
+    assert summary["packed_images"] == len(set(names)) == 4
+    assert summary["missing_images"] == 0
     export(tmp_path / "build" / "shards", "llava", tmp_path / "shards.json")
     packed_names = {f"{sample.pair.key}.jpg" for sample in open_sample_source(tmp_path / "build" / "shards").samples()}
     assert {row["image"] for row in json.loads((tmp_path / "shards.json").read_text())} == packed_names

@@ -40,7 +40,7 @@ class AdditionTemplate(NamedTuple):
         behind: text behind it: " in the background".
         left: inserted words that a cloze model reads before the word.
         right: inserted words that it reads behind the word.
-        relation: key of the relation that the added words begin with; empty if there is none.
+        relation: key of the relation that the added words begin with; empty without a relation.
         unless: words of a caption in which it is not used.
         is_existential: whether it states existence only, which is true of any object in the image.
     """
