@@ -63,11 +63,18 @@ MEMBER_SEPARATOR = rf"(\.tar|{re.escape(PARQUET_SUFFIX)})::"  # pattern between 
 
 _MEMBER_SEPARATOR = re.compile(MEMBER_SEPARATOR)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_FURTHER_IMAGE = re.compile(rf"([1-9][0-9]{{0,8}})(?:{'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})")
 
 
 def select_image_extensions(extensions: Iterable[str]) -> list[str]:
     """Return the file extensions (without dot) of a sample that name an image."""
     return [each for each in extensions if f".{each.lower()}" in IMAGE_SUFFIXES]
+
+
+def select_further_images(extensions: Iterable[str]) -> list[str]:
+    """Return the extensions of a sample's second and later images, in order: ``1.jpg``, ``2.jpg``."""
+    found = [(int(number[1]), each) for each in extensions if (number := _FURTHER_IMAGE.fullmatch(each.lower()))]
+    return [each for _, each in sorted(found)]
 
 
 class UnusableImageError(InputError):

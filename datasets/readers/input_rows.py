@@ -45,19 +45,21 @@ class TableImage:
         table: absolute path.
         column: its column.
         row: from 1.
+        item: of the list in this row, from 1.
     """
 
     name: str
     table: str
     column: str
     row: int
+    item: int = 1
 
     @property
     def locator(self) -> str:
         """Its locator, see `images.loading`; empty if the table's name does not end in .parquet."""
         if not self.table.endswith(PARQUET_SUFFIX):
             return ""
-        return f"{self.table}::{format_cell_name(self.column, self.row, PurePath(self.name).name)}"
+        return f"{self.table}::{format_cell_name(self.column, self.row, PurePath(self.name).name, self.item)}"
 
     def __str__(self) -> str:
         return "<bytes>"

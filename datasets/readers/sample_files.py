@@ -2,7 +2,7 @@
 
 img2dataset writes this layout in folders and in shards. The .txt (or .caption) is the caption; the .json has the fields; if both give
 caption or image and differ, the .json's value is kept as ``caption_in_json`` or ``image_in_json``. Files of other kinds
-are listed in ``other_files``.
+are listed in ``other_files``; a sample with further images (``KEY.1.jpg``) is rejected.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.images.loading import IMAGE_SUFFIXES
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, select_further_images
 from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.parquet import read_parquet
@@ -61,6 +61,8 @@ def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
     images = [files.pop(suffix) for suffix in sorted((IMAGE_SUFFIXES & files.keys()) or (UNREAD & files.keys()))]
     if len(images) > 1:
         raise RejectError("duplicate_member", f"two images: {images[0].name}, {images[1].name}")
+    if images and (further := select_further_images(suffix.removeprefix(".") for suffix in files)):
+        raise RejectError("several_images", f"{1 + len(further)} images, where a pair has one")
     missing = "no .txt, .caption or .json with a caption" if text is None and data is None else ""
     fields = {} if data is None else parse_object(_read_bounded(data), "sample's .json")
     _restore_provenance(fields)
