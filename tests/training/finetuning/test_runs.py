@@ -75,7 +75,9 @@ def changed(before: str, after: Path) -> set[str]:
     return {name for name in one if not torch.equal(one[name], other[name])}
 
 
-@pytest.mark.parametrize(("kind", "recipe"), [("llava", "llava-instruct"), ("qwen", "vlm-instruct")])
+@pytest.mark.parametrize(
+    ("kind", "recipe"), [("llava", "llava-instruct"), ("llava_next", "llava-instruct"), ("qwen", "vlm-instruct")]
+)
 def test_a_model_learns_and_opens_in_the_pipeline_of_transformers(
     data: str, tmp_path: Path, kind: str, recipe: str
 ) -> None:
