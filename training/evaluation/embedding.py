@@ -17,7 +17,7 @@ from pairwright.datasets.progress import track
 from pairwright.filters.evaluation.crops import open_cropped
 from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, OpenedModel
-from pairwright.training.evaluation.images import image_batches
+from pairwright.training.evaluation.images import ImageBatch, image_batches
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.tokenization import (
     TextOptions,
@@ -71,8 +71,8 @@ class Embedder:
         instruction_ids = self._instruction_tokens(instruction)
         with torch.inference_mode():
             blocks = [
-                self._embed_batch(pixels, instruction_ids)
-                for pixels in image_batches(list(places), self._pixels(), self.batch, self.device)
+                self._embed_batch(shown, instruction_ids)
+                for shown in image_batches(list(places), self._pixels(), self.batch, self.device)
             ]
         return np.concatenate(blocks)[[places[image] for image in images]]
 
@@ -129,13 +129,13 @@ class Embedder:
         self.cut += cut
         return torch.tensor(ids, device=self.device)
 
-    def _embed_batch(self, pixels: Tensor, instruction_ids: Tensor | None) -> EmbeddingRows:
-        each = None if instruction_ids is None else instruction_ids.expand(len(pixels), -1)
+    def _embed_batch(self, shown: ImageBatch, instruction_ids: Tensor | None) -> EmbeddingRows:
+        each = None if instruction_ids is None else instruction_ids.expand(len(shown), -1)
         if isinstance(self.subject.model, FocalLensMllm):
             assert each is not None  # checked by `_instruction_tokens`
             mask = torch.ones_like(each, dtype=torch.bool)
-            return _to_numpy(self.subject.model.encode_images(pixels, each, mask))
-        return _to_numpy(self._clip().encode_images(pixels, each))
+            return _to_numpy(self.subject.model.encode_images(shown.pixels, each, mask, grids=shown.grids))
+        return _to_numpy(self._clip().encode_images(shown.pixels, each))
 
 
 def _to_numpy(rows: Tensor) -> EmbeddingRows:

@@ -1,14 +1,17 @@
 """Images for evaluation: checked before a model is opened, and prepared for its vision tower.
 
-Preparation is CLIP's: shorter side resized, center crop. Decoding uses several threads. Memory: one batch.
+Preparation is CLIP's: shorter side resized, center crop; or, for a FocalLens-MLLM with tiles, the whole image and its tiles.
+Decoding uses several threads. Memory: one batch.
 """
 
 import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -16,7 +19,8 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.progress import track
 from pairwright.filters.evaluation.crops import cropped_size, open_cropped
-from pairwright.training.loading.image_transforms import ImageOptions, Pixels, load_pixels
+from pairwright.training.loading.image_transforms import ImageOptions, load_parts
+from pairwright.training.models.anyres import Grid
 
 _THREADS = 4
 
@@ -46,14 +50,30 @@ def image_sizes(images: Sequence[str]) -> dict[str, int]:
     return sides
 
 
-def image_batches(images: Sequence[str], options: ImageOptions, size: int, device: torch.device) -> Iterator[Tensor]:
-    """Yield the images in order, ``size`` per batch, normalized: float32 (n, 3, side, side); ``images`` are locators."""
+@dataclass(frozen=True, slots=True)
+class ImageBatch:
+    """Images as a tower reads them."""
+
+    pixels: Tensor  # float32 (n, 3, side, side), normalized; with tiles all parts, one image after the other
+    grids: list[Grid] | None = None  # one per image; None without tiles
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.pixels) if self.grids is None else len(self.grids)
+
+
+def image_batches(
+    images: Sequence[str], options: ImageOptions, size: int, device: torch.device
+) -> Iterator[ImageBatch]:
+    """Yield the images in order, ``size`` per batch; ``images`` are locators."""
     middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (options.mean, options.std))
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in track(range(0, len(images), size), "embedding images", unit="batches"):
             found = list(threads.map(partial(_load_image, options), images[start : start + size]))
-            yield (torch.from_numpy(np.stack(found)).to(device).float() / 255 - middle) / spread
+            raw = torch.from_numpy(np.concatenate([own for own, _ in found])).to(device)
+            grids = [grid for _, grid in found if grid is not None]
+            yield ImageBatch((raw.float() / 255 - middle) / spread, grids or None)
 
 
-def _load_image(options: ImageOptions, image: str) -> Pixels:
-    return load_pixels(open_cropped(image), options, random.Random(0), image)  # the generator is unused without crops
+def _load_image(options: ImageOptions, image: str) -> tuple[npt.NDArray[np.uint8], Grid | None]:
+    return load_parts(open_cropped(image), options, random.Random(0), image)  # the generator is unused without crops

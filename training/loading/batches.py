@@ -38,8 +38,11 @@ class PairBatch(NamedTuple):
 class TripletBatch(NamedTuple):
     """Images with an instruction and its answer each (FocalLens)."""
 
-    images: Tensor  # (m, 3, h, w), as in `PairBatch`, each image once
-    image_index: Tensor  # int64 (b,), the image of each row
+    images: (
+        Tensor  # (m, 3, h, w), as in `PairBatch`; each image once, with tiles (AnyRes) all its parts, the whole first
+    )
+    image_index: Tensor  # int64, the image of each row (b,); with tiles the indices of all parts, row by row
+    grids: Sequence[tuple[int, int]]  # rows and columns of the tiles, per row; empty without tiles
     instructions: Tensor  # int64 (b, t); ``instruction_mask`` is bool (b, t)
     instruction_mask: Tensor
     texts: Tensor  # int64 (b, s), the answers; ``text_mask`` is bool (b, s)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pairwright.training.loading.batches import B_co
-from pairwright.training.loading.image_transforms import ImageOptions, Pixels
+from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage
 from pairwright.training.loading.samples import SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import TextOptions
 
@@ -31,11 +31,13 @@ class Collator(Protocol[B_co]):
     def selection(self) -> SampleSelection:
         """Return which samples are used."""
 
-    def collate(self, samples: Sequence[StoredSample], images: Sequence[Pixels], context: CollationContext) -> B_co:
+    def collate(
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
+    ) -> B_co:
         """Return the batch of these samples, in order.
 
         Args:
             samples: at least one.
-            images: those of the samples, uint8 (3, h, w) each.
+            prepared_images: their images, in order.
             context: tokenization, and seed of random choices.
         """
