@@ -13,7 +13,7 @@ from pairwright.cli.options.model_runs import cancelled_lines
 from pairwright.cli.output.build_summary import (
     build_lines,
     build_result,
-    misses_target,
+    missed_target,
     nothing_kept_in_build,
     stage_counts,
 )
@@ -142,7 +142,7 @@ def build(
         emit({"out": place, "stages": stage_counts(manifest)}, lines, as_json=as_json)
     else:
         emit(build_result(folder, manifest), build_lines(folder, manifest, details=details), as_json=as_json)
-    if (reasons := nothing_kept_in_build(manifest["stages"])) or (not only and misses_target(manifest)):
+    if reasons := nothing_kept_in_build(manifest["stages"]) or ([] if only else missed_target(manifest)):
         exit_below_target(*reasons)
 
 

@@ -116,8 +116,8 @@ def negatives(
     limits = common.limits(NEGATIVE_TYPES, options.get("types", BENCHMARK_TYPES))
     generator = f"{method}-negatives"
     request = GenerateRequest(generator, options, common.seed, read, common.pool, out, limits, common.workers)
-    choose = " --fix choose" if per_type > 1 or candidates > 1 else ""
-    refine = f"refine {out}{choose} --out {out.with_stem(f'{out.stem}-refined')}"
+    choose = ["--fix", "choose"] if per_type > 1 or candidates > 1 else []
+    refine = ["refine", out, *choose, "--out", out.parent / f"{out.stem}-refined{out.suffix}"]
     run_request(request, method, common, model_options, next_command=refine)
 
 
