@@ -49,7 +49,10 @@ def build(
     only: Annotated[str, typer.Option(metavar="STAGE", help="Run this stage only; earlier ones have to be done.")] = "",
     begin: Annotated[str, typer.Option("--from", metavar="STAGE", help="Rerun this stage and all later ones.")] = "",
     part: Annotated[
-        str, typer.Option(metavar="I/N", help="Run share I of N of the jobs, as one of several processes.")
+        str,
+        typer.Option(
+            metavar="I/N", help="Run the I-th of N shares of the jobs; start the others as processes of their own."
+        ),
     ] = "",
     wait: Annotated[
         float,

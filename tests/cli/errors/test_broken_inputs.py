@@ -264,3 +264,9 @@ def test_a_build_that_refinement_leaves_empty_says_so(run: Run, tmp_path: Path) 
 
 def test_training_reads_the_shards_of_a_build(build: Path) -> None:
     assert find_indexed_shards(str(build)) == find_indexed_shards(str(build / "shards"))
+
+
+def test_a_build_in_the_place_of_a_dataset_is_named_with_its_shards(run: Run, build: Path) -> None:
+    done = run("generate", "negatives", build.name, "--out", "out.jsonl", ok=False)
+    assert done.returncode == 1
+    assert f"It is a build: give its shards, {Path(build.name) / 'shards'}, or its config's input." in done.stderr
