@@ -582,3 +582,9 @@ def test_a_caption_that_is_not_english_does_not_answer_an_english_question(capti
     row = brief(caption)
     assert (row.status, row.reason, row.turns) == ("rejected", "other_language", ())
     assert brief("A man in a café eats a crêpe.").status == "kept"
+
+
+def test_an_answer_does_not_shout_where_a_caption_is_in_capitals() -> None:
+    found = answers(pair_of("A LITTLE BOY BLOCKING A BALL FROM THE GOAL"))
+    assert "The boy is blocking a ball from the goal." in found
+    assert all(not re.search("[A-Z]{2}", answer) for answer in found)
