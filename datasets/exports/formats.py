@@ -200,8 +200,7 @@ def export(source: SampleSource | Path, to: str, out: Path, options: ExportOptio
         StorageError: if the output cannot be written, or a shard or part is damaged.
     """
     format_ = EXPORTS.get(to)
-    if out.suffix not in format_.suffixes and "" not in format_.suffixes:
-        raise UsageError(f"{out}: {to} writes a file that ends in {' or '.join(format_.suffixes)}.")
+    _check_ending(out, to, format_.suffixes)
     opened = _track_passes(open_sample_source(source) if isinstance(source, Path) else source)
     if opened.examples and not format_.takes_examples:
         raise UsageError(f"{source}: examples of text tasks can be exported to rationales, not to {to}.")
@@ -214,6 +213,18 @@ def export(source: SampleSource | Path, to: str, out: Path, options: ExportOptio
         raise StorageError(f"{out}: cannot be written ({describe_write_error(error)}). Choose another path.") from None
     details = {**written.details, "several_images": len(rejected)} if rejected else written.details
     return replace(written, details=details)
+
+
+def _check_ending(out: Path, to: str, suffixes: Sequence[str]) -> None:
+    """Refuse a file ending that the format does not have; a folder may be named with dots, but not like a data file."""
+    if out.suffix in suffixes:
+        return
+    endings = " or ".join(filter(None, suffixes))
+    if "" not in suffixes:
+        raise UsageError(f"{out}: {to} writes a file that ends in {endings}.")
+    if out.suffix in {suffix for format_ in _BUILT_IN for suffix in format_.suffixes}:
+        file = f", or a file that ends in {endings}" if endings else ""
+        raise UsageError(f"{out}: {to} writes a folder{file}. Name it without {out.suffix}: {out.with_suffix('')}.")
 
 
 def _track_passes(source: SampleSource) -> SampleSource:

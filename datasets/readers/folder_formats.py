@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pairwright.datasets.build_manifest import is_build
 from pairwright.datasets.directories import walk_files
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, PILLOW_FORMATS
@@ -83,6 +84,9 @@ def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callabl
     if arrow or (folder / SAVED_SPLITS).is_file():
         return _arrow_error(folder, arrow)
     fix = f"Give the folder with the data. Images that are read: {', '.join(PILLOW_FORMATS)}."
+    if is_build(folder) and (folder / "shards").is_dir():
+        fix = f"It is a build: give its shards, {folder / 'shards'}, or its config's input."
+        return InputError("a build, not a dataset to read", where=str(folder), fix=fix)
     inner = [entry for entry in entries if entry.is_dir() and any(match_suffix(path.name) for path in entry.iterdir())]
     if inner:
         fix = f"Give the folder with the data: {' or '.join(map(str, inner[:_SHOWN_FOLDERS]))}."

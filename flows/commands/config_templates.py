@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import unicodedata
 from pathlib import Path
 from string import Template
 
@@ -112,9 +113,11 @@ def _relative(path: str, config: Path) -> str:
 
 
 def _dataset_name(input_path: str) -> str:
+    """Return the name of a file or of its folder in the characters of a dataset's name; accents are removed."""
     path = Path(input_path)
     for name in (path.name.split(".")[0].split("{")[0], path.parent.name):
-        cleaned = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")
+        letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+        cleaned = re.sub(r"[^A-Za-z0-9_-]+", "-", letters).strip("-_")
         if cleaned:
             return cleaned
     return "my-dataset"

@@ -379,10 +379,20 @@ def test_captions_of_the_web_that_are_no_plain_english_are_counted(run: Run, tmp
     assert not run("init", "--input", "b.jsonl", "--out", "other.yaml").stderr
 
 
-def test_what_a_name_of_a_dataset_cannot_have_is_one_dash(run: Run, tmp_path: Path) -> None:
-    write(tmp_path / "odd ü name.jsonl", json.dumps({"caption": CAPTIONS[0]}) + "\n")
-    run("init", "--input", "odd ü name.jsonl", "--out", "build.yaml")
-    assert yaml.safe_load((tmp_path / "build.yaml").read_text(encoding="utf-8"))["name"] == "odd-name"
+@pytest.mark.parametrize(("file", "name"), [("odd 猫 name", "odd-name"), ("ünï cödé", "uni-code")])
+def test_a_name_of_a_dataset_loses_accents_and_has_one_dash_for_other_letters(
+    run: Run, tmp_path: Path, file: str, name: str
+) -> None:
+    write(tmp_path / f"{file}.jsonl", json.dumps({"caption": CAPTIONS[0]}) + "\n")
+    done = run("init", "--input", f"{file}.jsonl", "--out", "my build.yaml")
+    assert yaml.safe_load((tmp_path / "my build.yaml").read_text(encoding="utf-8"))["name"] == name
+    assert "Next: pairwright build 'my build.yaml'" in done.stdout
+
+
+def test_a_folder_in_the_place_of_the_config_is_named_as_one(run: Run, captions: Path) -> None:
+    done = run("init", "--input", captions.name, "--out", ".", "--force", ok=False)
+    assert done.returncode == 2
+    assert ".: is a folder. Name a file in it, such as build.yaml." in done.stderr
 
 
 def test_splits_are_named_and_chosen_in_the_config(run: Run, tmp_path: Path) -> None:

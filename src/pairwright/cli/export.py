@@ -89,6 +89,7 @@ def export(
 
     \b
     Examples:
+      pairwright export demo --to llava --out demo.json
       pairwright export build/birds --to llava --out birds.json
       pairwright export build/birds --to hf --out birds-hub
       pairwright export build/birds --to webdataset --out s3://datasets/birds

@@ -46,7 +46,7 @@ def orders(
         ),
         *skipped_lines(result),
         f"Written to {out}",
-        *next_step(f"pairwright audit {out}"),
+        *next_step("audit", out),
     ]
     emit({**result, "out": str(out)}, lines, as_json=as_json)
     if not result["kept"]:
