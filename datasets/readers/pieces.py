@@ -28,6 +28,7 @@ from pairwright.datasets.readers.pairs import (
     locate_inputs,
     make_normaliser,
     no_pairs_error,
+    require_captions_beside,
     select_reader,
 )
 from pairwright.datasets.readers.parquet import find_earlier_group, read_parquet
@@ -142,6 +143,7 @@ class PieceBatch:
 def plan_pieces(options: ReadOptions) -> list[Piece]:
     """Return the pieces of the inputs, in order; errors as in `read_pairs`."""
     located = locate_inputs(options)
+    require_captions_beside(options, located)
     sizes = {file: file.stat().st_size if file.is_file() else MAX_PIECE for one in located for file in one.files}
     size = min(max(sum(sizes.values()) // _PIECES, MIN_PIECE), MAX_PIECE)
     return [piece for number, one in enumerate(located) for piece in _pieces_of(number, one, sizes, size)]

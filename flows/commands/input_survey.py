@@ -1,6 +1,6 @@
 """Detection of the settings for an input, so that the config of `pairwright init` builds without changes.
 
-Detected: columns with other names, the folder of the images, COCO instances in the folder of COCO captions, image formats
+Detected: the file with the captions of a folder of images, columns with other names, the folder of the images, COCO instances in the folder of COCO captions, image formats
 that have to be recoded, images that are URLs or missing. Inputs that no build can read are refused with a suggestion.
 
 Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS` pairs; COCO and JSON lists are read whole.
@@ -22,6 +22,7 @@ from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
+from pairwright.datasets.readers.caption_tables import CaptionTable, find_caption_tables
 from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
 from pairwright.datasets.readers.formats import READERS, LocatedInput, guess_format, locate_input
@@ -33,6 +34,7 @@ from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import BAD_BOX, RejectError, list_reasons
+from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.stages.scan import image_format_of
 from pairwright.generators.conversations.caption_cleaning import has_content, strip_html
@@ -49,6 +51,8 @@ _ANSWERS = {  # keys of a turn to the place of the first answer in a conversatio
     frozenset({"user", "assistant"}): "0.assistant",
 }
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_BRACES = re.compile(r"[{},]")  # in the name of a folder, which would be part of a pattern
+_SHOWN_TABLES = 5
 _MIN_SHARE = 0.6  # of the values of a column of a kind
 _MIN_BESIDE = 0.9  # share of the images that a folder next to the input has, which may be unrelated
 
@@ -58,6 +62,7 @@ class InputSettings:
     """Settings for an input.
 
     Attributes:
+        path: file to read, if the input is a folder of images whose captions are in it; empty for the input.
         columns: field to column name, for columns with uncommon names.
         image_root: folder of relative image paths; empty for the folder of the input.
         instances: COCO instances of the same images; empty for none.
@@ -76,6 +81,7 @@ class InputSettings:
     uncaptioned: bool = False
     found: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    path: str = ""
 
 
 def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
@@ -89,6 +95,38 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
         InputError: when the input is missing or broken, has no pairs, or has no column of captions.
     """
     located = locate_input(written, caption_is_named=bool(CAPTION_PARTS & columns.keys()))
+    tables = find_caption_tables(Path(written), columns) if _is_folder_of_images(located) else []
+    if not tables:
+        return _survey(written, located, columns)
+    path = str(tables[0].path)
+    within = Path(os.path.normpath(Path(written).absolute()))
+    found = _survey(path, locate_input(path, caption_is_named=True), columns, within)
+    return replace(
+        found,
+        path=path,
+        found=(f"captions in {_shown(path)}", *found.found),
+        notes=(*_other_tables_note(tables), *found.notes),
+    )
+
+
+def _is_folder_of_images(located: LocatedInput) -> bool:
+    return located.format == "images" and not is_remote(located.root)
+
+
+def _other_tables_note(tables: Sequence[CaptionTable]) -> list[str]:
+    """Return a note that names the files with captions that are not read, if there are any."""
+    if len(tables) == 1:
+        return []
+    names = ", ".join(_shown(str(one.path)) for one in tables[1 : 1 + _SHOWN_TABLES])
+    more = f" and {len(tables) - 1 - _SHOWN_TABLES:,} more" if len(tables) - 1 > _SHOWN_TABLES else ""
+    many = f"{len(tables)} files have captions of these images"
+    return [f"{many}: {_shown(str(tables[0].path))} is read, not {names}{more}. To use another: --input FILE."]
+
+
+def _survey(
+    written: str, located: LocatedInput, columns: Mapping[str, str], within: Path | None = None
+) -> InputSettings:
+    """Return the settings for an input that is read as `located`, with images in ``within``; errors as in `survey_input`."""
     read = _columns(located, columns) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
     chosen, found = dict(read.chosen), list(read.detected(columns))
     instances = _instances(located) if located.format == "coco" else ""
@@ -111,7 +149,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
         return InputSettings(
             chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note)
         )
-    search = _ImageSearch.of(located, local)
+    search = _ImageSearch.of(located, local, within)
     root, existing, checked = search.root, search.existing, search.checked
     if not existing:
         note = f"No image file found ({local[0]}): the build packs texts only. {search.advice()}{_url_advice(pairs[0])}"
@@ -415,7 +453,7 @@ class _ImageSearch:
     """Where the images of an input are.
 
     Attributes:
-        root: folder of most images; empty for that of the input.
+        root: folder of most images, or a brace pattern of folders; empty for that of the input.
         existing: number of images found there.
         checked: number of images looked for.
         beside: folder next to the input with too few of the images to be theirs for certain; empty for none.
@@ -429,19 +467,35 @@ class _ImageSearch:
     in_beside: int = 0
 
     @classmethod
-    def of(cls, located: LocatedInput, images: Sequence[str]) -> "_ImageSearch":
-        """Look for a sample of the images in the folders of the input, below it, and next to it (COCO's layout)."""
-        checked = images[:: -(-len(images) // _CHECKED_IMAGES)]
+    def of(cls, located: LocatedInput, images: Sequence[str], within: Path | None = None) -> "_ImageSearch":
+        """Look for a sample of the images in the folders of the input, below it, and next to it (COCO's layout).
+
+        Args:
+            located: the input.
+            images: locators.
+            within: a folder that has the images, itself or in subfolders; None if it is unknown.
+        """
+        distinct = list(dict.fromkeys(images))
+        checked = distinct[:: -(-len(distinct) // _CHECKED_IMAGES)]
         missing = [path for image in checked if not (_INSIDE.search(image) or (path := to_path(image)).exists())]
         found = cls("", len(checked) - len(missing), len(checked))
         root = Path(os.path.normpath(located.root.absolute()))  # as images are located, without ..
         names = [image.relative_to(root) for image in missing if image.is_relative_to(root)]
-        for folder, least in _candidate_folders(root) if names else ():
-            count = sum((folder / name).exists() for name in names)
+        siblings: dict[tuple[Path, float], dict[Path, set[Path]]] = {}
+        for folder, least in _candidate_folders(root, within) if names else ():
+            has = {name for name in names if (folder / name).exists()}
+            if len(has) > found.existing and len(has) >= least * len(checked):
+                found = replace(found, root=str(folder), existing=len(has))
+            elif len(has) > found.in_beside:
+                found = replace(found, beside=str(folder), in_beside=len(has))
+            if has and not _BRACES.search(folder.name):
+                siblings.setdefault((folder.parent, least), {})[folder] = has
+        for (parent, least), folders in siblings.items():
+            chosen = _fewest_folders(folders)
+            count = len(set[Path]().union(*(folders[folder] for folder in chosen)))
             if count > found.existing and count >= least * len(checked):
-                found = replace(found, root=str(folder), existing=count)
-            elif count > found.in_beside:
-                found = replace(found, beside=str(folder), in_beside=count)
+                pattern = f"{{{','.join(folder.name for folder in chosen)}}}"
+                found = replace(found, root=str(parent / pattern), existing=count)
         return found
 
     def advice(self) -> str:
@@ -452,11 +506,29 @@ class _ImageSearch:
         return f"{how}; {_shown(self.beside)} has {self.in_beside:,} of the {self.checked:,} that were checked."
 
 
-def _candidate_folders(root: Path) -> Iterator[tuple[Path, float]]:
-    """Yield folders that may contain the images, and the minimal share of images to find there.
+def _fewest_folders(folders: Mapping[Path, set[Path]]) -> list[Path]:
+    """Return folders, that with most names first, of which each has a name that those before it lack."""
+    chosen, covered = list[Path](), set[Path]()
+    for folder in sorted(folders, key=lambda each: (-len(folders[each]), each)):
+        if not folders[folder] <= covered:
+            chosen.append(folder)
+            covered |= folders[folder]
+    return chosen
 
-    Folders below that of the input, two levels deep; and those next to it (COCO's layout), which may be unrelated.
+
+def _candidate_folders(root: Path, within: Path | None) -> Iterator[tuple[Path, float]]:
+    """Yield folders that may contain the images, each once, and the minimal share of images to find there.
+
+    ``within`` and folders below it and below that of the input, two levels deep; and those next to the input (COCO's
+    layout), which may be unrelated.
     """
-    patterns = ((root, "*", 0.0), (root, "*/*", 0.0), (root.parent, "*", _MIN_BESIDE))
-    folders = ((path, least) for base, pattern, least in patterns for path in sorted(base.glob(pattern)))
-    yield from islice((one for one in folders if one[0].is_dir() and one[0].name[0] != "."), _MAX_FOLDERS)
+    patterns = [(root, "*", 0.0), (root, "*/*", 0.0)]
+    if within and within != root:
+        patterns = [*patterns, (within, ".", 0.0), (within, "*", 0.0), (within, "*/*", 0.0)]
+    patterns.append((root.parent, "*", _MIN_BESIDE))
+    shares: dict[Path, float] = {}
+    for base, pattern, least in patterns:
+        for path in [base] if pattern == "." else sorted(base.glob(pattern)):
+            if path.is_dir() and path.name[0] != "." and len(shares) < _MAX_FOLDERS:
+                shares.setdefault(path, least)
+    yield from shares.items()
