@@ -24,6 +24,7 @@ EXCERPT_LENGTH = 400
 BAD_BOX = "bad_box"  # the one reason of rejected boxes, whose row is a pair without boxes
 NOT_SELECTED = "not_selected"
 FLAGGED_CAPTION = "flagged_caption"
+NO_CONTENT = "no_content"
 RejectedPart = Literal["row", "caption", "boxes"]
 
 
@@ -66,6 +67,7 @@ REASONS = {
     "missing_sample": "Write the shard again; its table lists the sample.",
     "near_duplicate": "Not an error: an earlier caption is nearly the same. A higher --near-duplicates keeps more.",
     "near_duplicate_image": "Not an error: its image is a copy of an evaluation image, or of an earlier image of the pool.",
+    "no_content": "Not an error: without HTML, addresses and hashtags (clean_captions), the caption says nothing.",
     "no_conversation": "Give rows with conversations, or map the columns: {question: NAME, answer: NAME}.",
     "not_a_file": "Store the file itself in the tar, not a link or a device.",
     "not_a_url": "Give the pair an http or https URL, or read its local image without fetching.",
@@ -101,7 +103,7 @@ REASONS = {
 }
 
 
-NEVER_FATAL_REASONS = frozenset({"caption_too_long", NOT_SELECTED, FLAGGED_CAPTION})
+NEVER_FATAL_REASONS = frozenset({"caption_too_long", NOT_SELECTED, FLAGGED_CAPTION, NO_CONTENT})
 """Reasons of valid rows that exceed a limit of the run, or are not wanted: they never stop a run."""
 
 

@@ -68,6 +68,8 @@ class ReadOptions:
         box_unit: of box coordinates; ``guess`` by the rule in `boxes.py`.
         max_caption: characters of a caption; longer ones are rejected as ``caption_too_long``.
         without_caption: also read images without a caption, as pairs with an empty one.
+        clean_captions: remove HTML, addresses, mentions, hashtags, emoji and notes of agencies from captions; those of which
+            nothing is left are rejected as ``no_content``.
         option_names: how messages name these options.
     """
 
@@ -86,6 +88,7 @@ class ReadOptions:
     box_unit: BoxUnit = "guess"
     max_caption: int = MAX_CAPTION_LENGTH
     without_caption: bool = False
+    clean_captions: bool = False
     option_names: OptionNames = COMMAND_LINE
 
 
@@ -303,6 +306,7 @@ def make_normaliser(options: ReadOptions, one: LocatedInput, formats: Counter[st
         options.option_names,
         options.max_caption,
         options.without_caption,
+        options.clean_captions,
     )
     root = ImageRoot.named(options.image_root) if options.image_root else ImageRoot(one.root)
     return Normaliser(rules, root, options.default_source or one.name, formats)

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from pairwright.datasets.captions.cleaning import clean_web_caption, has_content, strip_html
 from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
@@ -37,7 +38,6 @@ from pairwright.datasets.rejects import BAD_BOX, RejectError, list_reasons
 from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.stages.scan import image_format_of
-from pairwright.generators.conversations.caption_cleaning import has_content, strip_html
 from pairwright.generators.language.identification import other_language
 
 ROWS, PAIRS = 200, 20_000
@@ -53,6 +53,8 @@ _ANSWERS = {  # keys of a turn to the place of the first answer in a conversatio
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _BRACES = re.compile(r"[{},]")  # in the name of a folder, which would be part of a pattern
 _SHOWN_TABLES = 5
+_HTML, _WEB = "HTML", "an address, mention, hashtag, emoji or note of an agency"
+_NO_SENTENCE = "a file name, address or placeholder"
 _MIN_SHARE = 0.6  # of the values of a column of a kind
 _MIN_BESIDE = 0.9  # share of the images that a folder next to the input has, which may be unrelated
 
@@ -62,6 +64,7 @@ class InputSettings:
     """Settings for an input.
 
     Attributes:
+        clean_captions: whether captions are of the web, with HTML, addresses and hashtags.
         path: file to read, if the input is a folder of images whose captions are in it; empty for the input.
         columns: field to column name, for columns with uncommon names.
         image_root: folder of relative image paths; empty for the folder of the input.
@@ -82,6 +85,7 @@ class InputSettings:
     found: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     path: str = ""
+    clean_captions: bool = False
 
 
 def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
@@ -136,26 +140,24 @@ def _survey(
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = skipped.boxes.total()
     notes = [*read.other_texts_note(), *read.split_note(), *_rejection_notes(skipped, len(pairs))]
-    notes += _caption_notes([pair.caption for pair in pairs if pair.caption])
+    web = _WebCaptions.of([pair.caption for pair in pairs if pair.caption])
+    notes += web.notes()
+    settings = InputSettings(chosen, instances=instances, clean_captions=bool(web.remains))
     box_note = _box_note(bad_boxes, len(pairs))
     if not images:
         notes += [*box_note, *_list_unread_images(located)]
-        return InputSettings(chosen, "", instances, found=(*found, "no images"), notes=tuple(notes))
+        return replace(settings, found=(*found, "no images"), notes=tuple(notes))
     local = [image for image in images if not is_url(image)]
     urls = f"{len(images) - len(local):,} of {count_phrase(len(images), 'image')} given by URL"
     how = "To download them, run `pairwright fetch` or add a section `fetch` to the config."
     if 2 * len(local) < len(images):
         note = f"{urls}: the build packs texts only. {how}"
-        return InputSettings(
-            chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note)
-        )
+        return replace(settings, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note))
     search = _ImageSearch.of(located, local, within)
     root, existing, checked = search.root, search.existing, search.checked
     if not existing:
         note = f"No image file found ({local[0]}): the build packs texts only. {search.advice()}{_url_advice(pairs[0])}"
-        return InputSettings(
-            chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note)
-        )
+        return replace(settings, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note))
     notes += _box_note_by_images(written, chosen, root) if bad_boxes else []
     notes += [f"Missing images: {checked - existing:,} of {checked:,} that were checked. They are rejected."] * (
         existing < checked
@@ -171,10 +173,9 @@ def _survey(
     if uncaptioned:
         found.append(f"{uncaptioned:,} of {count_phrase(len(pairs), 'image')} without a caption")
         notes.append(_caption_advice(uncaptioned, len(pairs)))
-    return InputSettings(
-        chosen,
-        root,
-        instances,
+    return replace(
+        settings,
+        image_root=root,
         image_format="jpg" if recode else "",
         uncaptioned=_is_most(uncaptioned, len(pairs)),
         found=tuple(found),
@@ -193,19 +194,48 @@ def _rejection_notes(skipped: SkipCounts, pairs: int) -> list[str]:
     return notes
 
 
-def _caption_notes(captions: Sequence[str]) -> list[str]:
-    """Return a note about captions of the web that are no plain English, if there are any."""
-    counts = {
-        "HTML": sum(strip_html(text) != text for text in captions if "&" in text or "<" in text),
-        "a file name, address or placeholder": sum(not has_content(text) for text in captions),
-        "another language than English": sum(map(bool, map(other_language, captions))),
-    }
-    shown = ", ".join(f"{what} {count:,}" for what, count in counts.items() if count)
-    fix = (
-        "They stay as they are, and rules edit English only: clean the input first if trainers should not read them "
-        "(`pairwright filter --language en` removes other languages)."
-    )
-    return [f"Of the first {count_phrase(len(captions), 'caption')}: {shown}. {fix}"] if shown else []
+@dataclass(frozen=True)
+class _WebCaptions:
+    """How many captions are no plain English, as alternative texts of web pages often are.
+
+    Attributes:
+        captions: number of all.
+        remains: number of those with what `clean_captions` removes, by kind.
+        other_language: number of those in another language than English.
+    """
+
+    captions: int
+    remains: Mapping[str, int]
+    other_language: int
+
+    @classmethod
+    def of(cls, captions: Sequence[str]) -> "_WebCaptions":
+        """Count captions."""
+        kinds = Counter(filter(None, map(_kind_of_remains, captions)))
+        remains = {kind: kinds[kind] for kind in (_HTML, _WEB, _NO_SENTENCE) if kinds[kind]}
+        return cls(len(captions), remains, sum(map(bool, map(other_language, captions))))
+
+    def notes(self) -> list[str]:
+        """Return notes about what is counted."""
+        first = f"Of the first {count_phrase(self.captions, 'caption')}:"
+        notes = []
+        if self.remains:
+            shown = ", ".join(f"{kind} {count:,}" for kind, count in self.remains.items())
+            fix = "`clean_captions` in the config removes them, and rejects captions of which nothing is left."
+            notes.append(f"{first} {shown}. {fix}")
+        if self.other_language:
+            fix = "Rules edit English only: `pairwright filter --language en` removes the others."
+            notes.append(f"{first} another language than English {self.other_language:,}. {fix}")
+        return notes
+
+
+def _kind_of_remains(caption: str) -> str:
+    """Return what a caption has that is no part of a sentence; empty for nothing."""
+    if not has_content(caption):
+        return _NO_SENTENCE
+    if ("&" in caption or "<" in caption) and strip_html(caption) != caption:
+        return _HTML
+    return "" if clean_web_caption(caption) == caption else _WEB
 
 
 def _is_most(count: int, total: int) -> bool:

@@ -29,7 +29,7 @@ from pairwright.datasets.records import IMAGE_TOKEN, Annotation, Origin, Pair, T
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.caption_cleaning import clean_caption, has_content
+from pairwright.datasets.captions.cleaning import clean_caption, has_content
 from pairwright.generators.conversations.facts import Fact
 from pairwright.generators.conversations.grounding import Grounding
 from pairwright.generators.conversations.question_templates import PromptPlace, PromptTurns

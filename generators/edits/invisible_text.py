@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.captions.realisation import Change, apply_changes
-from pairwright.generators.language.invisible_characters import OffsetMap, has_invisible, remove_invisible
+from pairwright.datasets.captions.invisible_characters import OffsetMap, has_invisible, remove_invisible
 from pairwright.generators.language.tokens import Token
 
 

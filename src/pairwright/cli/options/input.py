@@ -63,6 +63,10 @@ class InputOptions:
     )
     instances: Annotated[str, input_option(help="COCO instances JSON of the same images, for boxes.")] = ""
 
+    clean_captions: Annotated[
+        bool, input_option("--clean-captions", help="Remove HTML, addresses, hashtags, emoji and 'stock photo'.")
+    ] = False
+
     def read_options(self, input_: str, *, verify_images: Literal["off", "header"] = "off") -> "ReadOptions":
         """Return the options of the reader; images are not opened by default."""
         from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH
@@ -79,6 +83,7 @@ class InputOptions:
             instances=self.instances,
             verify_images=verify_images,
             max_caption=self.max_caption or MAX_CAPTION_LENGTH,
+            clean_captions=self.clean_captions,
         )
 
 
