@@ -77,7 +77,7 @@ REASONS = {
     "not_selected": "Not an error if other rows are wanted: `where` selects rows by this column.",
     "not_retrieved": "Raise `k` or lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
-    "not_utf8": "Write text and names as UTF-8; a CSV of Excel: `iconv -f cp1252 -t utf-8 OLD.csv > NEW.csv`.",
+    "not_utf8": "Write text and names as UTF-8, or name the encoding of a CSV, TSV or JSON Lines file: --encoding cp1252 (in a config, encoding under input).",
     "other_language": "Not an error: the caption is in another language than --language names.",
     "opted_out": "The site opted out of training: omit the image.",
     "unsupported_image_format": "Recode it: --image-format jpg, png or webp (in a config, image_format under shards).",

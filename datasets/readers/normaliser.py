@@ -49,6 +49,7 @@ from pairwright.datasets.readers.column_expressions import add_computed, compute
 from pairwright.datasets.readers.columns import (
     AmbiguousColumnsError,
     ColumnPlan,
+    find_column,
     find_unmatched_columns,
     resolve_columns,
 )
@@ -143,7 +144,7 @@ class Normaliser:
     def _selected(self, row: InputRow) -> InputRow | Reject:
         self.unmatched_columns = find_unmatched_columns(self.unmatched_columns, (*row.fields, *row.pictures))
         for column, wanted in self.rules.where.items():
-            value = compute(row.fields, column)
+            value = compute(row.fields, find_column(column, tuple(row.fields)))
             if not _written_values(value) & set(wanted):
                 return make_reject(row.place, NOT_SELECTED, f"{column} is {value!r:.100}", row.fields)
         return row

@@ -30,10 +30,10 @@ from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import check_column_mapping
 from pairwright.datasets.readers.formats import READERS, LocatedInput, locate_input
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
-from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.key_set import KeySet
 from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH, Normaliser, NormaliserOptions, VerifyImages
+from pairwright.datasets.readers.text_files import Transcoder
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import NEVER_FATAL_REASONS, NOT_SELECTED, Reject, fix_for, make_reject
 from pairwright.datasets.remote.object_store import is_remote
@@ -68,6 +68,7 @@ class ReadOptions:
         box_unit: of box coordinates; ``guess`` by the rule in `boxes.py`.
         max_caption: characters of a caption; longer ones are rejected as ``caption_too_long``.
         without_caption: also read images without a caption, as pairs with an empty one.
+        encoding: of the lines of CSV, TSV and JSON Lines that are not UTF-8; empty: they are flaws.
         clean_captions: remove HTML, addresses, mentions, hashtags, emoji and notes of agencies from captions; those of which
             nothing is left are rejected as ``no_content``.
         option_names: how messages name these options.
@@ -89,6 +90,7 @@ class ReadOptions:
     max_caption: int = MAX_CAPTION_LENGTH
     without_caption: bool = False
     clean_captions: bool = False
+    encoding: str = ""
     option_names: OptionNames = COMMAND_LINE
 
 
@@ -145,6 +147,11 @@ def locate_inputs(options: ReadOptions) -> list[LocatedInput]:
     located = [
         locate_input(written, options.format, options.option_names, caption_is_named=named) for written in inputs
     ]
+    if Transcoder.of(options.encoding, options.option_names).encoding:
+        for one in located:
+            if not READERS.get(one.format).transcodes:
+                option = options.option_names.option("encoding")
+                raise UsageError(f"{option}: for CSV, TSV and JSON Lines; {one.files[0]} is read as {one.format}.")
     if options.instances and any(one.format != "coco" for one in located):
         raise UsageError("`instances` requires COCO captions; other formats contain their boxes.")
     return located
@@ -353,11 +360,14 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
                 check_mapped_columns(options, normaliser.unmatched_columns, file)
 
 
-def select_reader(options: ReadOptions, format_: str) -> Callable[[Path], InputRowIterator]:
+def select_reader(options: ReadOptions, format_: str) -> Callable[..., InputRowIterator]:
     """Return the reader of a format for these options."""
     if options.instances:
         return partial(read_coco, instances=Path(options.instances))
-    return partial(read_jsonl, option_names=options.option_names) if format_ == "jsonl" else READERS.get(format_).read
+    read = READERS.get(format_).read
+    if format_ == "jsonl":
+        read = partial(read, option_names=options.option_names)
+    return partial(read, transcoder=Transcoder.of(options.encoding)) if options.encoding else read
 
 
 def check_mapped_columns(options: ReadOptions, unmatched: AbstractSet[str], file: Path) -> None:

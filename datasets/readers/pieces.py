@@ -17,7 +17,6 @@ from typing import Any
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.formats import LocatedInput
 from pairwright.datasets.readers.input_rows import InputRowIterator
-from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.normaliser import MAX_JOINED
 from pairwright.datasets.readers.pairs import (
     BatchCollector,
@@ -261,7 +260,7 @@ def _open_stretch(options: ReadOptions, format_: str, stretch: Stretch, lines_be
         return select_reader(options, format_)(file)
     if format_ == "parquet":
         return read_parquet(file, (stretch.start, stretch.stop, stretch.before))
-    return read_jsonl(file, options.option_names, (stretch.start, stretch.stop, lines_before))
+    return select_reader(options, format_)(file, stretch=(stretch.start, stretch.stop, lines_before))
 
 
 def _rows_around(options: ReadOptions, format_: str, stretch: Stretch) -> tuple[InputRowIterator, ...]:
@@ -274,7 +273,7 @@ def _rows_around(options: ReadOptions, format_: str, stretch: Stretch) -> tuple[
         read = read_parquet
     else:
         first = find_earlier_line(file, stretch.start, MAX_JOINED)
-        read = partial(read_jsonl, option_names=options.option_names)
+        read = select_reader(options, format_)
     before = read(file, stretch=(first, stretch.start, 0)) if stretch.start else ()
     return iter(deque(before, MAX_JOINED)), islice(read(file, stretch=(stretch.stop, 0, 0)), MAX_JOINED)
 

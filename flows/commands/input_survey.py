@@ -188,7 +188,9 @@ def _rejection_notes(skipped: SkipCounts, pairs: int) -> list[str]:
     rows, captions, notes = skipped.rows.total(), list_reasons(skipped.captions), list[str]()
     if rows:
         of = count_phrase(rows + pairs, "row")
-        notes.append(f"{rows:,} of the first {of} {verb_form(rows, 'are')} rejected: {list_reasons(skipped.rows)}.")
+        how = " If these are in cp1252, or another encoding, name it: `encoding` under input in the config."
+        hint = how if skipped.rows["not_utf8"] else ""
+        notes.append(f"{rows:,} of the first {of} {verb_form(rows, 'are')} rejected: {list_reasons(skipped.rows)}.{hint}")
     if captions:
         notes.append(f"Captions rejected of rows that have others: {captions}.")
     return notes

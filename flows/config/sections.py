@@ -67,6 +67,10 @@ class InputSection(Section):
         "those of which nothing is left are rejected as no_content",
     )
 
+    encoding: str = Field(
+        "", description="of rows of CSV, TSV and JSON Lines that are not UTF-8, such as cp1252; empty: they are broken"
+    )
+
     @field_validator("where", mode="before")
     @classmethod
     def _where_has_lists(cls, value: object) -> object:
