@@ -117,4 +117,3 @@ def _image_name(row: InputRow, columns: Mapping[str, str]) -> str:
     if isinstance(image, list) and len(image) == 1:
         image = image[0]
     return PurePosixPath(image).name if isinstance(image, str) else ""
-

@@ -139,11 +139,7 @@ def resolve_columns(
 def find_unmatched_columns(columns: Iterable[str], names: Sequence[str]) -> set[str]:
     """Return the mapped columns that a row does not have."""
     written = _index_by_stripped_name(names)
-    return {
-        column
-        for column in columns
-        if not _find_named(column, written) and not is_computable(column, names)
-    }
+    return {column for column in columns if not _find_named(column, written) and not is_computable(column, names)}
 
 
 def find_column(named: str, names: Sequence[str]) -> str:
@@ -159,9 +155,7 @@ def _find_named(named: str, written: Mapping[str, str]) -> str | None:
     return alike.pop() if len(alike) == 1 else None
 
 
-def _find_in_any_case(
-    found: Mapping[str, str], columns: Mapping[str, str], free: Mapping[str, str]
-) -> dict[str, str]:
+def _find_in_any_case(found: Mapping[str, str], columns: Mapping[str, str], free: Mapping[str, str]) -> dict[str, str]:
     """Return columns for captions and image, if there are none, whose names differ in case from the common ones.
 
     Several that could be the image are none: the rows were read without one before.

@@ -178,7 +178,6 @@ class _DecodedLines:
         self.first = self.first or line
         return line
 
-
     def _decode(self, line: bytes) -> str:
         return self._transcoder.convert(line).decode("utf-8", "surrogateescape")
 

@@ -6,7 +6,7 @@ in one place for all formats (`normaliser.py`).
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from pairwright.datasets.images.parquet_cells import PARQUET_SUFFIX, format_cell_name

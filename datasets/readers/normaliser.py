@@ -63,7 +63,15 @@ from pairwright.datasets.readers.field_values import (
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator, TableImage
 from pairwright.datasets.readers.text_files import json_type_name, parse_json
 from pairwright.datasets.records import IMAGE_TOKEN, Box, Pair, compact_json, pair_key
-from pairwright.datasets.rejects import BAD_BOX, NEVER_FATAL_REASONS, NO_CONTENT, NOT_SELECTED, Reject, RejectError, make_reject
+from pairwright.datasets.rejects import (
+    BAD_BOX,
+    NEVER_FATAL_REASONS,
+    NO_CONTENT,
+    NOT_SELECTED,
+    Reject,
+    RejectError,
+    make_reject,
+)
 from pairwright.datasets.remote.object_store import is_remote
 
 VerifyImages = Literal["off", "header", "full"]

@@ -235,7 +235,7 @@ class Transcoder:
         """
         try:
             name = codecs.lookup(encoding).name if encoding else ""
-            narrow = not name or len(bytes(range(256)).decode(name, "replace")) == 256  # noqa: PLR2004 - bytes
+            narrow = not name or len(bytes(range(256)).decode(name, "replace")) == 256
             plain = not name or bytes(range(128)).decode(name, "replace") == bytes(range(128)).decode("ascii")
         except LookupError:
             option = option_names.option("encoding")

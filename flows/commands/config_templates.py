@@ -82,7 +82,9 @@ def _detected_lines(survey: InputSettings, config: Path) -> dict[str, str]:
     if survey.texts_only:
         lines["verify_images"] = 'verify_images: "off"      # no image files'
     if survey.clean_captions:
-        lines["clean_captions"] = "clean_captions: true      # HTML, addresses, hashtags, emoji, 'stock photo' are removed"
+        lines["clean_captions"] = (
+            "clean_captions: true      # HTML, addresses, hashtags, emoji, 'stock photo' are removed"
+        )
     packed = {"images": not survey.texts_only, "image_format": survey.image_format}
     return lines | {name: f"{name}: {_json(value)}".ljust(_COMMENTS_AT) for name, value in packed.items()}
 

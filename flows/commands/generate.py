@@ -182,7 +182,9 @@ def run_generator(request: GenerateRequest, note: Callable[[str], None]) -> dict
                 done.advance(len(pairs))
     if work.web_captions:
         have = verb_form(work.web_captions, "have")
-        what = f"{count_phrase(work.web_captions, 'caption')} {have} HTML, addresses, hashtags, emoji or notes of agencies"
+        what = (
+            f"{count_phrase(work.web_captions, 'caption')} {have} HTML, addresses, hashtags, emoji or notes of agencies"
+        )
         note(f"{what}, which stay in the texts. To remove them: {request.read.option_names.flag('clean_captions')}.")
     if wants_vocabulary(request.generator, request.options):
         note(vocabulary_hint(work.labels))

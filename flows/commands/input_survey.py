@@ -190,7 +190,9 @@ def _rejection_notes(skipped: SkipCounts, pairs: int) -> list[str]:
         of = count_phrase(rows + pairs, "row")
         how = " If these are in cp1252, or another encoding, name it: `encoding` under input in the config."
         hint = how if skipped.rows["not_utf8"] else ""
-        notes.append(f"{rows:,} of the first {of} {verb_form(rows, 'are')} rejected: {list_reasons(skipped.rows)}.{hint}")
+        notes.append(
+            f"{rows:,} of the first {of} {verb_form(rows, 'are')} rejected: {list_reasons(skipped.rows)}.{hint}"
+        )
     if captions:
         notes.append(f"Captions rejected of rows that have others: {captions}.")
     return notes
