@@ -137,6 +137,8 @@ class ImageRoot:
     def locate(self, written: str) -> str:
         """Return the locator of an image as written in an input: an absolute path, an unchanged URL, or empty.
 
+        Below a folder that the user named, an absolute path of another machine is found by the end of its path.
+
         Raises:
             RejectError: image_outside_root, by ``..`` or an absolute path.
         """
@@ -153,8 +155,16 @@ class ImageRoot:
             located = next(filter(_file_exists, (os.path.normpath(each / written) for each in self.others)), located)
             file = split_locator(located)[0]
         if self.confined and "\0" not in file and not self._holds(file):
+            if found := self._find_by_name(written):
+                return found
             raise RejectError("image_outside_root", f"{file} lies outside the image root {self.folder}")
         return located
+
+    def _find_by_name(self, written: str) -> str:
+        """Return the image below the folders that an absolute path of another machine names; empty if there is none."""
+        if not Path(written).is_absolute() or split_locator(written)[1] or is_remote(self.folder):
+            return ""
+        return next(filter(None, (find_below(folder, written) for folder in (self.folder, *self.others))), "")
 
     def _holds(self, file: str) -> bool:
         """Return whether a normalised path is below the folder. Links below it are followed."""

@@ -116,7 +116,7 @@ def resolve_columns(
     computed = tuple(column for column in columns.values() if is_computable(column, names))
     written = _index_by_stripped_name((*names, *computed))
     found = {part: column for part, named in columns.items() if (column := _find_named(named, written))}
-    taken = set(found.values())
+    taken = {*found.values(), *(column.partition(".")[0] for column in computed)}
     free = {name: column for name, column in written.items() if column not in taken}
     for part, ranks in COLUMN_NAMES_BY_FIELD.items():
         if part not in columns and (column := _find_common_name(part, ranks, free, found)):

@@ -2,7 +2,7 @@
 
 Column names are stripped of surrounding spaces; fields are not. A header whose columns are separated by ``|``, ``;`` or
 tabs, in place of what the name of the file says, is read by these; spaces around ``|`` belong to it (Flickr30k's
-results.csv).
+results.csv). A line ``sep=;`` before the header, which tells Excel the separator, is obeyed.
 
 A first line of two fields of which one is an image (a URL, or a file name) is a row: the file has no header, and the
 columns are image and caption (Conceptual Captions, Flickr30k's results_20130124.token). Such a TSV is read without
@@ -30,6 +30,7 @@ from pairwright.datasets.rejects import REASONS, Reject, is_utf8_encodable, make
 
 _OTHER_DELIMITERS = "|;\t"
 _NUMBER = re.compile(r"\s*(?:[\d.]+|[0-9a-f]{16,})\s*")  # or a hash, as in the list of YFCC's subset
+_SEPARATOR_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?P<image>.*)#(?P<number>\d+)")
 
 
@@ -89,17 +90,21 @@ def is_image_name(text: str) -> bool:
 def _read(path: Path, delimiter: str, transcoder: Transcoder) -> InputRowIterator:
     # Strict: a lenient parser would silently read the rest of the file into one field after a stray quote.
     lines = _DecodedLines(path, transcoder)
+    if separator := _SEPARATOR_LINE.fullmatch(lines.peek()):
+        next(lines)
+        delimiter = separator[1]
     dialect = _detect_dialect(path, lines.peek(), delimiter)
     reader = csv.reader(lines, delimiter=dialect.delimiter, quoting=dialect.quoting, strict=True)
     header = _header(path, reader) if dialect.image < 0 else dialect.names
     while True:
-        place, lines.first = f"{path}:{reader.line_num + 1}", ""
+        place, lines.first = f"{path}:{reader.line_num + 1 + bool(separator)}", ""
         try:
             fields = next(reader, None)
         except csv.Error as error:
             reason = "field_too_long" if "larger than field limit" in str(error) else "broken_csv"
-            end = f"{path}:{reader.line_num}"
-            what = f"{error}; a quote is open from this row to line {reader.line_num}" if end != place else str(error)
+            last = reader.line_num + bool(separator)
+            end = f"{path}:{last}"
+            what = f"{error}; a quote is open from this row to line {last}" if end != place else str(error)
             yield make_reject(place, reason, what, lines.first)
             continue
         if fields is None:

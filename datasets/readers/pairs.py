@@ -167,7 +167,7 @@ def require_captions_beside(options: ReadOptions, located: Sequence[LocatedInput
         return
     for one in located:
         folder = one.files[0]
-        if one.format != "images" or is_remote(folder) or not (tables := find_caption_tables(folder, options.columns)):
+        if one.format != "images" or is_remote(folder) or not (tables := find_caption_tables(folder, options.columns).captions):
             continue
         names = [str(table.path) for table in tables[:_SHOWN_TABLES]]
         choice = "it" if len(tables) == 1 else "one of them"

@@ -23,10 +23,11 @@ from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
-from pairwright.datasets.readers.caption_tables import CaptionTable, find_caption_tables
+from pairwright.datasets.option_names import COMMAND_LINE
+from pairwright.datasets.readers.caption_tables import COCO_DIGITS, CaptionTable, FolderFiles, find_caption_tables
 from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
-from pairwright.datasets.readers.formats import READERS, LocatedInput, guess_format, locate_input
+from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.json_object import SPLIT
 from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
@@ -51,6 +52,9 @@ _ANSWERS = {  # keys of a turn to the place of the first answer in a conversatio
     frozenset({"user", "assistant"}): "0.assistant",
 }
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_ID_COLUMN = re.compile(r"(?:^|_)(?:id|key|name|image|img)$", re.IGNORECASE)
+_NAMED_BY_ID = ("}.jpg", f":0{COCO_DIGITS}}}.jpg", "}.jpeg", "}.png", "}.webp")  # ends of templates
+_MAX_ID, _CHECKED_IDS = 64, 10
 _BRACES = re.compile(r"[{},]")  # in the name of a folder, which would be part of a pattern
 _SHOWN_TABLES = 5
 _HTML, _WEB = "HTML", "an address, mention, hashtag, emoji or note of an agency"
@@ -99,9 +103,11 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
         InputError: when the input is missing or broken, has no pairs, or has no column of captions.
     """
     located = locate_input(written, caption_is_named=bool(CAPTION_PARTS & columns.keys()))
-    tables = find_caption_tables(Path(written), columns) if _is_folder_of_images(located) else []
+    about = find_caption_tables(Path(written), columns) if _is_folder_of_images(located) else FolderFiles()
+    tables = about.captions
     if not tables:
-        return _survey(written, located, columns)
+        found = _survey(written, located, columns)
+        return replace(found, notes=(*_unread_files_notes(about), *found.notes))
     path = str(tables[0].path)
     within = Path(os.path.normpath(Path(written).absolute()))
     found = _survey(path, locate_input(path, caption_is_named=True), columns, within)
@@ -127,11 +133,18 @@ def _other_tables_note(tables: Sequence[CaptionTable]) -> list[str]:
     return [f"{many}: {_shown(str(tables[0].path))} is read, not {names}{more}. To use another: --input FILE."]
 
 
+def _unread_files_notes(about: FolderFiles) -> Iterator[str]:
+    """Yield a note about each file of a folder of images that has something else than captions of them."""
+    for path, format_ in about.others[:_SHOWN_TABLES]:
+        known = NON_PAIR_FORMATS[format_]
+        yield f"{_shown(str(path))} is not read: {known.about}. {known.advice(COMMAND_LINE)}"
+
+
 def _survey(
     written: str, located: LocatedInput, columns: Mapping[str, str], within: Path | None = None
 ) -> InputSettings:
     """Return the settings for an input that is read as `located`, with images in ``within``; errors as in `survey_input`."""
-    read = _columns(located, columns) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
+    read = _columns(located, columns, within) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
     chosen, found = dict(read.chosen), list(read.detected(columns))
     instances = _instances(located) if located.format == "coco" else ""
     if instances:
@@ -350,7 +363,8 @@ class _ReadColumns:
     def detected(self, mapped: Mapping[str, str]) -> Iterator[str]:
         """Yield a phrase for each field whose column has another name and was not mapped by the user."""
         for part in ("caption", "captions", "image"):
-            column = self.plan and (getattr(self.plan, part) or (self.plan.picture if part == "image" else None))
+            picture = self.plan.picture if self.plan and part == "image" else None
+            column = self.plan and (picture or getattr(self.plan, part))
             column = self.chosen.get(part) or column
             if column and column != part and part not in mapped:
                 yield f"{part} from column {column}"
@@ -369,8 +383,8 @@ class _ReadColumns:
             yield f"Captions are read from {caption}, not from the {columns} {', '.join(self.texts)}. {fix}"
 
 
-def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
-    """Return the columns of an input, judged by its first rows."""
+def _columns(located: LocatedInput, mapped: Mapping[str, str], within: Path | None) -> _ReadColumns:
+    """Return the columns of an input, judged by its first rows and the images in ``within``."""
     read = READERS.get(located.format).read(located.files[0])
     rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
     if not rows:  # reported by the reader
@@ -394,11 +408,34 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
     if not (plan.image or plan.picture):
         images = list(pictures) or _of_kind(values, [name for name in names if name in plan.extra], _is_image)
         chosen |= {"image": images[0]} if len(images) == 1 else {}
+        if not images and not is_remote(located.root):
+            chosen |= _images_named_by_id(values, plan, located, within)
     free = [name for name in plan.extra if name not in chosen.values()]
     frequent = [name for name in free if 2 * len(values[name]) > len(rows)]  # unlike messages of errors
     texts = () if CAPTION_PARTS & mapped.keys() else _of_kind(values, frequent, _is_text)
     splits = list(dict.fromkeys(value for value in values.get(SPLIT, ()) if isinstance(value, str)))
     return _ReadColumns(chosen, plan, texts, splits if len(splits) > 1 or len(rows) == ROWS else ())
+
+
+def _images_named_by_id(
+    values: Mapping[str, Sequence[Any]], plan: ColumnPlan, located: LocatedInput, within: Path | None
+) -> dict[str, str]:
+    """Return the template of the image files that are named by an id of the rows (``{image_id:012}.jpg``), as image."""
+    root = Path(os.path.normpath(located.root.absolute()))
+    folders = [root, *(folder for folder, _ in _candidate_folders(root, within))]
+    for column in dict.fromkeys(name for name in (plan.key, *values) if name and _ID_COLUMN.search(name)):
+        ids = [{column: value} for value in list(dict.fromkeys(filter(_is_id, values[column])))[:_CHECKED_IDS]]
+        for template in (f"{{{column}{end}" for end in _NAMED_BY_ID):
+            names = [str(compute(row, template)) for row in ids]
+            if ids and any(2 * sum((folder / name).exists() for name in names) > len(names) for folder in folders):
+                return {"image": template}
+    return {}
+
+
+def _is_id(value: Any) -> bool:
+    return (isinstance(value, int) and not isinstance(value, bool)) or (
+        isinstance(value, str) and 0 < len(value) <= _MAX_ID and not {"/", " ", "\0"} & set(value)
+    )
 
 
 def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: str) -> dict[str, str]:
@@ -514,7 +551,8 @@ class _ImageSearch:
         missing = [path for image in checked if not (_INSIDE.search(image) or (path := to_path(image)).exists())]
         found = cls("", len(checked) - len(missing), len(checked))
         root = Path(os.path.normpath(located.root.absolute()))  # as images are located, without ..
-        names = [image.relative_to(root) for image in missing if image.is_relative_to(root)]
+        # An absolute path of another machine is looked for by its name.
+        names = [image.relative_to(root) if image.is_relative_to(root) else Path(image.name) for image in missing]
         siblings: dict[tuple[Path, float], dict[Path, set[Path]]] = {}
         for folder, least in _candidate_folders(root, within) if names else ():
             has = {name for name in names if (folder / name).exists()}
