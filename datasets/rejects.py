@@ -34,6 +34,13 @@ def _name_column_advice(option_names: OptionNames) -> str:
     return f"Name the column: {option_names.column('caption', 'NAME')}."
 
 
+def _encoding_advice(option_names: OptionNames) -> str:
+    if option_names.no_options:
+        return "Write text and names as UTF-8; a CSV of Excel: `iconv -f cp1252 -t utf-8 OLD.csv > NEW.csv`."
+    how = option_names.setting("encoding", "cp1252")
+    return f"Write text and names as UTF-8, or name the encoding of a CSV, TSV or JSON Lines file: {how}."
+
+
 REASONS = {
     "bad_box": "Give boxes as label and x1, y1, x2, y2 in 0-1, or in pixels with the image's width and height.",
     "bad_certificate": "Check this machine's clock and its certificates (SSL_CERT_FILE); else the site cannot be trusted.",
@@ -77,7 +84,7 @@ REASONS = {
     "not_selected": "Not an error if other rows are wanted: `where` selects rows by this column.",
     "not_retrieved": "Raise `k` or lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
-    "not_utf8": "Write text and names as UTF-8, or name the encoding of a CSV, TSV or JSON Lines file: --encoding cp1252 (in a config, encoding under input).",
+    "not_utf8": _encoding_advice(COMMAND_LINE),
     "other_language": "Not an error: the caption is in another language than --language names.",
     "opted_out": "The site opted out of training: omit the image.",
     "unsupported_image_format": "Recode it: --image-format jpg, png or webp (in a config, image_format under shards).",
@@ -103,13 +110,16 @@ REASONS = {
 }
 
 
+_ADVICE = {"missing_column": _name_column_advice, "not_utf8": _encoding_advice}  # that names an option
+
 NEVER_FATAL_REASONS = frozenset({"caption_too_long", NOT_SELECTED, FLAGGED_CAPTION, NO_CONTENT})
 """Reasons of valid rows that exceed a limit of the run, or are not wanted: they never stop a run."""
 
 
 def fix_for(reason: str, option_names: OptionNames) -> str:
     """Return the fix of a reason, with option names as the caller writes them."""
-    return _name_column_advice(option_names) if reason == "missing_column" else REASONS[reason]
+    advice = _ADVICE.get(reason)
+    return advice(option_names) if advice else REASONS[reason]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ Limits: folders on a disk; the `MAX_TABLES` largest files, and the first `CHECKE
 """
 
 import mmap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath

@@ -26,7 +26,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_url
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.text_files import NO_TRANSCODING, Transcoder, describe_undecodable, iter_lines
-from pairwright.datasets.rejects import REASONS, Reject, is_utf8_encodable, make_reject
+from pairwright.datasets.rejects import Reject, is_utf8_encodable, make_reject
 
 _OTHER_DELIMITERS = "|;\t"
 _NUMBER = re.compile(r"\s*(?:[\d.]+|[0-9a-f]{16,})\s*")  # or a hash, as in the list of YFCC's subset
@@ -196,7 +196,7 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
         raise InputError("the file is empty", where=f"{path}:1", fix="Give a header line with the columns' names.")
     if not all(map(is_utf8_encodable, header)):
         what = f"the header is not UTF-8: {_describe_undecodable(header)}"
-        raise InputError(what, where=f"{path}:1", fix=REASONS["not_utf8"])
+        raise InputError(what, where=f"{path}:1", fix="Save the file as UTF-8, or name its encoding.")
     if len(header) == 1 and any(sign in header[0] for sign in ";|\t,"):
         what = f"the header is one column, {header[0][:80]!r}"
         raise InputError(what, where=f"{path}:1", fix="Separate columns by commas in .csv files, by tabs in .tsv.")

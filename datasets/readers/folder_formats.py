@@ -111,13 +111,18 @@ def _arrow_error(folder: Path, arrow: Sequence[Path]) -> InputError:
 
 
 def _saved_splits(folder: Path) -> list[str]:
-    """Return the splits of a saved `DatasetDict`, train first; empty for another folder."""
-    named: object = None
-    with suppress(OSError, ValueError):
-        named = json.loads((folder / SAVED_SPLITS).read_bytes()).get("splits")
-    names = named if isinstance(named, list) else []
-    found = [name for name in names if isinstance(name, str) and (folder / name).is_dir()]
-    return sorted(found, key=lambda name: name != "train")
+    """Return the splits of a saved `DatasetDict`, train first; empty for another folder.
+
+    They are those that its file lists, or else its subfolders.
+    """
+    if not (folder / SAVED_SPLITS).is_file():
+        return []
+    listed: object = None
+    with suppress(OSError, ValueError, AttributeError):
+        listed = json.loads((folder / SAVED_SPLITS).read_bytes()).get("splits")
+    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    names = names or [entry.name for entry in _list_entries(folder) if entry.is_dir()] or ["train"]
+    return sorted(names, key=lambda name: name != "train")
 
 
 def _list_splits(splits: Sequence[str]) -> str:

@@ -167,11 +167,15 @@ def require_captions_beside(options: ReadOptions, located: Sequence[LocatedInput
         return
     for one in located:
         folder = one.files[0]
-        if one.format != "images" or is_remote(folder) or not (tables := find_caption_tables(folder, options.columns).captions):
+        if (
+            one.format != "images"
+            or is_remote(folder)
+            or not (tables := find_caption_tables(folder, options.columns).captions)
+        ):
             continue
         names = [str(table.path) for table in tables[:_SHOWN_TABLES]]
         choice = "it" if len(tables) == 1 else "one of them"
-        fix = f"Give {choice} as input; `pairwright init --input {folder}` finds the folder of its images too."
+        fix = f"Give {choice} as input; for the folder, `pairwright init` finds the file and its images."
         raise InputError(f"the captions of its images are in {', '.join(names)}", where=str(folder), fix=fix)
 
 

@@ -234,16 +234,19 @@ class _WebCaptions:
 
     def notes(self) -> list[str]:
         """Return notes about what is counted."""
-        first = f"Of the first {count_phrase(self.captions, 'caption')}:"
-        notes = []
+        counts = dict(self.remains)
+        fixes = []
         if self.remains:
-            shown = ", ".join(f"{kind} {count:,}" for kind, count in self.remains.items())
-            fix = "`clean_captions` in the config removes them, and rejects captions of which nothing is left."
-            notes.append(f"{first} {shown}. {fix}")
+            fixes.append(
+                "`clean_captions` in the config removes HTML and the like, and rejects captions without content."
+            )
         if self.other_language:
-            fix = "Rules edit English only: `pairwright filter --language en` removes the others."
-            notes.append(f"{first} another language than English {self.other_language:,}. {fix}")
-        return notes
+            counts["another language than English"] = self.other_language
+            fixes.append("Rules edit English only: `pairwright filter --language en` removes other languages.")
+        if not counts:
+            return []
+        shown = ", ".join(f"{what} {count:,}" for what, count in counts.items())
+        return [f"Of the first {count_phrase(self.captions, 'caption')}: {shown}. {' '.join(fixes)}"]
 
 
 def _kind_of_remains(caption: str) -> str:
