@@ -4,7 +4,7 @@ The parts have fixed names (`COLUMN_NAMES_BY_FIELD`); the user maps columns to t
 where ``key`` fills `source_id`), or a published layout has its own names (`known_layouts.py`), and the rest is found by
 common names. Those are ranked: a name of an earlier rank wins (``caption`` over ``text``), and two names of the same rank
 in one row are ambiguous, an error that shows what to write. Columns without a part go into `meta`. A mapped column may
-also be a path or a template (`column_expressions.py`).
+also be a path, a template or a pattern of numbered columns (`column_expressions.py`).
 
 Spaces around a name are ignored (``" caption"``) unless the same name also occurs without: they are invisible, and hard
 to write on the command line. In `meta` a name stays as in the file. Where no column has the exact name, one that differs in
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
-from pairwright.datasets.readers.column_expressions import is_computable
+from pairwright.datasets.readers.column_expressions import is_computable, numbered_columns
 from pairwright.datasets.readers.known_layouts import CAPTION_PARTS, CONVERSATIONS, FIRST_ANSWER, map_columns
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
@@ -130,6 +130,7 @@ def resolve_columns(
     stored = free.get("key") if found.get("key", "").strip() == "source_id" else None
     picture = _find_image_column(found, columns, pictures)
     claimed = {*found.values(), stored, picture}
+    claimed.update(name for column in computed for name in numbered_columns(column, names))
     if picture and found.get("image"):
         claimed.remove(found["image"])
     extra = tuple(name for name in names if name not in claimed)

@@ -55,6 +55,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _ID_COLUMN = re.compile(r"(?:^|_)(?:id|key|name|image|img)$", re.IGNORECASE)
 _NAMED_BY_ID = ("}.jpg", f":0{COCO_DIGITS}}}.jpg", "}.jpeg", "}.png", "}.webp")  # ends of templates
 _MAX_ID, _CHECKED_IDS = 64, 10
+_NUMBER = re.compile(r"\d+$")
 _BRACES = re.compile(r"[{},]")  # in the name of a folder, which would be part of a pattern
 _SHOWN_TABLES = 5
 _HTML, _WEB = "HTML", "an address, mention, hashtag, emoji or note of an agency"
@@ -413,11 +414,29 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str], within: Path | No
         chosen |= {"image": images[0]} if len(images) == 1 else {}
         if not images and not is_remote(located.root):
             chosen |= _images_named_by_id(values, plan, located, within)
-    free = [name for name in plan.extra if name not in chosen.values()]
+    free = [name for name in plan.extra if name not in chosen.values() and not _is_among(name, chosen.values())]
     frequent = [name for name in free if 2 * len(values[name]) > len(rows)]  # unlike messages of errors
     texts = () if CAPTION_PARTS & mapped.keys() else _of_kind(values, frequent, _is_text)
+    if plan.caption and not plan.captions and (pattern := _numbered_pattern(texts, plan.caption)):
+        chosen["captions"] = pattern
+        texts = [name for name in texts if not _is_among(name, [pattern])]
     splits = list(dict.fromkeys(value for value in values.get(SPLIT, ()) if isinstance(value, str)))
     return _ReadColumns(chosen, plan, texts, splits if len(splits) > 1 or len(rows) == ROWS else ())
+
+
+def _numbered_pattern(names: Sequence[str], caption: str = "") -> str:
+    """Return the pattern of columns that are numbered alike (``caption_*``), of which one or more follow ``caption``."""
+    counts = Counter(_NUMBER.sub("*", name) for name in names if _NUMBER.search(name))
+    if caption:
+        fitting = [pattern for pattern in counts if pattern[:-1].rstrip("_- ") == caption]
+    else:  # all texts are captions of one image
+        fitting = [pattern for pattern, count in counts.items() if count == len(names) > 1]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def _is_among(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a numbered column is one of a pattern."""
+    return bool(_NUMBER.search(name)) and _NUMBER.sub("*", name) in patterns
 
 
 def _images_named_by_id(
@@ -452,6 +471,8 @@ def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: s
     if not (texts or lists):
         inside = _inner_values({name: values[name] for name in names})
         texts, lists = _of_kind(inside, inside, _is_text), _of_kind(inside, inside, _is_texts)
+    if captions := _numbered_pattern(texts):
+        return {"captions": captions}
     if lists and not texts:
         return {"captions": _only("captions", lists, names, where)}
     return {"caption": _only("caption", texts, names, where)}

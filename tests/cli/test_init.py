@@ -532,3 +532,15 @@ def test_rows_in_another_encoding_are_counted_with_the_way_out(run: Run, tmp_pat
     done = run("init", "--input", "a.csv", "--out", "build.yaml")
     assert "1 of the first 2 rows is rejected: not_utf8 1." in done.stderr
     assert "name it: `encoding` under input" in done.stderr
+
+
+@pytest.mark.parametrize("first", ["caption", "caption_1"])
+def test_numbered_columns_of_captions_are_read_together(run: Run, tmp_path: Path, first: str) -> None:
+    rows = "".join(f"{text}|one {text}|two {text}\n" for text in CAPTIONS)
+    write(tmp_path / "a.csv", f"{first}|caption_2|caption_3\n{rows}")
+    done = run("init", "--input", "a.csv", "--template", "negatives", "--out", "build.yaml")
+    assert "captions from column caption_*" in done.stdout
+    assert "Captions are read from" not in done.stderr
+    run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    stored = pl.concat([pl.read_parquet(path) for path in sorted((tmp_path / "out" / "pairs").glob("*.parquet"))])
+    assert set(stored["captions"].list.len()) == {2}

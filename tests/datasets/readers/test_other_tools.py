@@ -83,6 +83,19 @@ def test_the_separator_that_a_csv_names_in_its_first_line_is_used(tmp_path: Path
     assert [(reject.reason, reject.place) for reject in rejects] == [("ragged_row", f"{path}:4")]
 
 
+def test_numbered_columns_are_the_captions_of_a_row_in_their_order(tmp_path: Path) -> None:
+    rows = "image,caption_1,caption_10,caption_2,caption_x\n1.jpg,a dog,a pet,,other\n2.jpg,a cat,one cat,a big cat,\n"
+    path = write(tmp_path / "a.csv", rows)
+    pairs, _ = read(path, columns={"captions": "caption_*"})
+    assert [(pair.caption, pair.captions) for pair in pairs] == [
+        ("a dog", ("a pet",)),
+        ("a cat", ("a big cat", "one cat")),
+    ]
+    assert json.loads(pairs[0].meta) == {"caption_x": "other"}
+    with pytest.raises(InputError, match="no column 'text_\\*'; there are: image, caption_1"):
+        read(path, columns={"captions": "text_*"})
+
+
 def test_images_may_be_in_several_folders(tmp_path: Path) -> None:
     """Visual Genome's are in VG_100K and VG_100K_2."""
     rows = [{"id": n, "regions": [{"phrase": f"dog {n}"}]} for n in (1, 2, 3)]
