@@ -24,6 +24,7 @@ EXCERPT_LENGTH = 400
 BAD_BOX = "bad_box"  # the one reason of rejected boxes, whose row is a pair without boxes
 NOT_SELECTED = "not_selected"
 FLAGGED_CAPTION = "flagged_caption"
+NO_CONTENT = "no_content"
 RejectedPart = Literal["row", "caption", "boxes"]
 
 
@@ -31,6 +32,13 @@ def _name_column_advice(option_names: OptionNames) -> str:
     if option_names.no_options:
         return "Name the caption column `caption`."
     return f"Name the column: {option_names.column('caption', 'NAME')}."
+
+
+def _encoding_advice(option_names: OptionNames) -> str:
+    if option_names.no_options:
+        return "Write text and names as UTF-8; a CSV of Excel: `iconv -f cp1252 -t utf-8 OLD.csv > NEW.csv`."
+    how = option_names.setting("encoding", "cp1252")
+    return f"Write text and names as UTF-8, or name the encoding of a CSV, TSV or JSON Lines file: {how}."
 
 
 REASONS = {
@@ -67,6 +75,7 @@ REASONS = {
     "missing_sample": "Write the shard again; its table lists the sample.",
     "near_duplicate": "Not an error: an earlier caption is nearly the same. A higher --near-duplicates keeps more.",
     "near_duplicate_image": "Not an error: its image is a copy of an evaluation image, or of an earlier image of the pool.",
+    "no_content": "Not an error: without HTML, addresses and hashtags (clean_captions), the caption says nothing.",
     "no_conversation": "Give rows with conversations, or map the columns: {question: NAME, answer: NAME}.",
     "not_a_file": "Store the file itself in the tar, not a link or a device.",
     "not_a_url": "Give the pair an http or https URL, or read its local image without fetching.",
@@ -76,7 +85,7 @@ REASONS = {
     "not_selected": "Not an error if other rows are wanted: `where` selects rows by this column.",
     "not_retrieved": "Raise `k` or lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
-    "not_utf8": "Write text and names as UTF-8; a CSV of Excel: `iconv -f cp1252 -t utf-8 OLD.csv > NEW.csv`.",
+    "not_utf8": _encoding_advice(COMMAND_LINE),
     "other_language": "Not an error: the caption is in another language than --language names.",
     "opted_out": "The site opted out of training: omit the image.",
     "unsupported_image_format": "Recode it: --image-format jpg, png or webp (in a config, image_format under shards).",
@@ -102,13 +111,16 @@ REASONS = {
 }
 
 
-NEVER_FATAL_REASONS = frozenset({"caption_too_long", NOT_SELECTED, FLAGGED_CAPTION})
+_ADVICE = {"missing_column": _name_column_advice, "not_utf8": _encoding_advice}  # that names an option
+
+NEVER_FATAL_REASONS = frozenset({"caption_too_long", NOT_SELECTED, FLAGGED_CAPTION, NO_CONTENT})
 """Reasons of valid rows that exceed a limit of the run, or are not wanted: they never stop a run."""
 
 
 def fix_for(reason: str, option_names: OptionNames) -> str:
     """Return the fix of a reason, with option names as the caller writes them."""
-    return _name_column_advice(option_names) if reason == "missing_column" else REASONS[reason]
+    advice = _ADVICE.get(reason)
+    return advice(option_names) if advice else REASONS[reason]
 
 
 @dataclass(frozen=True, slots=True)

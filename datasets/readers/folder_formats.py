@@ -5,8 +5,10 @@ In this order: tars, an embedding folder of clip-retrieval, Parquet, JSON Lines,
 or whose subfolders have the data, are refused with what to give or to run instead.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pairwright.datasets.build_manifest import is_build
@@ -99,13 +101,36 @@ def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callabl
 def _arrow_error(folder: Path, arrow: Sequence[Path]) -> InputError:
     """Return the error for what `save_to_disk`, or the cache of `load_dataset`, has written."""
     call = f"load_from_disk('{folder}')"
-    if (folder / SAVED_SPLITS).is_file():
-        conversion = _conversion("load_from_disk", f"{call}['train']")
-    elif (folder / "state.json").is_file():
+    if splits := _saved_splits(folder):
+        name = splits[0]
+        conversion = _conversion("load_from_disk", f"{call}['{name}']", f"{name}.parquet")
+        what = f"Arrow files of Hugging Face's datasets, with {_list_splits(splits)}"
+        fix = f"Convert {'it' if len(splits) == 1 else 'each'}: {conversion}."
+        return InputError(what, where=str(folder), fix=fix)
+    if (folder / "state.json").is_file():
         conversion = _conversion("load_from_disk", call)
     else:
         conversion = arrow_conversion(arrow[0])
     return InputError("Arrow files of Hugging Face's datasets", where=str(folder), fix=f"Convert them: {conversion}.")
+
+
+def _saved_splits(folder: Path) -> list[str]:
+    """Return the splits of a saved `DatasetDict`, train first; empty for another folder.
+
+    They are those that its file lists, or else its subfolders.
+    """
+    if not (folder / SAVED_SPLITS).is_file():
+        return []
+    listed: object = None
+    with suppress(OSError, ValueError, AttributeError):
+        listed = json.loads((folder / SAVED_SPLITS).read_bytes()).get("splits")
+    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    names = names or [entry.name for entry in _list_entries(folder) if entry.is_dir()] or ["train"]
+    return sorted(names, key=lambda name: name != "train")
+
+
+def _list_splits(splits: Sequence[str]) -> str:
+    return f"the split{'s' if len(splits) > 1 else ''} {', '.join(splits)}"
 
 
 def arrow_conversion(path: Path) -> str:
@@ -113,8 +138,8 @@ def arrow_conversion(path: Path) -> str:
     return _conversion("Dataset", f"Dataset.from_file('{path}')")
 
 
-def _conversion(name: str, call: str) -> str:
-    return f"""python -c "from datasets import {name}; {call}.to_parquet('rows.parquet')\""""
+def _conversion(name: str, call: str, out: str = "rows.parquet") -> str:
+    return f"""python -c "from datasets import {name}; {call}.to_parquet('{out}')\""""
 
 
 def _list_endings(entries: Sequence[Path]) -> str:

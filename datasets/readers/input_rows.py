@@ -6,7 +6,7 @@ in one place for all formats (`normaliser.py`).
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from pairwright.datasets.images.parquet_cells import PARQUET_SUFFIX, format_cell_name
@@ -80,16 +80,18 @@ class Reader:
         sniff_json: recognises the content of a ``.json`` file.
         reads_folders: whether an input is a folder; else it is a file, or a folder of files with these `suffixes`.
         compressed: whether files with these `suffixes` may be compressed (``.jsonl.gz``, ``.csv.zst``).
+        transcodes: whether `read` has a parameter ``transcoder``, for lines that are not UTF-8.
         fixed_columns: whether all rows of a file have the same columns.
         caption_per_row: whether an image with several captions has a row of each, next to each other.
     """
 
     name: str
     about: str
-    read: Callable[[Path], InputRowIterator]
+    read: Callable[..., InputRowIterator]
     suffixes: tuple[str, ...] = ()
     sniff_json: Callable[[Any], bool] | None = None
     reads_folders: bool = False
     compressed: bool = False
     fixed_columns: bool = False
     caption_per_row: bool = False
+    transcodes: bool = False

@@ -5,9 +5,9 @@ caption or image and differ, the .json's value is kept as ``caption_in_json`` or
 are listed in ``other_files``; a sample with further images (``KEY.1.jpg``) is rejected.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, select_further_images
@@ -55,6 +55,7 @@ def build_sample_row(place: str, key: str, files: Sequence[SampleFile]) -> Input
 
 
 def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
+    files = _with_plain_suffixes(files)
     text = next((files.pop(suffix) for suffix in CAPTION_SUFFIXES if suffix in files), None)
     data = files.pop(".json", None)
     # An image of an unsupported format is the image if there is no other; the image check rejects it.
@@ -74,6 +75,25 @@ def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
         fields["other_files"] = sorted(files)
     fields.setdefault("key", key)
     return InputRow(place, fields, images[0].read if images else None, missing_caption=missing)
+
+
+def _with_plain_suffixes(files: Mapping[str, SampleFile]) -> dict[str, SampleFile]:
+    """Return files by suffix, such as ``.image.jpg`` as ``.jpg`` if that is the sample's only image, caption or JSON.
+
+    WebDataset splits names at the first dot. Of several images that with ``image`` in its suffix is taken, and of several
+    texts that with ``caption``; if none has it, they stay as they are and are listed as other files.
+    """
+    found = dict(files)
+    for plain, mark in ((IMAGE_SUFFIXES, "image"), (frozenset(CAPTION_SUFFIXES), "caption"), ({".json"}, "json")):
+        if found.keys() & plain:
+            continue
+        nested = [suffix for suffix in found if PurePosixPath(suffix[1:]).suffix in plain]
+        marked = [suffix for suffix in nested if suffix.split(".")[-2] == mark]
+        chosen = nested if len(nested) == 1 else marked
+        if len(chosen) == 1:
+            suffix = PurePosixPath(chosen[0][1:]).suffix
+            found[suffix] = replace(found.pop(chosen[0]), suffix=suffix)
+    return found
 
 
 def _restore_provenance(fields: dict[str, Any]) -> None:

@@ -40,6 +40,7 @@ _HINTS = {
     "instances": "# instances: instances_val2014.json    # boxes, when path is a COCO captions file",
     "image_root": "# image_root: images/                  # folder that relative image paths start from",
     "verify_images": "# verify_images: off                   # without image files, with `images: false` under shards",
+    "clean_captions": "# clean_captions: true                 # remove HTML, addresses, hashtags, emoji, 'stock photo'",
 }
 
 
@@ -81,6 +82,10 @@ def _detected_lines(survey: InputSettings, config: Path) -> dict[str, str]:
             lines[name] = f"{name}: {_scalar(_relative(path, config))}"
     if survey.texts_only:
         lines["verify_images"] = 'verify_images: "off"      # no image files'
+    if survey.clean_captions:
+        lines["clean_captions"] = (
+            "clean_captions: true      # HTML, addresses, hashtags, emoji, 'stock photo' are removed"
+        )
     packed = {"images": not survey.texts_only, "image_format": survey.image_format}
     return lines | {name: f"{name}: {_json(value)}".ljust(_COMMENTS_AT) for name, value in packed.items()}
 

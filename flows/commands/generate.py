@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.atomic_files import remove_stale_temporaries
+from pairwright.datasets.captions.cleaning import clean_web_caption
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.option_names import WITHOUT_OPTIONS
 from pairwright.datasets.progress import has_listener, open_step, track
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
@@ -91,6 +93,7 @@ class GenerateCounts:
         labels: of the boxes of the pairs.
         support: texts that were compared with captions and boxes, things in them, and unsupported ones.
         broken: skipped rows of the input, by reason.
+        web_captions: captions with what `clean_captions` would remove.
         started: time of the start.
     """
 
@@ -103,6 +106,7 @@ class GenerateCounts:
     labels: set[str] = field(default_factory=set)
     support: Counter[str] = field(default_factory=Counter)
     broken: SkipCounts = field(default_factory=SkipCounts)
+    web_captions: int = 0
     started: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -169,22 +173,30 @@ def run_generator(request: GenerateRequest, note: Callable[[str], None]) -> dict
         materials, known = _load_for_generator(request, processes, note)
         setup = GeneratorSetup(request.generator, request.options, materials, request.seed)
         annotate = BatchAnnotator(setup, Path(folder))
-        batches = _batches(request.read, work.broken, known)
+        batches = _batches(request.read, work, known)
         with open_step("writing texts", total_for_progress(request.read), "captions") as done:
             for pairs, made in processes.map_jobs(annotate, batches):
                 for (pair, _), rows in zip(pairs, made, strict=True):
                     work.labels.update(box.label for box in pair.boxes)
                     write(pair, rows)
                 done.advance(len(pairs))
+    if work.web_captions:
+        have = verb_form(work.web_captions, "have")
+        what = (
+            f"{count_phrase(work.web_captions, 'caption')} {have} HTML, addresses, hashtags, emoji or notes of agencies"
+        )
+        note(f"{what}, which stay in the texts. To remove them: {request.read.option_names.flag('clean_captions')}.")
     if wants_vocabulary(request.generator, request.options):
         note(vocabulary_hint(work.labels))
     return work.result(request.out)
 
 
-def _batches(read: ReadOptions, broken: SkipCounts, known: Mapping[str, PackedTokens]) -> Iterator[list[Waiting]]:
-    """Yield the pairs of an input with known tokens; ``broken`` counts skipped rows."""
+def _batches(read: ReadOptions, work: GenerateCounts, known: Mapping[str, PackedTokens]) -> Iterator[list[Waiting]]:
+    """Yield the pairs of an input with known tokens; ``work`` counts skipped rows and captions of the web."""
     for batch in read_pairs(replace(read, batch_size=BATCH)):
-        broken.add(batch.rejects)
+        work.broken.add(batch.rejects)
+        if not read.clean_captions:
+            work.web_captions += sum(clean_web_caption(pair.caption) != pair.caption for pair in batch.pairs)
         yield [(pair, known.get(pair.caption)) for pair in batch.pairs]
 
 

@@ -61,6 +61,16 @@ class InputSection(Section):
         MAX_EDITABLE_CAPTION, ge=1, description="characters of a caption; longer ones are rejected as caption_too_long"
     )
 
+    clean_captions: bool = Field(
+        default=False,
+        description="remove HTML, addresses, mentions, hashtags, emoji and notes of agencies ('stock photo') from captions; "
+        "those of which nothing is left are rejected as no_content",
+    )
+
+    encoding: str = Field(
+        "", description="of rows of CSV, TSV and JSON Lines that are not UTF-8, such as cp1252; empty: they are broken"
+    )
+
     @field_validator("where", mode="before")
     @classmethod
     def _where_has_lists(cls, value: object) -> object:

@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pairwright.datasets.captions.cleaning import clean_caption
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.caption_cleaning import clean_caption
 from pairwright.generators.conversations.caption_lexicon import (
     AGENT_NOUNS,
     ARTICLES,

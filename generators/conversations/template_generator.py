@@ -24,12 +24,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from pairwright.datasets.captions.cleaning import clean_caption, has_content
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import IMAGE_TOKEN, Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.caption_cleaning import clean_caption, has_content
 from pairwright.generators.conversations.facts import Fact
 from pairwright.generators.conversations.grounding import Grounding
 from pairwright.generators.conversations.question_templates import PromptPlace, PromptTurns

@@ -61,10 +61,19 @@ def check_inputs(recipe: FinetuningRecipe, data: str, validation: str) -> None:
     if recipe.early_stop and not validation:
         raise UsageError("`early_stop` requires --validation.")
     for one in filter(None, (data, validation)):
-        if one.endswith(".jsonl"):
-            check_rows_file(Path(one))
-        else:
-            find_indexed_shards(one)
+        check_training_data(one)
+
+
+def check_training_data(data: str) -> None:
+    """Check that data exist: shards, or a ``.jsonl`` of rationale rows.
+
+    Raises:
+        InputError: no such data.
+    """
+    if data.endswith(".jsonl"):
+        check_rows_file(Path(data))
+    else:
+        find_indexed_shards(data)
 
 
 def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:

@@ -48,7 +48,7 @@ _PRECOMPUTED = "precomputed"
 
 @app.command("build")
 @with_progress
-@with_input_options("explode", "image_root")
+@with_input_options("explode", "image_root", "clean_captions")
 def build(
     input_: InputArgument,
     *,
@@ -143,7 +143,7 @@ def build(
 
 @app.command("add")
 @with_progress
-@with_input_options("explode", "image_root")
+@with_input_options("explode", "image_root", "clean_captions")
 def add(
     folder: FolderArgument,
     input_: InputArgument,

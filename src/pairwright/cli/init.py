@@ -46,14 +46,14 @@ def init(
         survey = survey_input(str(Path(input_).expanduser()), survey.columns)
     elif input_ and not is_remote(input_):
         note(f"{input_}: no such file yet. Nothing was detected; create it before the build.")
-    text = render_template(template, input_path=input_, survey=survey, config=out)
+    text = render_template(template, input_path=survey.path or input_, survey=survey, config=out)
     texts = {out: text}
     if prefect:
         texts[out.parent / "prefect.yaml"] = render_deployment(text, out)
     if out.name == "prefect.yaml" and prefect:
         raise UsageError(f"{out}: --prefect writes the schedule to this file. Choose another --out.")
     for path in texts:
-        _check_writable(path, input_, force=force)
+        _check_writable(path, survey.path or input_, force=force)
     for path, content in texts.items():
         write_text(path, content)
     for line in survey.notes:

@@ -89,9 +89,14 @@ def train(
     with open_step("loading PyTorch", unit=""):
         from transformers.utils import logging
 
+        from pairwright.datasets.shards.indexed_shards import find_indexed_shards
+        from pairwright.training.finetuning.dataset import check_training_data
         from pairwright.training.reporters import check_reporters
 
     check_reporters(reporters)
+    check_data = check_training_data if isinstance(settings, FinetuningRecipe) else find_indexed_shards
+    for each in filter(None, (data, validation)):
+        check_data(each)  # before the hub is asked for the model
     note_hub_models([model])
     logging.disable_progress_bar()  # of loading weights
     logging.set_verbosity_error()  # "requires torchvision; falling back"

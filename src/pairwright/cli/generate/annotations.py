@@ -29,7 +29,7 @@ CaptionsPerRequest = Annotated[int, advanced_option(min=1, help="Model: captions
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "max_caption", "image_root")
+@with_input_options("explode", "max_caption", "image_root", "clean_captions")
 @with_options(GenerateOptions, "common")
 def negatives(
     input_: InputArgument,
@@ -128,7 +128,7 @@ def negatives(
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "max_caption", "image_root")
+@with_input_options("explode", "max_caption", "image_root", "clean_captions")
 @with_options(GenerateOptions, "common")
 def positives(
     input_: InputArgument,
@@ -198,7 +198,7 @@ def _conversation_types(method: str) -> tuple[str, ...]:
 @with_progress
 @with_model_options
 @with_context_options
-@with_input_options("max_caption", "image_root", "instances")
+@with_input_options("max_caption", "image_root", "instances", "clean_captions")
 @with_options(TemplateOptions, "templates")
 @with_options(GenerateOptions, "common", ("out", "seed", "workers", "details", "as_json"))
 def conversations(

@@ -24,7 +24,7 @@ from pairwright.datasets.errors import UsageError
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "max_caption", "image_root")
+@with_input_options("explode", "max_caption", "image_root", "clean_captions")
 def mistakes(
     input_: Annotated[
         str,

@@ -15,7 +15,7 @@ from pairwright.datasets.count_phrases import count_phrase
 
 
 @with_progress
-@with_input_options("explode", "image_root")
+@with_input_options("explode", "image_root", "clean_captions")
 def orders(
     input_: InputArgument,
     *,
