@@ -49,8 +49,8 @@ from pairwright.flows.runners.engine import Engine, open_engine
 from pairwright.flows.runners.slurm_pool import check_slurm_commands
 from pairwright.flows.signals import BuildTerminated, SigtermHandler
 from pairwright.flows.stage_selection import OtherPartsLeft, RequestedStageDone, Share, StageSelection
+from pairwright.flows.stages.asking import has_failed_rows
 from pairwright.flows.stages.definition import Stage, StageRun
-from pairwright.flows.stages.generate_with_model import has_failed_rows
 from pairwright.flows.stages.generator_stages import generating_stages
 from pairwright.flows.state.build_versions import (
     IncrementBase,

@@ -70,6 +70,13 @@ async def survey_images(run: "StageRun", selection: PairSelection, *, with_sizes
     return [by_part[part] for part in parts]
 
 
+async def image_states(run: "StageRun", selection: PairSelection, *, seen: bool) -> dict[str, str]:
+    """Return the state of the images of each part, by which a changed one is noticed; empty where they are not ``seen``."""
+    if not seen:
+        return dict.fromkeys(run.parts, "")
+    return {images.part: images.state for images in await survey_images(run, selection)}
+
+
 def survey_parts(
     parts: Sequence[str], root: Path, selection: PairSelection, *, with_sizes: bool = False
 ) -> list[PartImages]:
