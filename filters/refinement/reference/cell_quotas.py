@@ -38,7 +38,7 @@ from pairwright.filters.refinement.reference.grid_balancing import (
 )
 from pairwright.filters.refinement.reference.language_models import GRAMMAR, PLAUSIBILITY, folds_path, texts_path
 from pairwright.filters.refinement.reference.refine import REASONS, RefineOptions
-from pairwright.filters.refinement.result import BalancingStep, describe_refinement
+from pairwright.filters.refinement.result import BalancingStep, RefinementSummary
 from pairwright.filters.refinement.rows import Hashes
 from pairwright.filters.refinement.steps import StepResult
 from pairwright.filters.scorers.shared_texts import sum_counts
@@ -193,6 +193,27 @@ def _count_verdicts(placed: _PlacedPart, gaps: Mapping[str, Array], codes: IntAr
     return {"types": types, "rejected": rejected, "ledger": ledger}
 
 
+@dataclass(frozen=True)
+class BalancedParts:
+    """The result of a plan (`result.RefinedParts`).
+
+    Attributes:
+        grids: of the rows of all parts.
+        options: of the refinement.
+    """
+
+    grids: Grids
+    options: RefineOptions
+
+    def read_verdicts(self, folder: Path, part: str) -> tuple[pl.DataFrame, VerdictCounts]:
+        """Return `read_verdicts`."""
+        return read_verdicts(folder, part, self.grids, self.options)
+
+    def summarize(self, counted: Sequence[VerdictCounts]) -> dict[str, object]:
+        """Return `sum_verdicts`."""
+        return sum_verdicts(counted)
+
+
 def sum_verdicts(counted: Sequence[VerdictCounts]) -> dict[str, object]:
     """Return `result.Refinement.as_json` of the verdicts on all parts."""
     counts: dict[str, Any] = {"types": {}, "rejected": {}, "ledger": {}}
@@ -201,15 +222,15 @@ def sum_verdicts(counted: Sequence[VerdictCounts]) -> dict[str, object]:
     total: dict[str, Any] = {"rows": 0, "kept": 0, "leads": {name: {"before": 0, "after": 0} for name in SCORERS}}
     for each in counts["types"].values():
         total = _add(total, each)
-    ledger = [
+    ledger = tuple(
         BalancingStep(step, stratum, **counts["ledger"][stratum][step])
         for stratum in sorted(counts["ledger"])
         for step in STEPS
         if counts["ledger"][stratum][step]["rows"]
-    ]
+    )
     by_type = {name: _summarize(counts["types"][name]) for name in sorted(counts["types"])}
     rejected = {reason: number for reason, number in counts["rejected"].items() if number}
-    return describe_refinement(_summarize(total), by_type, rejected, ledger, 1)
+    return RefinementSummary(total=_summarize(total), by_type=by_type, ledger=ledger).describe(rejected)
 
 
 def _summarize(counts: Mapping[str, Any]) -> AttackSummary:

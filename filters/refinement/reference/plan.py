@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pairwright.filters.refinement.reference.cell_quotas import (
+    BalancedParts,
     Grids,
     choose_grids,
     count_rows,
@@ -45,14 +46,16 @@ from pairwright.filters.refinement.reference.parts import count_part, score_part
 from pairwright.filters.refinement.reference.refine import RefineOptions
 from pairwright.filters.refinement.steps import Facts, Plan, Step, StepResult
 
+BALANCE = "balance"  # the step whose files decide
+
 
 def name_texts(part: str) -> str:
     """Return the name of the step that stores the texts of a part, which comes before the plan."""
     return f"texts-{part}"
 
 
-def plan_reference(parts: Sequence[str], texts: Sequence[int], options: RefineOptions) -> Plan[Grids]:
-    """Plan the refinement of rows that `parts.encode_part` stored; the result are the grids.
+def plan_reference(parts: Sequence[str], texts: Sequence[int], options: RefineOptions) -> Plan[BalancedParts]:
+    """Plan the refinement of rows that `parts.encode_part` stored; its last step is `BALANCE`.
 
     Args:
         parts: names of all parts.
@@ -67,8 +70,8 @@ def plan_reference(parts: Sequence[str], texts: Sequence[int], options: RefineOp
     grids = choose_grids((each["rows"] for each in counts), fitted, options)
     fits = tuple(f"fold-{fold}" for fold in range(options.folds))
     yield [Step(f"gaps-{part}", place_part, (part, fitted, grids, options), after=fits) for part in parts]
-    yield [Step("balance", limit_rows, (list(parts),), after=tuple(f"gaps-{part}" for part in parts))]
-    return grids
+    yield [Step(BALANCE, limit_rows, (list(parts),), after=tuple(f"gaps-{part}" for part in parts))]
+    return BalancedParts(grids, options)
 
 
 def _plan_folds(parts: Sequence[str], texts: Sequence[int], options: RefineOptions) -> Plan[dict[str, str]]:
