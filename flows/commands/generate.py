@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.atomic_files import remove_stale_temporaries
 from pairwright.datasets.option_names import WITHOUT_OPTIONS
-from pairwright.datasets.progress import has_listener, open_step, track
+from pairwright.datasets.progress import open_step, track
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Annotation, Pair
@@ -30,6 +30,8 @@ from pairwright.flows.commands.annotation_workers import (
     tag_and_count,
     tag_and_count_words,
 )
+from pairwright.flows.commands.checked_pool import CHECKED_CAPTIONS, note_general_english
+from pairwright.flows.commands.pair_inputs import BATCH, total_for_progress
 from pairwright.flows.config.vocabulary import vocabulary_hint, wants_vocabulary
 from pairwright.flows.llm.saved_statistics import load_or_count
 from pairwright.flows.runners.ordered_pool import OrderedPool
@@ -48,8 +50,6 @@ if TYPE_CHECKING:
     from pairwright.generators.language.cloze.examples import ClozeSample
 
 POOL_CAPTIONS = 200_000  # for word statistics of generators
-CHECKED_CAPTIONS = 5_000  # for word statistics of checks; with four times as many, 0.5% of the decisions differ
-BATCH = 512
 
 
 @dataclass(frozen=True)
@@ -188,13 +188,6 @@ def _batches(read: ReadOptions, broken: SkipCounts, known: Mapping[str, PackedTo
         yield [(pair, known.get(pair.caption)) for pair in batch.pairs]
 
 
-def read_counted_pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:
-    """Yield the pairs of an input; ``broken`` counts skipped rows."""
-    for batch in read_pairs(replace(read, batch_size=BATCH)):
-        broken.add(batch.rejects)
-        yield from batch.pairs
-
-
 def check_pool(request: GenerateRequest) -> None:
     """Read the beginning of the pool of a request, if it has one of its own.
 
@@ -257,10 +250,7 @@ def _load_for_generator(
 
 def _pool(statistics: PoolStatistics, wordnet: WordNet, note: Callable[[str], None]) -> PoolStatistics | GeneralEnglish:
     pool = pool_or_general_english(statistics, wordnet)
-    if not isinstance(pool, PoolStatistics):
-        note(
-            "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
-        )
+    note_general_english(pool, note)
     return pool
 
 
@@ -331,17 +321,6 @@ class PairSample:
     def pairs(self) -> Sequence[Pair]:
         """Return the sample, in the order of keys."""
         return sorted(self._pairs, key=lambda pair: pair.key)[: self._size]
-
-
-def total_for_progress(read: ReadOptions) -> int | None:
-    """Return the number of pairs of an input for a progress bar; None without a listener, and for tars, which are slow to count."""
-    inputs = (read.input,) if isinstance(read.input, str) else read.input
-    return None if not has_listener() or any(each.endswith(".tar") for each in inputs) else count_pairs(read)
-
-
-def count_pairs(read: ReadOptions) -> int:
-    """Return the number of pairs of an input, which is read as a whole."""
-    return sum(len(batch.pairs) for batch in track(read_pairs(read), "counting rows", unit="batches"))
 
 
 def _slices(captions: Sequence[str]) -> Iterator[list[str]]:

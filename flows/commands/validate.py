@@ -30,17 +30,14 @@ from pairwright.filters.validation.clip_margin import check_by_clip_margin
 from pairwright.filters.validation.llm_judge import NegativeJudge, pair_for_row
 from pairwright.filters.validation.verdicts import ValidationRow, ValidationVerdict
 from pairwright.flows.commands.annotation_files import require_candidate_rows
-from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
-from pairwright.flows.commands.generate import CHECKED_CAPTIONS
+from pairwright.flows.commands.checked_pool import count_checked_pool
+from pairwright.flows.commands.pair_inputs import BATCH, read_auxiliary_pairs
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.row_run import run_rows
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
-from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
@@ -49,7 +46,6 @@ from pairwright.generators.triples import CachingTagger, Triples
 Validator = Literal["context", "clip", "llm"]
 VALIDATORS: tuple[Validator, ...] = get_args(Validator)
 UNDECIDED = frozenset({"judge_undecided", "judge_unreadable"})
-_BATCH = 512  # rows tagged per batch
 
 
 def parse_validators(written: str) -> tuple[Validator, ...]:
@@ -166,16 +162,14 @@ class Validation:
                 "No image has another caption or a box, so only rewordings can be found. Add captions with --captions FILE."
             )
         wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
-        captions = (text for each in known.values() for text in each.captions)
-        statistics = count_captions(tag_all(tagger, list(islice(dict.fromkeys(captions), CHECKED_CAPTIONS)))).frozen()
-        triples = Triples(
-            EditChecks(wordnet, pool_or_general_english(statistics, wordnet), tagger), tagger, as_given=True
-        )
+        captions = dict.fromkeys(text for each in known.values() for text in each.captions)
+        pool = count_checked_pool(captions, tagger, wordnet)
+        triples = Triples(EditChecks(wordnet, pool, tagger), tagger, as_given=True)
         undecided = self.undecided()
 
         def verdicts() -> Iterator[tuple[int, ValidationVerdict]]:
             waiting = iter(undecided)
-            while batch := list(islice(waiting, _BATCH)):
+            while batch := list(islice(waiting, BATCH)):
                 tagger.learn(text for at in batch for text in (undecided[at].positive, undecided[at].negative))
                 rows = (self._rows[at] for at in batch)
                 yield from zip(batch, check_by_context(rows, known, triples, tagger), strict=True)

@@ -167,7 +167,7 @@ def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
     from pairwright.datasets.readers.pairs import ReadOptions
     from pairwright.filters.candidates.attack_input import usable_corpus
     from pairwright.filters.scorers.image_groups import build_corpus
-    from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
+    from pairwright.flows.commands.pair_inputs import read_auxiliary_pairs
 
     pool, captions = usable_corpus(build_corpus(read_auxiliary_pairs(ReadOptions(input=corpus), note)), frame)
     if pool.pool:
