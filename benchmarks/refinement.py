@@ -55,7 +55,7 @@ from pairwright.filters.candidates.files import read_candidates
 from pairwright.filters.candidates.format_normalization import normalize_rows
 from pairwright.filters.refinement.candidates import refine_candidates
 from pairwright.filters.refinement.general.refine import AllAttacksOptions
-from pairwright.filters.refinement.pair_selection import add_original_captions
+from pairwright.filters.refinement.one_per_caption import add_original_captions
 from pairwright.filters.refinement.reference.cell_quotas import (
     choose_grids,
     count_rows,

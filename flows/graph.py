@@ -117,9 +117,9 @@ def stages_of(config: BuildConfig, *, incremental: bool = False) -> tuple[Stage,
     return tuple(found)
 
 
-def stage_names(config: BuildConfig, *, incremental: bool = False) -> tuple[str, ...]:
-    """Return the names of the stages of a build in the order in which they run."""
-    return tuple(stage.name for stage in stages_of(config, incremental=incremental))
+def stage_names(config: BuildConfig) -> tuple[str, ...]:
+    """Return the names of the stages of a full build in the order in which they run."""
+    return tuple(stage.name for stage in stages_of(config))
 
 
 def _named(stage: Stage, config: BuildConfig) -> list[Stage]:

@@ -168,7 +168,7 @@ def run_generator(request: GenerateRequest, note: Callable[[str], None]) -> dict
     ):
         materials, known = _load_for_generator(request, processes, note)
         setup = GeneratorSetup(request.generator, request.options, materials, request.seed)
-        annotate = BatchAnnotator(setup, Path(folder))
+        annotate = BatchAnnotator(setup, Path(folder) / "setup.pickle")
         batches = _batches(request.read, work.broken, known)
         with open_step("writing texts", total_for_progress(request.read), "captions") as done:
             for pairs, made in processes.map_jobs(annotate, batches):

@@ -10,7 +10,6 @@ Memory: the rows, as `filters.candidates` stores them, and the facts about their
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from pairwright.datasets.images.loading import locate_row_image
 from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
-from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
 from pairwright.filters.candidates.files import check_extension, layout_of, read_candidates, write_candidates
@@ -34,7 +33,7 @@ from pairwright.flows.commands.checked_pool import count_checked_pool
 from pairwright.flows.commands.pair_inputs import BATCH, read_auxiliary_pairs
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
-from pairwright.flows.llm.row_run import run_rows
+from pairwright.flows.llm.row_run import collect_rows
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.tagger import load_tagger
@@ -215,15 +214,10 @@ class Validation:
         """Ask a model about rows by position, and add its verdicts; failed rows are written next to ``out``."""
         access = task.access
         access.check()
-        index_of = {pair_for_row(row).key: at for at, row in rows.items()}
-        verdicts: dict[int, ValidationVerdict] = {}
-
-        def add(pair: Pair, made: list[Annotation]) -> None:
-            verdicts[index_of[pair.key]] = ValidationVerdict(made[0].reason, tuple(sorted(made[0].scores.items())))
-
         pairs = task.rows(map(pair_for_row, rows.values()))
-        run = run_rows(access, task, pairs, len(rows), nullcontext(add), out=out, note=note, watch=watch)
-        self.add_verdicts(validator, sorted(verdicts.items()))
+        found, run = collect_rows(access, task, pairs, len(rows), out=out, note=note, watch=watch)
+        verdicts = (ValidationVerdict(made[0].reason, tuple(sorted(made[0].scores.items()))) for _, made in found)
+        self.add_verdicts(validator, zip(rows, verdicts, strict=True))
         self.facts[validator] |= run.bill()
 
     def judging_task(self, access: ModelAccess, rows: Iterable[ValidationRow]) -> PairTask:

@@ -42,7 +42,7 @@ from pairwright.filters.refinement.general.rounds import (
     compute_transfer_goal,
 )
 from pairwright.filters.refinement.general.stored_words import CaptionSource
-from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
+from pairwright.filters.refinement.one_per_caption import NOT_CHOSEN
 from pairwright.filters.refinement.result import Refinement, RefinementSummary, build_reason_ledger
 from pairwright.filters.refinement.rows import check_rows
 from pairwright.filters.refinement.steps import Facts, Plan, Step, StepResult, repeat, take_steps, take_together
