@@ -9,9 +9,6 @@ texts of each part as numbers of words. Then there are these steps, each of whic
 3. `fold_sums.py`: both models of a fold, which are the sums of all statistics, in ranges of keys if there are many.
 4. `parts.score_part`: two numbers for each row of a part.
 5. `cell_quotas.py`: the decision from these two numbers, the id and the type of each row.
-
-Texts with equal words are one *form*, whatever their case and spacing, identified by 64 bits of its hash: among ten
-million different ones, the probability that any two collide is one in 400,000.
 """
 
 from collections.abc import Sequence
