@@ -25,8 +25,7 @@ from pairwright.filters.refinement.result import RefinedParts
 from pairwright.filters.refinement.steps import Facts, Plan, Step
 from pairwright.filters.scorers.text_scorers import GapScorer
 from pairwright.flows.stages.generator_stages import refined_stages
-from pairwright.flows.stages.judged_parts import ROWS, captions_of, rows_of, summarize_parts, write_part
-from pairwright.flows.state.layout import candidates_path
+from pairwright.flows.stages.judged_parts import captions_of, read_candidates, summarize_parts, write_part
 from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def take_step(root: Path, each: Step) -> JobResult:
 def store_part(root: Path, method: str, stages: list[str], part: str) -> JobResult:
     """Store the captions and the candidates of a part for a method; the fact is their number."""
     captions = captions_of(root, part).unique(maintain_order=True)
-    rows = pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)])
+    rows = read_candidates(root, stages, part)
     outputs = _STORES[method](root / FOLDER, part, captions, rows)
     return _uncounted(outputs, {"texts": captions.height + rows.height})
 
