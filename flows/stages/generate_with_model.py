@@ -15,7 +15,7 @@ from pairwright.flows.stages.generate import PartOutputs, generator_state, mater
 from pairwright.flows.stages.generator_stages import GeneratingStage
 from pairwright.flows.stages.image_states import image_states
 from pairwright.flows.state.receipts import JobResult
-from pairwright.flows.state.selection import selected_frame, selected_pairs
+from pairwright.flows.state.selected_pairs import selected_frame, selected_pairs
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.registry import LLMMaterials, build_llm_generator
 

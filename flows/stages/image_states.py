@@ -18,7 +18,7 @@ from pairwright.datasets.images.loading import MEMBER_SEPARATOR, is_url, read_st
 from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.receipts import Counts, JobResult, json_hash
-from pairwright.flows.state.selection import PairSelection, selected_images
+from pairwright.flows.state.selected_pairs import PairSelection, selected_images
 
 if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun

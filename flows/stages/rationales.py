@@ -19,7 +19,7 @@ from pairwright.flows.stages.generator_stages import generating_stages, selectio
 from pairwright.flows.stages.image_states import image_states
 from pairwright.flows.state.layout import kept_annotations, rationales_path, rejected_path
 from pairwright.flows.state.receipts import Counts, JobResult
-from pairwright.flows.state.selection import PairSelection, selected_pairs
+from pairwright.flows.state.selected_pairs import PairSelection, selected_pairs
 from pairwright.generators.rationales.generator import NAME, VERSION, JudgedExample, RationaleSettings
 from pairwright.generators.rationales.image_text_matching import rows_from_sample
 from pairwright.generators.rationales.task_files import open_task
