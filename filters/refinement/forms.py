@@ -61,7 +61,9 @@ class PartForms(NamedTuple):
             return np.fromiter(map(form, texts), np.int32)
 
         return cls(
-            *map(numbers, (captions, positives, negatives)),
+            numbers(captions),
+            numbers(positives),
+            numbers(negatives),
             np.frombuffer(b"".join(forms), np.uint64),
             np.fromiter(map(len, spelled), np.int32, len(spelled)),
             np.fromiter((word for each in spelled for word in each), np.int32),

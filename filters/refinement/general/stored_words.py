@@ -78,7 +78,8 @@ class PartWords:
 
     def forms(self, side: Side, places: IntArray) -> Hashes:
         """Return the hashes of the forms of the texts at these places, uint64."""
-        return self._array("forms")[self._array(side)[places]]
+        found: Hashes = self._array("forms")[self._array(side)[places]]
+        return found
 
     def groups(self, side: Side, places: IntArray) -> Hashes:
         """Return the hashes of the groups of the texts at these places, uint64."""
