@@ -8,7 +8,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -169,7 +169,7 @@ class Engine:
         return receipt
 
     async def _run(self, job: Job) -> Receipt:
-        submit = self.pool.submit
+        submit: Callable[..., Future[Any]] = self.pool.submit
         if job.asks is not None:
             await asyncio.to_thread(self.answers.start, job.asks)
             job = replace(job, asks=None)  # it holds the address of the server
