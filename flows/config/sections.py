@@ -24,6 +24,7 @@ from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDI
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.options import IndexOptions
 
+PRECOMPUTED = "precomputed"  # instead of an encoder: vectors that the input has
 ConversationType = Literal["conversation", "brief", "short", "choice", "detail", "reasoning"]
 
 
@@ -120,7 +121,7 @@ class IndexSection(Section):
     def _encoder_exists(cls, value: str) -> str:
         from pairwright.indexes.encoders.registry import ENCODERS
 
-        known = [*ENCODERS.names(), "precomputed"]
+        known = [*ENCODERS.names(), PRECOMPUTED]
         if value not in known:
             raise ValueError(f"no encoder named {value}. {suggest_alternatives([value], known)}")
         return value
