@@ -10,7 +10,7 @@ from typing import Final
 
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.captions.realisation import Change
-from pairwright.generators.edits.written.alignment import Hunk
+from pairwright.generators.edits.written.alignment import Difference, TokenSpan
 from pairwright.generators.edits.written.swaps import Swap
 from pairwright.generators.language.tokens import Token
 
@@ -26,28 +26,29 @@ def without_final_mark(tokens: Sequence[Token]) -> Sequence[Token]:
     return tokens[:end]
 
 
-def change_of_hunk(source: Sequence[Token], text: Sequence[Token], hunk: Hunk, is_name: IsName) -> Change:
-    """Return the change of the source that a hunk requires."""
-    new = text[hunk.new_start : hunk.new_end]
-    words = _render_words(new, opens=hunk.new_start == 0, is_name=is_name)
-    if hunk.start < hunk.end and words:
-        return Change(source[hunk.start].start, source[hunk.end - 1].end, words)
-    if hunk.start < hunk.end:  # a removal, with the space before it, or behind it at the start
-        start = source[hunk.start - 1].end if hunk.start else source[0].start
-        whole = hunk.start or hunk.end == len(source)
-        return Change(start, source[hunk.end - 1].end if whole else source[hunk.end].start, "")
-    if hunk.start == 0:
-        first = source[0]
-        gap = " " * (hunk.new_end >= len(text) or text[hunk.new_end].start > new[-1].end)
+def change_of(difference: Difference, is_name: IsName) -> Change:
+    """Return the change of the source that a difference requires."""
+    old, new = difference.old, difference.new
+    source, added = old.tokens, new.tokens[new.start : new.end]
+    words = _render_words(added, opens=new.start == 0, is_name=is_name)
+    if old.start < old.end and words:
+        return Change(source[old.start].start, source[old.end - 1].end, words)
+    if old.start < old.end:  # a removal, with the space before it, or behind it at the start
+        start = source[old.start - 1].end if old.start else source[0].start
+        whole = old.start or old.end == len(source)
+        return Change(start, source[old.end - 1].end if whole else source[old.end].start, "")
+    if old.start == 0:
+        first, following = source[0], new.following()
+        gap = " " * (following is None or following.start > added[-1].end)
         return Change(first.start, first.end, words + gap + _render_words([first], opens=True, is_name=is_name))
-    at = source[hunk.start - 1].end
-    return Change(at, at, " " * (new[0].start > text[hunk.new_start - 1].end) + words)
+    at = source[old.start - 1].end
+    return Change(at, at, " " * (added[0].start > new.tokens[new.start - 1].end) + words)
 
 
-def comma_for_and(source: Sequence[Token], first: Hunk) -> Change:
-    """Return the change that replaces the "and" of an extended list by a comma, or deletes it after a comma."""
-    before = source[first.start - 1]
-    return Change(before.end, source[first.start].end, "" if before.text == "," else ",")
+def comma_for_and(first: TokenSpan) -> Change:
+    """Return the change that replaces the "and" at the start of a span by a comma, or deletes it after a comma."""
+    before = first.tokens[first.start - 1]
+    return Change(before.end, first.tokens[first.start].end, "" if before.text == "," else ",")
 
 
 def changes_of_swap(source: Sequence[Token], text: Sequence[Token], swap: Swap, is_name: IsName) -> list[Change]:

@@ -105,7 +105,7 @@ def test_things_stay_where_a_swap_may_be_true_or_odd(known: Knowledge, caption: 
 
 
 @given(
-    st.lists(st.sampled_from(["a red car", "two blue buses", "a small cat", "Some big dogs"]), min_size=2, max_size=4)
+    st.lists(st.sampled_from(["a red car", "two blue buses", "a small cat", "some big dogs"]), min_size=2, max_size=4)
 )
 def test_an_exchange_of_two_phrases_moves_nothing_else(phrases: list[str]) -> None:
     """The first and the last phrase change places; the words between them stay."""
@@ -113,8 +113,7 @@ def test_an_exchange_of_two_phrases_moves_nothing_else(phrases: list[str]) -> No
     caption = Caption(pair_of(text), tokens_of(text))
     first, last = len(phrases[0].split()), len(caption.tokens) - len(phrases[-1].split())
     moved, _ = rewrite(text, caption.exchange((0, first), (last, len(caption.tokens))))
-    assert moved.lower() == " near ".join([phrases[-1], *phrases[1:-1], phrases[0]]).lower()
-    assert moved[0].isupper() is text[0].isupper()
+    assert moved == " near ".join([phrases[-1], *phrases[1:-1], phrases[0]])
 
 
 def test_numbers_change_places_by_their_nouns_only(known: Knowledge) -> None:
