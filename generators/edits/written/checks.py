@@ -39,6 +39,7 @@ from pairwright.generators.edits.written.repairs import restore_minor_words, res
 from pairwright.generators.edits.written.sentence_extraction import comparison_key, extract_sentence
 from pairwright.generators.edits.written.source_changes import (
     change_of,
+    changes_of_swap,
     comma_for_and,
     without_final_mark,
 )
@@ -299,7 +300,7 @@ class EditChecks:
             return "repaired" if Counter(_lower(source)) != Counter(_lower(new)) else "no_swap"
         if requested.kind == "hard_negative" and not is_of_target(source, swap, requested.target):
             return "another_target"
-        changes = [change_of(each, self._is_name) for each in differences(source, new)]
+        changes = changes_of_swap(source, new, swap, self._is_name)
         return _FoundEdit(as_proposed_swap(caption, requested, source, swap), changes, swap.agreement_changes)
 
     def _find(

@@ -7,8 +7,10 @@ words are inserted into the source (`realisation.rewrite`).
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.written.alignment import Difference, TokenSpan
+from pairwright.generators.edits.written.swaps import Swap
 from pairwright.generators.language.tokens import Token
 
 IsName = Callable[[Token], bool]
@@ -30,11 +32,10 @@ def change_of(difference: Difference, is_name: IsName) -> Change:
     words = _render_words(added, opens=bool(added) and added[0].start == 0, is_name=is_name)
     if old.start < old.end and words:
         return Change(source[old.start].start, source[old.end - 1].end, words)
-    if old.start < old.end:  # a removal, with the space before it; at the start, the next word may need a capital
-        following = old.following()
-        if old.start or following is None:
-            return Change(source[old.start - 1].end if old.start else source[0].start, source[old.end - 1].end, "")
-        return Change(source[0].start, following.end, following.text)
+    if old.start < old.end:  # a removal, with the space before it, or behind it at the start
+        start = source[old.start - 1].end if old.start else source[0].start
+        whole = old.start or old.end == len(source)
+        return Change(start, source[old.end - 1].end if whole else source[old.end].start, "")
     if old.start == 0:
         first, following = source[0], new.following()
         gap = " " * (following is None or following.start > added[-1].end)
@@ -47,6 +48,24 @@ def comma_for_and(first: TokenSpan) -> Change:
     """Return the change that replaces the "and" at the start of a span by a comma, or deletes it after a comma."""
     before = first.tokens[first.start - 1]
     return Change(before.end, first.tokens[first.start].end, "" if before.text == "," else ",")
+
+
+def changes_of_swap(source: Sequence[Token], text: Sequence[Token], swap: Swap, is_name: IsName) -> list[Change]:
+    """Return the changes that exchange two spans, and those of agreeing words."""
+    (start, middle), (second, end) = swap.first, swap.second
+    left, right = middle - start, end - second
+    moved = [((start, middle), (start, start + right)), ((second, end), (end - left, end))]
+    before, between, behind = range(start), range(middle, second), range(end, len(source))
+    kept = zip((*before, *between, *behind), (*before, *range(start + right, end - left), *behind), strict=True)
+    agreeing = [((at, at + 1), (new, new + 1)) for at, new in kept if _is_other_word(source[at], text[new])]
+    spans = [*(moved if between else [((start, end), (start, end))]), *agreeing]
+    found = (Difference(TokenSpan.of(source, old), TokenSpan.of(text, new)) for old, new in spans)
+    return [change_of(each, is_name) for each in found]
+
+
+def _is_other_word(old: Token, new: Token) -> bool:
+    """Return whether a word is another one; `realisation.rewrite` corrects articles."""
+    return old.text.lower() != new.text.lower() and old.text.lower() not in ARTICLES
 
 
 def _render_words(tokens: Sequence[Token], *, opens: bool, is_name: IsName) -> str:
