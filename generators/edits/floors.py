@@ -6,7 +6,9 @@ benchmarks/RESULTS.md has yield against naturalness; `benchmarks.editing.ablatio
 from typing import Final
 
 DEFAULT_FLOOR: Final = 0.01  # REPLACE: p(word); set by --floor
-RELATION_FLOOR_FACTOR: Final = 0.5  # factor for relations: they read well far below the floor, but trigrams detect them
+RELATION_FLOOR_FACTOR: Final = (
+    0.1  # factor for relations, which a classifier judges (`constraints/relation_classifier.py`)
+)
 ADDITION_FLOORS: Final = {"object": 0.1, "attribute": 0.1}  # ADD, by target: p(word) / p(typical word)
 ADDED_PAIR_FLOOR: Final = 0.05  # ADD with both sides: the same for both objects
 RELATION_FLOOR: Final = 0.1  # ADD an object: p(relation) / p(typical relation)

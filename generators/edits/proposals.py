@@ -1,7 +1,7 @@
 """Proposed words for the slots of a caption, with their scores by the cloze model."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
@@ -44,6 +44,7 @@ class WordProposals:
         new: index into ``targets`` of the proposed word, int64.
         log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32; without an old word,
             relative to a typical word.
+        log_prob: natural logarithm of p(new | context), float32; empty where it is not asked for.
         reasons: reason codes of rejections.
         paired: whether each has a true word for the same slot.
     """
@@ -55,6 +56,7 @@ class WordProposals:
     old: IntArray
     new: IntArray
     log_ratio: FloatArray
+    log_prob: FloatArray = field(default_factory=lambda: np.zeros(0, np.float32))
     reasons: Sequence[str] = ()
     paired: bool = False
 
@@ -63,7 +65,8 @@ class WordProposals:
 
     def proposed_edit(self, at: int) -> ProposedEdit:
         """Return proposal ``at``, for constraints."""
-        return self.slots[int(self.slot[at])].proposed(self.caption, self.targets[int(self.new[at])])
+        edit = self.slots[int(self.slot[at])].proposed(self.caption, self.targets[int(self.new[at])])
+        return edit._replace(log_prob=float(self.log_prob[at])) if len(self.log_prob) else edit
 
     def outcome(self, at: int) -> EditOutcome | EditPairOutcome:
         """Return the change of proposal ``at``; if paired, the false and the true one."""
@@ -95,7 +98,15 @@ def insertion_proposals(  # noqa: PLR0913 - what proposals consist of
     slot, old, new = np.array([each[:3] for each in words], np.int64).reshape(-1, 3).T
     ratios = np.array([each[3] for each in words], np.float32)
     return WordProposals(
-        caption, slots, targets, slot, old, new, ratios, (reason,) if reason and not words else (), paired
+        caption,
+        slots,
+        targets,
+        slot,
+        old,
+        new,
+        ratios,
+        reasons=(reason,) if reason and not words else (),
+        paired=paired,
     )
 
 

@@ -10,7 +10,7 @@ Neither are attributes and relations of nouns that the model does not know.
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, compress
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -30,7 +30,6 @@ from pairwright.generators.edits.slots import (
     find_slots,
     lexicon_key,
     relation_form,
-    relation_shape,
 )
 from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_relations
 
@@ -90,7 +89,8 @@ class Replacements:
         for caption, (found, reasons), part in zip(captions, opened, parts, strict=True):
             slot = at[part] - first
             given = [*reasons, "no_candidate"] if found and not len(slot) else reasons
-            made.append(WordProposals(caption, found, targets, slot, old[at[part]], new[part], ratios[part], given))
+            columns = (slot, old[at[part]], new[part], ratios[part], own[part])
+            made.append(WordProposals(caption, found, targets, *columns, reasons=given))
             first += len(found)
         return made
 
@@ -115,8 +115,8 @@ class Replacements:
         return self._words(slot.kind, slot.key, slot.after)
 
     def _find_relations(self, key: str, tag: str, classes: tuple[NounClass, ...]) -> IndexArray:
-        columns, keys = _having_form(self._model.targets(RELATION), relation_shape(key), tag)
-        return np.fromiter(compress(columns, load_relations().refuted(lexicon_key(key), keys, classes)), np.int32)
+        columns, keys = _having_form(self._model.targets(RELATION), tag)
+        return columns[load_relations().refuted(lexicon_key(key), keys, classes)]
 
     def _find_words(self, kind: str, key: str, noun: str) -> IndexArray:
         index, targets, known = self._model.index(kind), self._model.targets(kind), self._known
@@ -127,12 +127,7 @@ class Replacements:
 
 
 @lru_cache(maxsize=64)
-def _having_form(
-    targets: tuple[str, ...], shape: tuple[bool, bool], tag: str
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the relations that have a shape and can be inflected for a tag (empty: no verb): columns and lexicon keys.
-
-    Most relations of other shapes read oddly or may be true ("standing over", "next to"); benchmarks/RESULTS.md has the figures.
-    """
-    found = [at for at, key in enumerate(targets) if relation_shape(key) == shape and relation_form(key, tag)]
-    return tuple(found), tuple(lexicon_key(targets[at]) for at in found)
+def _having_form(targets: tuple[str, ...], tag: str) -> tuple[IndexArray, tuple[str, ...]]:
+    """Return the relations that can be inflected for a tag (empty: no verb): columns and lexicon keys."""
+    found = [at for at, key in enumerate(targets) if relation_form(key, tag)]
+    return np.array(found, np.int32), tuple(lexicon_key(targets[at]) for at in found)

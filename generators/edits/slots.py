@@ -156,13 +156,6 @@ def begins_with_verb(key: str) -> bool:
 
 
 @lru_cache(maxsize=20_000)
-def relation_shape(key: str) -> tuple[bool, bool]:
-    """Return whether a relation has a verb, and whether it has a preposition: "hold", "next to", "sit on"."""
-    verb = begins_with_verb(key)
-    return verb, not verb or load_relations().match_preposition(key.split(), 1) > 0
-
-
-@lru_cache(maxsize=20_000)
 def is_participle(key: str) -> bool:
     """Return whether a relation begins with a past participle ("parked on")."""
     first = key.partition(" ")[0]

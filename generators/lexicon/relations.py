@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from pairwright.generators.lexicon.states import (
     ACTION_DIMENSIONS,
     States,
     StateSpace,
+    as_words,
     exclude,
 )
 from pairwright.generators.lexicon.tables import read_rows
@@ -110,6 +114,10 @@ class RelationLexicon:
         self._exceptions = {
             frozenset((row["a"], row["b"])): row["exclusive"] == "yes" for row in read_rows("relation_exceptions")
         }
+        self._exceptions_of = dict[str, list[str]]()
+        for a, b in map(tuple, self._exceptions):
+            self._exceptions_of.setdefault(a, []).append(b)
+            self._exceptions_of.setdefault(b, []).append(a)
         self.analyse = lru_cache(maxsize=None)(self._analyse)
         self._weak_states = lru_cache(maxsize=2_000)(self._find_weak_states)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
@@ -199,21 +207,21 @@ class RelationLexicon:
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
         return exclude(*((each[: -len(ACTION_DIMENSIONS)] if by_place else each) for each in states))
 
-    def refuted(self, key: str, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> list[bool]:
-        """Return whether a phrase `refutes` each of others, for nouns of some classes (`noun_classes`)."""
+    def refuted(self, key: str, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.bool_]:
+        """Return whether a phrase `refutes` each of others, for nouns of some classes (`noun_classes`), shape (n,)."""
         relation = self.analyse(key)
         if relation is None:
-            return [False] * len(keys)
-        own = _applied(classes, relation.states)
-        return [
-            self._exceptions.get(frozenset((key, other)), exclude(own, weak))
-            for other, weak in zip(keys, self._weak_states(keys, classes), strict=True)
-        ]
+            return np.zeros(len(keys), bool)
+        own = as_words([_applied(classes, relation.states)])
+        found: npt.NDArray[np.bool_] = ((self._weak_states(keys, classes) & own) == 0).all(axis=2).any(axis=1)
+        for other in self._exceptions_of.get(key, ()):
+            found[[each == other for each in keys]] = self._exceptions[frozenset((key, other))]
+        return found
 
-    def _find_weak_states(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> list[States]:
-        """Return the weak states of phrases; unknown ones allow all."""
+    def _find_weak_states(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.uint64]:
+        """Return the weak states of phrases, shape as of `as_words`; unknown ones allow all."""
         relations = map(self.analyse, keys)
-        return [self._space.every if each is None else _applied(classes, each.weak) for each in relations]
+        return as_words([self._space.every if each is None else _applied(classes, each.weak) for each in relations])
 
     def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
         """Return whether two phrases are synonymous for an object ("near" and "next to")."""

@@ -8,9 +8,14 @@ empty cell. Two phrases exclude each other if they share no state in some dimens
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 DIMENSIONS: Final = ("place", "path", "part", "side", "body", "act")
 
 ACTION_DIMENSIONS: Final = ("body", "act")  # the last dimensions, which do not depend on the object
+
+_WORD: Final = (1 << 64) - 1
 
 States: TypeAlias = tuple[int, ...]  # one bit mask for each of `DIMENSIONS`
 
@@ -70,3 +75,9 @@ class StateSpace:
 def exclude(one: States, other: States) -> bool:
     """Return whether two phrases share no situation."""
     return not all(a & b for a, b in zip(one, other, strict=True))
+
+
+def as_words(states: Sequence[States]) -> npt.NDArray[np.uint64]:
+    """Return states as machine words, shape (n, dimensions, 2), to compare many at once."""
+    words = [[(mask & _WORD, mask >> 64) for mask in each] for each in states]
+    return np.array(words, np.uint64).reshape(len(states), len(DIMENSIONS), 2)

@@ -18,13 +18,10 @@ from pairwright.generators.edits.constraints.knowledge import (
     PLAUSIBILITY_MARGIN,
     Knowledge,
 )
-from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.nouns import loosely_same
-from pairwright.generators.lexicon.relations import load_relations
 
 _UBIQUITOUS = words_with("ubiquitous")
 
@@ -52,8 +49,7 @@ def never_cooccurs(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_implausible(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether the new word co-occurs with the words of the caption less often than by chance."""
-    verb, preposition = split_relation(edit.new) if edit.target == "relation" else (edit.new, "")
-    word = (verb or preposition).rpartition(" ")[2]
+    word = edit.new.rpartition(" ")[2]
     rest = [lemma for lemma in edit.caption.contents if lemma not in edit.old.split()]
     return known.pool.plausibility(word, rest) < -PLAUSIBILITY_MARGIN
 
@@ -178,30 +174,6 @@ def governors_of(caption: Caption, start: int, end: int) -> tuple[list[str], lis
         end += 1
     follows = end < len(caption.tokens) and caption.tokens[end].pos in {"VERB", "ADP"}
     return before, [caption.lemmas[end]] if follows else []
-
-
-def is_unseen_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether the pool never has the new relation with the object, or its verb or preposition with the subject.
-
-    A verb alone must be attested with both. Prepositions are not checked for rare nouns.
-    """
-    verb, preposition = split_relation(edit.new)
-    linked, adjacency, subject, thing = known.pool.linked, known.pool.adjacency, edit.before, edit.after
-    if not preposition:
-        return adjacency(verb, thing) < MIN_COUNT or (bool(subject) and adjacency(subject, verb) < MIN_COUNT)
-    if linked("", "", thing) >= MIN_LINKS and not any(linked(verb, preposition, noun) for noun in loosely_same(thing)):
-        return True
-    if not subject or known.nouns.is_person(subject) or linked(subject, "", "") < MIN_LINKS:
-        return False
-    return not (adjacency(subject, verb) if verb else linked(subject, preposition, ""))
-
-
-def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether the new relation requires an animate subject and has an inanimate one, or the reverse."""
-    new, old = (load_relations().analyse(key) for key in (edit.new, edit.old))
-    if new is None or not new.subject or (old is not None and old.subject == new.subject):
-        return False
-    return not edit.before or known.nouns.is_alive(edit.before) is not (new.subject == "animate")
 
 
 def is_unseen_attribute(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -22,6 +22,7 @@ class ProposedEdit(NamedTuple):
         end: one past the last token that is replaced; equal to ``start`` for additions.
         second: of a swap, start and end of the second span; it starts at ``end`` if one span only moved past the other.
         kind: "hard_negative" or "hard_positive".
+        log_prob: natural logarithm of p(new | context) by the cloze model; 0 if no cloze model proposed the edit.
     """
 
     caption: Caption
@@ -35,3 +36,4 @@ class ProposedEdit(NamedTuple):
     end: int = 0
     second: tuple[int, int] = (0, 0)
     kind: str = "hard_negative"
+    log_prob: float = 0.0

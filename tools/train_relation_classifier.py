@@ -1,0 +1,126 @@
+"""Trains the classifier of replaced relations on edits that readers marked, and writes its weights.
+
+    python -m tools.train_relation_classifier CAPTIONS.jsonl MARKS.jsonl [--out WEIGHTS.tsv]
+
+CAPTIONS are the pool, as for `tools.train_cloze_model`. A row of MARKS is an edited caption with what a reader says of it:
+``{"image_id", "caption", "captions", "text", "natural": true, "possibly_true": false}``; ``captions`` are those of the image.
+The texts should be drawn without the classifier, or close to its bounds. Prints the area under the ROC curve of each label by
+cross-validation over images, and naturalness against truth for some bounds. Needs scikit-learn (extra ``bench``).
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.editing.pool import learn_pool, read_pairs
+from pairwright.datasets.records import Pair
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.realisation import rewrite
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.relation_classifier import BIAS, LABELS, relation_features
+from pairwright.generators.edits.floors import DEFAULT_FLOOR
+from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.replacements import Replacements
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.lexicon.tables import DATA
+
+TYPE: Final = "replace-relation"
+MIN_ROWS: Final = 8  # marked edits with a feature; weights of rarer ones are noise
+STRENGTH: Final = 0.01  # inverse strength of the L2 penalty, with standardised features
+FOLDS: Final = 8
+HEAD: Final = "# Weights of edits/constraints/relation_classifier.py, by `python -m tools.train_relation_classifier`.\n"
+
+Array = npt.NDArray[Any]
+
+
+def read_marks(path: Path) -> list[dict[str, Any]]:
+    """Return the marked texts by image, so that folds do not depend on the order of the file."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return sorted(rows, key=lambda row: (str(row["image_id"]), row["text"]))
+
+
+def marked_edits(
+    rows: Sequence[Mapping[str, Any]], materials: EditMaterials
+) -> Iterator[tuple[Mapping[str, Any], ProposedEdit]]:
+    """Yield the marked texts that the rules propose today, each with its edit."""
+    tokens = load_tagger().tag([row["caption"] for row in rows])
+    propose = Replacements(materials, {TYPE: ()}, DEFAULT_FLOOR).propose
+    for row, words in zip(rows, tokens, strict=True):
+        others = tuple(text for text in row["captions"] if text != row["caption"])
+        caption = Caption(Pair("", row["caption"], captions=others), words)
+        [proposals] = propose([caption])[TYPE]
+        for at in range(len(proposals)):
+            if rewrite(row["caption"], (proposals.false_change(at),))[0] == row["text"]:
+                yield row, proposals.proposed_edit(at)
+                break
+
+
+def classifier() -> Any:
+    """Return an untrained classifier of one label."""
+    return make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=1_000))
+
+
+def cross_validated(features: Array, marks: Array, folds: Array) -> Array:
+    """Return the probability of each row by a classifier that was trained without its fold."""
+    found = np.zeros(len(marks))
+    for fold in range(FOLDS):
+        test = folds == fold
+        found[test] = classifier().fit(features[~test], marks[~test]).predict_proba(features[test])[:, 1]
+    return found
+
+
+def learn_weights(features: Array, marks: Array) -> Array:
+    """Return the weight of each feature as it is, not standardised, and behind them the bias."""
+    scaler, regression = (step for _, step in classifier().fit(features, marks).steps)
+    weights = regression.coef_[0] / scaler.scale_
+    return np.append(weights, regression.intercept_[0] - weights @ scaler.mean_)
+
+
+def main() -> None:
+    """Train, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("captions", type=Path, help="JSONL file; each row with `image_id` and the list `captions`")
+    parser.add_argument("marks", type=Path, help="JSONL file; each row with a marked text")
+    parser.add_argument("--out", type=Path, default=DATA / "relation_weights.tsv", help="table of the weights")
+    asked = parser.parse_args()
+    images = [json.loads(line) for line in asked.captions.read_text(encoding="utf-8").splitlines()]
+    pool, model = learn_pool(read_pairs(images))
+    materials = EditMaterials.of(load_wordnet(), pool, model)
+    rows = read_marks(asked.marks)
+    found = list(marked_edits(rows, materials))
+    print(f"{len(found)} of {len(rows)} marked texts are proposed")
+    vectorizer = DictVectorizer(sparse=False)
+    table = vectorizer.fit_transform([dict(relation_features(edit, materials.knowledge)) for _, edit in found])
+    used = (np.count_nonzero(table, axis=0) >= MIN_ROWS) & (table.std(axis=0) > 0)
+    table, names = table[:, used], vectorizer.get_feature_names_out()[used]
+    folds = np.array([crc32(str(row["image_id"]).encode()) % FOLDS for row, _ in found])
+    marks = {label: np.array([bool(row[label]) for row, _ in found]) for label in LABELS}
+    probabilities = {label: cross_validated(table, marks[label], folds) for label in LABELS}
+    print({label: round(float(roc_auc_score(marks[label], probabilities[label])), 3) for label in LABELS})
+    natural, possible = LABELS
+    for low in (0.6, 0.65, 0.7, 0.75, 0.8):
+        for high in (0.07, 0.1, 0.15, 0.2):
+            kept = (probabilities[natural] >= low) & (probabilities[possible] <= high)
+            shares = [kept.mean(), *(marks[label][kept].mean() for label in LABELS)]
+            print(f"{natural} >= {low}, {possible} <= {high}: kept, natural, possibly true", np.round(shares, 3))
+    weights = np.stack([learn_weights(table, marks[label]) for label in LABELS], axis=1)
+    lines = [
+        "\t".join((name, *(f"{value:.3f}" for value in row))) for name, row in zip([*names, BIAS], weights, strict=True)
+    ]
+    asked.out.write_text(HEAD + "\n".join(["\t".join(("feature", *LABELS)), *lines]) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
