@@ -38,7 +38,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.label_sets import labels_of
 
 NAME = "template-conversations"
-VERSION = 6
+VERSION = 7
 TEMPLATE_TYPES = ("conversation", "brief", "short", "choice")
 LETTERS = "ABCD"
 
