@@ -1,14 +1,16 @@
 """Trains the classifier of replaced relations on edits that readers marked, and writes its weights.
 
-    python -m tools.train_relation_classifier CAPTIONS.jsonl MARKS.jsonl [--out WEIGHTS.tsv]
+    python -m tools.train_relation_classifier CAPTIONS.jsonl [--marks MARKS.tsv] [--out WEIGHTS.tsv]
 
-CAPTIONS are the pool, as for `tools.train_cloze_model`. A row of MARKS is an edited caption with what a reader says of it:
-``{"image_id", "caption", "captions", "text", "natural": true, "possibly_true": false}``; ``captions`` are those of the image.
-The texts should be drawn without the classifier, or close to its bounds. Prints the area under the ROC curve of each label by
+CAPTIONS are the pool, as for `tools.train_cloze_model`, with the ``image_id`` of each row. A row of MARKS names a caption by its
+image and its number in the list of the image, the replaced and the new relation (keys of the lexicon), and what a reader says of
+the text: 1 or 0 for natural, and for possibly true of the image. ``relation_marks.tsv`` has marks of COCO's validation images of
+2014; the texts were drawn without the classifier, or close to its bounds. Prints the area under the ROC curve of each label by
 cross-validation over images, and naturalness against truth for some bounds. Needs scikit-learn (extra ``bench``).
 """
 
 import argparse
+import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +28,6 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.editing.pool import learn_pool, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.realisation import rewrite
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.relation_classifier import BIAS, LABELS, relation_features
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
@@ -36,6 +37,7 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.lexicon.tables import DATA
 
+MARKS: Final = Path(__file__).with_name("relation_marks.tsv")
 TYPE: Final = "replace-relation"
 MIN_ROWS: Final = 8  # marked edits with a feature; weights of rarer ones are noise
 STRENGTH: Final = 0.01  # inverse strength of the L2 penalty, with standardised features
@@ -45,26 +47,31 @@ HEAD: Final = "# Weights of edits/constraints/relation_classifier.py, by `python
 Array = npt.NDArray[Any]
 
 
-def read_marks(path: Path) -> list[dict[str, Any]]:
-    """Return the marked texts by image, so that folds do not depend on the order of the file."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return sorted(rows, key=lambda row: (str(row["image_id"]), row["text"]))
+def read_marks(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a table of marks."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader((line for line in lines if not line.startswith("#")), delimiter="\t"))
 
 
 def marked_edits(
-    rows: Sequence[Mapping[str, Any]], materials: EditMaterials
-) -> Iterator[tuple[Mapping[str, Any], ProposedEdit]]:
-    """Yield the marked texts that the rules propose today, each with its edit."""
-    tokens = load_tagger().tag([row["caption"] for row in rows])
+    rows: Sequence[Mapping[str, str]], images: Mapping[str, Sequence[str]], materials: EditMaterials
+) -> Iterator[tuple[Mapping[str, str], ProposedEdit]]:
+    """Yield the marked edits that the rules propose today.
+
+    Args:
+        rows: of `read_marks`; those of other images are skipped.
+        images: the captions of each image.
+        materials: of these captions.
+    """
+    rows = [row for row in rows if row["image_id"] in images]
+    captions = [images[row["image_id"]][int(row["caption"])] for row in rows]
     propose = Replacements(materials, {TYPE: ()}, DEFAULT_FLOOR).propose
-    for row, words in zip(rows, tokens, strict=True):
-        others = tuple(text for text in row["captions"] if text != row["caption"])
-        caption = Caption(Pair("", row["caption"], captions=others), words)
-        [proposals] = propose([caption])[TYPE]
-        for at in range(len(proposals)):
-            if rewrite(row["caption"], (proposals.false_change(at),))[0] == row["text"]:
-                yield row, proposals.proposed_edit(at)
-                break
+    for row, text, words in zip(rows, captions, load_tagger().tag(captions), strict=True):
+        others = tuple(other for other in images[row["image_id"]] if other != text)
+        [proposals] = propose([Caption(Pair("", text, captions=others), words)])[TYPE]
+        edits = map(proposals.proposed_edit, range(len(proposals)))
+        if found := next((edit for edit in edits if (edit.old, edit.new) == (row["old"], row["new"])), None):
+            yield row, found
 
 
 def classifier() -> Any:
@@ -92,21 +99,21 @@ def main() -> None:
     """Train, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("captions", type=Path, help="JSONL file; each row with `image_id` and the list `captions`")
-    parser.add_argument("marks", type=Path, help="JSONL file; each row with a marked text")
+    parser.add_argument("--marks", type=Path, default=MARKS, help="table of marked edits")
     parser.add_argument("--out", type=Path, default=DATA / "relation_weights.tsv", help="table of the weights")
     asked = parser.parse_args()
     images = [json.loads(line) for line in asked.captions.read_text(encoding="utf-8").splitlines()]
     pool, model = learn_pool(read_pairs(images))
     materials = EditMaterials.of(load_wordnet(), pool, model)
     rows = read_marks(asked.marks)
-    found = list(marked_edits(rows, materials))
-    print(f"{len(found)} of {len(rows)} marked texts are proposed")
+    found = list(marked_edits(rows, {str(image["image_id"]): image["captions"] for image in images}, materials))
+    print(f"{len(found)} of {len(rows)} marked edits are proposed")
     vectorizer = DictVectorizer(sparse=False)
     table = vectorizer.fit_transform([dict(relation_features(edit, materials.knowledge)) for _, edit in found])
     used = (np.count_nonzero(table, axis=0) >= MIN_ROWS) & (table.std(axis=0) > 0)
     table, names = table[:, used], vectorizer.get_feature_names_out()[used]
-    folds = np.array([crc32(str(row["image_id"]).encode()) % FOLDS for row, _ in found])
-    marks = {label: np.array([bool(row[label]) for row, _ in found]) for label in LABELS}
+    folds = np.array([crc32(row["image_id"].encode()) % FOLDS for row, _ in found])
+    marks = {label: np.array([row[label] == "1" for row, _ in found]) for label in LABELS}
     probabilities = {label: cross_validated(table, marks[label], folds) for label in LABELS}
     print({label: round(float(roc_auc_score(marks[label], probabilities[label])), 3) for label in LABELS})
     natural, possible = LABELS
