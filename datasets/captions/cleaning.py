@@ -26,7 +26,7 @@ _URL_OR_FILE = re.compile(
 _PLACEHOLDERS = frozenset(
     {"null", "none", "nil", "nan", "n/a", "na", "undefined", "untitled", "no caption", "no description"}
 )
-_HASHTAGS = re.compile(r"(?<=\S)(?:\s+#[^\W\d]\w*)+\s*$")  # at the end; "bus #42" is no hashtag
+_FINAL_HASHTAG = re.compile(r"#[^\W\d]\w*")  # "bus #42" is no hashtag
 
 _ADDRESS = re.compile(r"(?:\b(?:via|at|from|see)\s+)?(?:\bhttps?://|\bftp://|\bwww\.)\S+", re.IGNORECASE)
 _MENTION = re.compile(r"(?:\bRT\s+)?(?<![\w.+-])@\w[\w.]*\w:?|\((?:photo|image|pic)?\s*(?:by|via)?\s*@\w+\)")
@@ -60,7 +60,7 @@ _LEFT_OVER = " \t-–—,:;|/"
 
 def clean_caption(caption: str) -> str:
     """Return a caption for questions and answers: `strip_html`, without the hashtags at its end."""
-    return _HASHTAGS.sub("", strip_html(caption))
+    return _without_final_hashtags(strip_html(caption))
 
 
 def clean_web_caption(caption: str) -> str:
@@ -70,13 +70,22 @@ def clean_web_caption(caption: str) -> str:
     """
     if not _SIGN.search(caption.lower()):
         return caption
-    text = strip_html(caption)
+    written = " ".join(caption.split())  # patterns take the square of the length of a gap
+    text = strip_html(written)
     text = _ADDRESS.sub(" ", text) if "://" in text or "www." in text.lower() else text
     text = _MENTION.sub(" ", text) if "@" in text else text
-    text = _HASHTAG.sub("", _HASHTAGS.sub("", text.rstrip())) if "#" in text else text
+    text = _HASHTAG.sub("", _without_final_hashtags(text)) if "#" in text else text
     text = text if text.isascii() else _EMOJI.sub(" ", text)
     text = _without_notes(text)
-    return caption if text == caption else " ".join(text.split()).strip(_LEFT_OVER)
+    return caption if text == written else " ".join(text.split()).strip(_LEFT_OVER)
+
+
+def _without_final_hashtags(text: str) -> str:
+    """Return a text without the hashtags at its end; one of hashtags alone keeps the first."""
+    rest = text
+    while len(words := rest.rsplit(None, 1)) > 1 and _FINAL_HASHTAG.fullmatch(words[1]):
+        rest = words[0]
+    return rest
 
 
 def _without_notes(text: str) -> str:

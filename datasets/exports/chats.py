@@ -26,7 +26,7 @@ from pairwright.datasets.exports.writing import (
     list_conversations,
     list_negatives,
 )
-from pairwright.datasets.image_marks import mark_before
+from pairwright.datasets.image_marks import count_marks, mark_before
 from pairwright.datasets.records import IMAGE_TOKEN, TRAINING_ONLY_FORMS
 from pairwright.datasets.shards.samples import Sample
 
@@ -54,18 +54,23 @@ class Chat:
 def iter_chats(sample: Sample) -> Iterator[Chat]:
     """Yield a chat for each conversation of the sample."""
     for ordinal, annotation in enumerate(list_conversations(sample)):
-        marks = _OTHER_MARK if sample.further_images else _MEDIA_MARK
-        yield Chat(f"{sample.pair.key}-{ordinal}", _spaced(iter_exchanges(annotation.turns), marks))
+        yield Chat(f"{sample.pair.key}-{ordinal}", _spaced(iter_exchanges(annotation.turns), _marks_in_texts(sample)))
 
 
 def iter_preferences(sample: Sample) -> Iterator[Chat]:
-    """Yield the preferences of the sample, without repetitions."""
-    seen = set()
+    """Yield the preferences of the sample, without repetitions; of several images those whose questions show all of them."""
+    seen, images = set(), len(sample.images)
     for exchanges, rejected in (*_caption_preferences(sample), *_answer_preferences(sample)):
+        if images > 1 and count_marks(question for question, _ in exchanges) != images:
+            continue  # later questions show the others
         said = (exchanges[-1], rejected)
         if said not in seen and rejected != exchanges[-1][1]:
             seen.add(said)
-            yield Chat(f"{sample.pair.key}-p{len(seen) - 1}", _spaced(exchanges), _space_marks(rejected))
+            yield Chat(
+                f"{sample.pair.key}-p{len(seen) - 1}",
+                _spaced(exchanges, _marks_in_texts(sample)),
+                _space_marks(rejected),
+            )
 
 
 def list_usable_negatives(sample: Sample) -> list[tuple[str, str, str]]:
@@ -127,7 +132,12 @@ def _answer_preferences(sample: Sample) -> Iterator[tuple[list[tuple[str, str]],
                     yield exchanges[: number + 1], contradiction
 
 
-def _spaced(exchanges: Iterable[tuple[str, str]], marks: re.Pattern[str] = _MEDIA_MARK) -> tuple[tuple[str, str], ...]:
+def _marks_in_texts(sample: Sample) -> re.Pattern[str]:
+    """Return the marks that are parts of the sample's texts, and no places of its images."""
+    return _OTHER_MARK if sample.further_images else _MEDIA_MARK
+
+
+def _spaced(exchanges: Iterable[tuple[str, str]], marks: re.Pattern[str]) -> tuple[tuple[str, str], ...]:
     return tuple((_space_marks(question, marks), _space_marks(answer, marks)) for question, answer in exchanges)
 
 

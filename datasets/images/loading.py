@@ -158,7 +158,7 @@ class ImageRoot:
         else:
             located = os.path.normpath(os.path.join(self.folder, written))  # noqa: PTH118 - a hot path
         file = split_locator(located)[0]
-        if self.others and not Path(file).exists():
+        if self.others and not _file_exists(file):
             located = next(filter(_file_exists, (os.path.normpath(each / written) for each in self.others)), located)
             file = split_locator(located)[0]
         if self.confined and "\0" not in file and not self._holds(file):
@@ -185,7 +185,7 @@ class ImageRoot:
 
 
 def _file_exists(locator: str) -> bool:
-    return Path(split_locator(locator)[0]).exists()
+    return os.path.exists(split_locator(locator)[0])  # noqa: PTH110 - `Path.exists` raises for names that are too long
 
 
 def locate_row_image(written: str, source: Path, root: Path | None = None) -> str:

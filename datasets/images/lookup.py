@@ -1,5 +1,6 @@
 """Images of a benchmark by file name: its rows may have absolute paths of another machine, or names without an ending."""
 
+import os.path
 from pathlib import Path, PurePosixPath
 
 _ENDINGS = (".png", ".jpg", ".jpeg")
@@ -18,6 +19,6 @@ def find_below(folder: Path, written: str) -> str:
     for start in range(len(parts)):
         for ending in endings:
             path = folder.joinpath(*parts[start:-1], parts[-1] + ending)
-            if path.is_file():
+            if os.path.isfile(path):  # noqa: PTH113 - `Path.is_file` raises for names that are too long
                 return str(path)
     return ""

@@ -17,6 +17,7 @@ import lzma
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
@@ -235,14 +236,13 @@ class Transcoder:
         """
         try:
             name = codecs.lookup(encoding).name if encoding else ""
-            narrow = not name or len(bytes(range(256)).decode(name, "replace")) == 256
-            plain = not name or bytes(range(128)).decode(name, "replace") == bytes(range(128)).decode("ascii")
-        except LookupError:
+            b" ".decode(name or "ascii")  # rot13 and others are no encodings of texts
+        except (LookupError, ValueError):  # a name with NUL
             option = option_names.option("encoding")
             raise UsageError(f"{option} {encoding}: no such encoding. Common ones are cp1252 and latin-1.") from None
-        if name in {"utf-8", "utf-8-sig", "ascii"}:
+        if name in {"", "utf-8", "utf-8-sig", "ascii"}:
             return cls()
-        if not (narrow and plain):
+        if not _has_one_byte_per_character(name):
             fix = f"Convert the file: iconv -f {encoding} -t utf-8 OLD > NEW"
             what = "only encodings of one byte a character; UTF-16 and UTF-32 are recognised by their byte order mark"
             raise UsageError(f"{option_names.option('encoding')} {encoding}: {what}. {fix}.")
@@ -260,6 +260,19 @@ class Transcoder:
             except UnicodeDecodeError:
                 return line
         return line
+
+
+def _has_one_byte_per_character(encoding: str) -> bool:
+    """Return whether each byte is a character or none, and ASCII is itself: a backslash or ``xn--`` begins no code."""
+    every = bytes(range(256)) + rb"\u0041"
+    with suppress(UnicodeError):  # codecs that do not replace
+        texts = [bytes([byte]).decode(encoding, "replace") for byte in every]
+        return all(map(_is_itself_in_ascii, every, texts)) and every.decode(encoding, "replace") == "".join(texts)
+    return False
+
+
+def _is_itself_in_ascii(byte: int, text: str) -> bool:
+    return len(text) == 1 and (byte >= 128 or ord(text) == byte)
 
 
 NO_TRANSCODING = Transcoder()

@@ -577,19 +577,35 @@ class _ImageSearch:
         root = Path(os.path.normpath(located.root.absolute()))  # as images are located, without ..
         # An absolute path of another machine is looked for by its name.
         names = [image.relative_to(root) if image.is_relative_to(root) else Path(image.name) for image in missing]
-        siblings: dict[tuple[Path, float], dict[Path, set[Path]]] = {}
-        for folder, least in _candidate_folders(root, within) if names else ():
-            has = {name for name in names if (folder / name).exists()}
-            if len(has) > found.existing and len(has) >= least * len(checked):
+        candidates = list(_candidate_folders(root, within)) if names else []
+        for least in sorted(
+            {least for _, least in candidates}
+        ):  # folders next to the input, which need more, come last
+            found = found._with_folders([folder for folder, share in candidates if share == least], names, least)
+        return found
+
+    def _with_folders(self, folders: Sequence[Path], names: Sequence[Path], least: float) -> "_ImageSearch":
+        """Return the search after more folders: one of them, or several of one parent, if they have more of the images.
+
+        Args:
+            folders: that may have the images.
+            names: of the images in them.
+            least: share of all images that they must have.
+        """
+        found = self
+        siblings: dict[Path, dict[Path, set[Path]]] = {}
+        for folder in folders:
+            has = {name for name in names if os.path.exists(folder / name)}  # noqa: PTH110 - `Path.exists` raises for names that are too long
+            if len(has) > found.existing and len(has) >= least * found.checked:
                 found = replace(found, root=str(folder), existing=len(has))
             elif len(has) > found.in_beside:
                 found = replace(found, beside=str(folder), in_beside=len(has))
             if has and not _BRACES.search(folder.name):
-                siblings.setdefault((folder.parent, least), {})[folder] = has
-        for (parent, least), folders in siblings.items():
-            chosen = _fewest_folders(folders)
-            count = len(set[Path]().union(*(folders[folder] for folder in chosen)))
-            if count > found.existing and count >= least * len(checked):
+                siblings.setdefault(folder.parent, {})[folder] = has
+        for parent, inside in siblings.items():
+            chosen = _fewest_folders(inside)
+            count = len(set[Path]().union(*(inside[folder] for folder in chosen)))
+            if count > found.existing and count >= least * found.checked:
                 pattern = f"{{{','.join(folder.name for folder in chosen)}}}"
                 found = replace(found, root=str(parent / pattern), existing=count)
         return found
@@ -615,13 +631,14 @@ def _fewest_folders(folders: Mapping[Path, set[Path]]) -> list[Path]:
 def _candidate_folders(root: Path, within: Path | None) -> Iterator[tuple[Path, float]]:
     """Yield folders that may contain the images, each once, and the minimal share of images to find there.
 
-    ``within`` and folders below it and below that of the input, two levels deep; and those next to the input (COCO's
-    layout), which may be unrelated.
+    ``within`` and folders below it and below that of the input, two levels deep; without ``within`` also those next to the
+    input (COCO's layout), which may be unrelated.
     """
     patterns = [(root, "*", 0.0), (root, "*/*", 0.0)]
     if within and within != root:
-        patterns = [*patterns, (within, ".", 0.0), (within, "*", 0.0), (within, "*/*", 0.0)]
-    patterns.append((root.parent, "*", _MIN_BESIDE))
+        patterns += [(within, ".", 0.0), (within, "*", 0.0), (within, "*/*", 0.0)]
+    if not within:
+        patterns.append((root.parent, "*", _MIN_BESIDE))
     shares: dict[Path, float] = {}
     for base, pattern, least in patterns:
         for path in [base] if pattern == "." else sorted(base.glob(pattern)):

@@ -6,7 +6,7 @@ from typing import Any
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.redaction import redact
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.config.sections import PRECOMPUTED, IndexSection
+from pairwright.flows.config.sections import PRECOMPUTED, IndexSection, InputSection
 
 _LLM_LIMITS = ("max_concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries", "patience")
 _LLM_ACCESS = ("max_cost", "max_requests", "prices", "price", "cache", "batch", "base_url", "transport")
@@ -50,5 +50,7 @@ def _fixed_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     settings.pop("part_size", None)
     # A missing section and an empty one mean the same index.
     settings["index"] = (settings["index"] or IndexSection().model_dump(mode="json")) if settings["retrieve"] else None
-    settings["input"] = {name: value for name, value in config["input"].items() if name not in _INPUT_FREE}
+    # A build of an earlier version lacks the fields that were added since, which have their defaults.
+    section = InputSection(path=config["input"]["path"]).model_dump(mode="json") | config["input"]
+    settings["input"] = {name: value for name, value in section.items() if name not in _INPUT_FREE}
     return settings

@@ -522,6 +522,19 @@ def test_images_in_two_folders_side_by_side_are_found(run: Run, tmp_path: Path) 
     assert built["samples"] == 5
 
 
+@pytest.mark.parametrize("given", ["two", "two/captions.csv"])
+def test_images_of_the_input_go_before_those_of_another_dataset_beside_it(run: Run, tmp_path: Path, given: str) -> None:
+    write(
+        tmp_path / "two/captions.csv",
+        "image,caption\n" + "".join(f"{n}.jpg,{text}\n" for n, text in enumerate(CAPTIONS)),
+    )
+    for n in range(len(CAPTIONS)):
+        write(tmp_path / "two" / "ab"[n % 2] / f"{n}.jpg", picture(n))
+        write(tmp_path / "other" / f"{n}.jpg", picture(n))
+    run("init", "--input", given, "--out", "build.yaml")
+    assert yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]["image_root"] == "two/{a,b}"
+
+
 def test_captions_of_the_web_are_cleaned_by_the_proposed_config(run: Run, tmp_path: Path) -> None:
     texts = [f"{text} | Etsy" for text in CAPTIONS] + ["IMG_1.jpg"]
     write(tmp_path / "a.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in texts))

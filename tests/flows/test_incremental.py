@@ -331,6 +331,19 @@ def test_other_settings_than_those_of_the_full_build_are_refused(corpus: Path, c
     assert manifest_of(copied / "build")["build"]["number"] == 1
 
 
+def test_fields_of_the_input_that_an_earlier_version_did_not_have_are_no_changed_settings(
+    corpus: Path, copied: Path
+) -> None:
+    before = manifest_of(copied / "build")
+    for name in ("clean_captions", "encoding"):
+        del before["config"]["input"][name]
+    config = configured(copied, corpus, rows_of(corpus))
+    refuse_changed_settings(config, before)
+    cleaned = config.model_copy(update={"input": config.input.model_copy(update={"clean_captions": True})})
+    with pytest.raises(UsageError, match="input: changed since"):
+        refuse_changed_settings(cleaned, before)
+
+
 def test_one_stage_alone_is_for_full_builds(corpus: Path, copied: Path) -> None:
     with pytest.raises(UsageError, match="--only"):
         build(configured(copied, corpus, rows_of(corpus)), copied / "build", selection=StageSelection(only="tag"))

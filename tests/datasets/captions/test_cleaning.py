@@ -1,10 +1,12 @@
 """Captions of web pages without what is no part of the sentence."""
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairwright.datasets.captions.cleaning import clean_web_caption, has_content
+from pairwright.datasets.captions.cleaning import clean_caption, clean_web_caption, has_content
 from tests.example_counts import examples
 
 CLEANED = {
@@ -61,3 +63,12 @@ def test_a_caption_of_remains_alone_has_no_content(caption: str) -> None:
 def test_a_cleaned_caption_is_clean(caption: str) -> None:
     once = clean_web_caption(caption)
     assert clean_web_caption(once) == once
+
+
+@pytest.mark.parametrize("gap", [" ", "\n\t", " #ab"])
+def test_a_long_gap_takes_no_long_time(gap: str) -> None:
+    caption = f"A dog, stock {gap * 40_000}photos #1"
+    begin = time.perf_counter()
+    clean_web_caption(caption)
+    clean_caption(caption)
+    assert time.perf_counter() - begin < 10  # minutes, if patterns begin anew at each space

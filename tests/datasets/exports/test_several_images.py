@@ -177,3 +177,18 @@ def test_rows_are_read_back_from_every_layout_as_they_were(
         assert list(map(split_at_marks, found.texts)) == list(map(split_at_marks, said))
     read = next(open_conversation_files(folder / "l.json")[0].samples())
     assert (read.locators, [turn.text for turn in read.annotations[0].turns]) == (images, said)
+
+
+@pytest.mark.parametrize("to", ["ms-swift", "llamafactory"])
+def test_preferences_keep_the_places_of_several_images_and_show_all_of_them(tmp_path: Path, to: str) -> None:
+    for colour in COLOURS:
+        (tmp_path / f"{colour}.jpg").write_bytes(picture(colour))
+    asked = pair(0, "", str(tmp_path / "red.jpg"))
+    turns = ("<image>\nIs it red?", "Yes.", "<image>\nDo they differ?", "Yes.")
+    further = (SampleImage(str(tmp_path / "blue.jpg")),)
+    made = Sample(asked, (conversation(asked, *turns),), further_images=further)
+    export(SampleSource(lambda: iter([made])), to, tmp_path / "out")
+    (preference,) = lines(tmp_path / "out/dpo.jsonl")  # the first question shows one image of two
+    said = [message["content"] for message in preference["messages"]]
+    assert said[::2] == list(turns[::2])
+    assert len(preference["images"]) == 2

@@ -93,3 +93,13 @@ def test_zstd_of_several_frames_is_read_with_skippable_frames_before_each(tmp_pa
     sizes = [struct.pack("<III", 0x184D2A50, 4, len(frame)) for frame in frames]
     (tmp_path / "a.jsonl.zst").write_bytes(b"".join(size + frame for size, frame in zip(sizes, frames, strict=True)))
     assert read(tmp_path / "a.jsonl.zst") == CAPTIONS
+
+
+@pytest.mark.parametrize(
+    "name", ["idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "rot13", "a\0b"]
+)
+def test_codecs_that_are_no_encodings_of_one_byte_are_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("caption\na dog\n")
+    with pytest.raises(UsageError, match="--encoding"):
+        read(path, encoding=name)

@@ -111,6 +111,16 @@ def test_images_may_be_in_several_folders(tmp_path: Path) -> None:
         read(outside, image_root=options["image_root"])
 
 
+@pytest.mark.parametrize("written", ["{name}", "/elsewhere/{name}"])
+def test_a_name_too_long_for_a_file_is_a_rejected_row(tmp_path: Path, written: str) -> None:
+    name = f"{'x' * 300}.jpg"
+    rows = [{"image": image, "caption": "a dog"} for image in (written.format(name=name), "1.jpg")]
+    path = write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    write(tmp_path / "a/1.jpg", picture())
+    pairs, rejects = read(path, image_root=f"{tmp_path}/{{a,b}}", verify_images="header", on_error="skip")
+    assert (len(pairs), len(rejects)) == (1, 1)
+
+
 def test_an_image_of_another_machine_is_found_below_the_named_folder(tmp_path: Path) -> None:
     rows = [{"image": f"/data/upload/1/{name}.jpg", "caption": f"a dog {name}"} for name in ("a", "b")]
     path = write(tmp_path / "rows.json", json.dumps(rows))
