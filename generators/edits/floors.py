@@ -16,3 +16,6 @@ NEGATION_FLOOR: Final = 0.05  # p(word) / p(typical word), for both labels: most
 SWAP_FLOOR: Final = 0.003  # SWAP: weight of the swap
 REWORDING_FLOOR: Final = 0.03  # positives: p(word) / p(replaced word); below it words are stilted or have another sense
 MAX_LENGTH_DIFFERENCE: Final = 3  # both sides: maximum difference in letters of the true and the false word
+# Weight of writing nothing rather than a word that is inserted more often than replaced, by type; see `sampling`. Classifiers
+# of words detect what is left far less, for a quarter of the relations.
+NULL_WEIGHTS: Final = {"replace-relation": 1e-4}
