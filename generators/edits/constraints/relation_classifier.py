@@ -21,8 +21,8 @@ from pairwright.generators.lexicon.tables import read_rows
 
 LABELS: Final = ("natural", "possibly_true")
 BIAS: Final = "bias"  # row of the weights that counts for every edit
-MIN_NATURAL: Final = 0.8  # probability of a natural text; benchmarks/RESULTS.md has the figures
-MAX_POSSIBLY_TRUE: Final = 0.1  # probability of a text that may be true
+MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
+MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
 
 Feature = tuple[str, float]
