@@ -23,6 +23,7 @@ LABELS: Final = ("natural", "possibly_true")
 BIAS: Final = "bias"  # row of the weights that counts for every edit
 MIN_NATURAL: Final = 0.8  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
+NONE: Final = "-"  # in names of features: a relation without a verb, or without a preposition
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
 
 Feature = tuple[str, float]
@@ -70,11 +71,11 @@ def relation_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]
 def features_of_phrases(old: str, new: str) -> Iterator[Feature]:
     """Yield the features of the replaced and the new relation."""
     (old_verb, old_preposition), (verb, preposition) = split_relation(old), split_relation(new)
-    yield f"old verb {old_verb}", 1.0
-    yield f"old preposition {old_preposition}", 1.0
-    yield f"verb {verb}", 1.0
-    yield f"preposition {preposition}", 1.0
-    yield f"{old_preposition} > {preposition}", 1.0
+    yield f"old verb {old_verb or NONE}", 1.0
+    yield f"old preposition {old_preposition or NONE}", 1.0
+    yield f"verb {verb or NONE}", 1.0
+    yield f"preposition {preposition or NONE}", 1.0
+    yield f"{old_preposition or NONE} > {preposition or NONE}", 1.0
     yield "same verb", float(verb == old_verb)
     yield "same preposition", float(preposition == old_preposition)
     yield "same shape", float(bool(verb) == bool(old_verb) and bool(preposition) == bool(old_preposition))
@@ -82,7 +83,7 @@ def features_of_phrases(old: str, new: str) -> Iterator[Feature]:
 
 def features_of_noun(role: str, noun: str, new: str, known: Knowledge) -> Iterator[Feature]:
     """Yield the features of the subject or object of a new relation; an empty string is an unknown noun."""
-    preposition = split_relation(new)[1]
+    preposition = split_relation(new)[1] or NONE
     for name in sorted(known.nouns.classes(noun)) if noun else ("unknown",):
         yield f"{role} {name}", 1.0
         yield f"{role} {name}: {preposition}", 1.0
