@@ -43,14 +43,14 @@ def may_be_true(edit: ProposedEdit, known: Knowledge) -> bool:
 @lru_cache(maxsize=8)  # two constraints ask for one edit
 def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
     """Return the probability of each of `LABELS` for a replaced relation."""
-    old, new, subject, thing = edit.old, edit.new, edit.before, edit.after
+    old, new, subject, thing, of_pool = edit.old, edit.new, edit.before, edit.after, _logits_of_pool(known)
     parts = (
         _weights()[BIAS],
         _logits_of_phrases(old, new),
-        _logits_of_noun("subject", subject, new, known),
-        _logits_of_noun("object", thing, new, known),
+        of_pool.noun("subject", subject, new),
+        of_pool.noun("object", thing, new),
         _logits_of_classes(load_relations().noun_classes(subject or UNKNOWN, thing)),
-        _logits_of_counts(new, subject, thing, known),
+        of_pool.counts(new, subject, thing),
         _logits(features_of_caption(edit, known)),
     )
     natural, possible = (1 / (1 + math.exp(-sum(logits))) for logits in zip(*parts, strict=True))
@@ -140,19 +140,29 @@ def _logits_of_phrases(old: str, new: str) -> Logits:
     return _logits(features_of_phrases(old, new))
 
 
-@lru_cache(maxsize=50_000)
-def _logits_of_noun(role: str, noun: str, new: str, known: Knowledge) -> Logits:
-    return _logits(features_of_noun(role, noun, new, known))
-
-
 @lru_cache(maxsize=2_000)
 def _logits_of_classes(classes: tuple[NounClass, ...]) -> Logits:
     return _logits(features_of_classes(classes))
 
 
-@lru_cache(maxsize=50_000)
-def _logits_of_counts(new: str, subject: str, thing: str, known: Knowledge) -> Logits:
-    return _logits(features_of_counts(new, subject, thing, known))
+class _PoolLogits:
+    """Cached sums of what depends on a pool; the caches go with the object, so that they do not keep the pool in memory."""
+
+    def __init__(self, known: Knowledge) -> None:
+        self._known = known
+        self.noun = lru_cache(maxsize=50_000)(self._of_noun)
+        self.counts = lru_cache(maxsize=50_000)(self._of_counts)
+
+    def _of_noun(self, role: str, noun: str, new: str) -> Logits:
+        return _logits(features_of_noun(role, noun, new, self._known))
+
+    def _of_counts(self, new: str, subject: str, thing: str) -> Logits:
+        return _logits(features_of_counts(new, subject, thing, self._known))
+
+
+@lru_cache(maxsize=1)  # edits of one pool follow one another
+def _logits_of_pool(known: Knowledge) -> _PoolLogits:
+    return _PoolLogits(known)
 
 
 def _logits(features: Iterable[Feature]) -> Logits:

@@ -1,6 +1,8 @@
 """The classifier of replaced relations: its features, its weights, and what it finds natural."""
 
+import gc
 import math
+import weakref
 from functools import lru_cache
 
 import pytest
@@ -95,3 +97,14 @@ def test_a_relation_is_judged_without_counts() -> None:
     empty = Knowledge(load_wordnet(), counted(()))
     for edit in EDITS:
         assert all(0 < each < 1 for each in probabilities(edit_of(*edit), empty))
+
+
+def test_a_pool_of_earlier_edits_is_not_kept_in_memory() -> None:
+    earlier = Knowledge(load_wordnet(), counted(POOL))
+    probabilities(edit_of("a cat [near] a table", "walk on"), earlier)
+    kept = weakref.ref(earlier)
+    del earlier
+    for number in range(8):  # the latest edits are
+        probabilities(edit_of("a cat [near] a table", "walk on", float(-number)), known())
+    gc.collect()
+    assert kept() is None
