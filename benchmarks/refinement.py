@@ -55,13 +55,13 @@ from pairwright.filters.candidates.files import read_candidates
 from pairwright.filters.candidates.format_normalization import normalize_rows
 from pairwright.filters.refinement.candidates import refine_candidates
 from pairwright.filters.refinement.general.refine import AllAttacksOptions
-from pairwright.filters.refinement.pair_selection import add_original_captions
+from pairwright.filters.refinement.one_per_caption import add_original_captions
 from pairwright.filters.refinement.reference.cell_quotas import (
+    BalancedParts,
     choose_grids,
     count_rows,
     limit_rows,
     list_cells,
-    read_verdicts,
 )
 from pairwright.filters.refinement.reference.fold_assignment import assign_folds
 from pairwright.filters.refinement.reference.fold_sums import fit_fold
@@ -215,7 +215,7 @@ def time_steps(folder: Path, captions: Sequence[str], number: int) -> None:
     grids = choose_grids([count_rows(folder, name) for name in names], folds, options)
     print_step(number, "cells", [(list_cells, folder, name, grids, options) for name in names])
     print_step(number, "balance", [(limit_rows, folder, names)])
-    print_step(number, "verdicts", [(read_verdicts, folder, name, grids, options) for name in names])
+    print_step(number, "verdicts", [(BalancedParts(grids, options).read_verdicts, folder, name) for name in names])
 
 
 def print_step(number: int, step: str, jobs: Sequence[tuple[Any, ...]]) -> None:

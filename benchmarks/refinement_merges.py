@@ -32,11 +32,11 @@ from pairwright.datasets.atomic_files import write_bytes
 from pairwright.filters.refinement.part_arrays import map_arrays, save_array, save_mapped
 from pairwright.filters.refinement.reference import fold_assignment, fold_sums
 from pairwright.filters.refinement.reference.cell_quotas import (
+    BalancedParts,
     choose_grids,
     count_rows,
     limit_rows,
     list_cells,
-    read_verdicts,
 )
 from pairwright.filters.refinement.reference.fold_assignment import (
     assign_batch,
@@ -205,7 +205,8 @@ def run_steps(folder: Path, parts: Sequence[str], each: int) -> None:
     print(f"{'cells':10} {len(parts):5} {time.process_time() - start:7.1f}")
     run_step("balance", [(limit_rows, folder, parts)], rows)
     start = time.process_time()
-    kept = sum(int((read_verdicts(folder, part, grids, options)[0]["reason"] == "").sum()) for part in parts)
+    balanced = BalancedParts(grids, options)
+    kept = sum(int((balanced.read_verdicts(folder, part)[0]["reason"] == "").sum()) for part in parts)
     print(f"{'verdicts':10} {len(parts):5} {time.process_time() - start:7.1f}   kept {kept:,} of {rows:,}")
 
 

@@ -24,6 +24,7 @@ EXCERPT_LENGTH = 400
 BAD_BOX = "bad_box"  # the one reason of rejected boxes, whose row is a pair without boxes
 NOT_SELECTED = "not_selected"
 FLAGGED_CAPTION = "flagged_caption"
+NO_CONTENT = "no_content"
 RejectedPart = Literal["row", "caption", "boxes"]
 
 
@@ -31,6 +32,13 @@ def _name_column_advice(option_names: OptionNames) -> str:
     if option_names.no_options:
         return "Name the caption column `caption`."
     return f"Name the column: {option_names.column('caption', 'NAME')}."
+
+
+def _encoding_advice(option_names: OptionNames) -> str:
+    if option_names.no_options:
+        return "Write text and names as UTF-8; a CSV of Excel: `iconv -f cp1252 -t utf-8 OLD.csv > NEW.csv`."
+    how = option_names.setting("encoding", "cp1252")
+    return f"Write text and names as UTF-8, or name the encoding of a CSV, TSV or JSON Lines file: {how}."
 
 
 REASONS = {
@@ -55,6 +63,7 @@ REASONS = {
     "excluded": "Not an error: it is in the evaluation set, and so excluded from training.",
     "field_too_long": "Shorten the field, or close an open quote.",
     "flagged_caption": "Not an error: the dataset marks the caption as spam or as a ready-made answer.",
+    "image_count_mismatch": "Write <image> in the questions once for each image of the row; or nowhere, for all images before the first question.",
     "image_token": "Remove <image> from the caption, or drop the row: trainers put this token where the image goes.",
     "image_in_table": "Name the table *.parquet with one image per row in its own column, or use texts only (verify_images: off under input, images: false under shards).",
     "image_outside_root": "Move the image below the image root, or set the image root to a folder above all images.",
@@ -66,6 +75,7 @@ REASONS = {
     "missing_sample": "Write the shard again; its table lists the sample.",
     "near_duplicate": "Not an error: an earlier caption is nearly the same. A higher --near-duplicates keeps more.",
     "near_duplicate_image": "Not an error: its image is a copy of an evaluation image, or of an earlier image of the pool.",
+    "no_content": "Not an error: without HTML, addresses and hashtags (clean_captions), the caption says nothing.",
     "no_conversation": "Give rows with conversations, or map the columns: {question: NAME, answer: NAME}.",
     "not_a_file": "Store the file itself in the tar, not a link or a device.",
     "not_a_url": "Give the pair an http or https URL, or read its local image without fetching.",
@@ -75,7 +85,7 @@ REASONS = {
     "not_selected": "Not an error if other rows are wanted: `where` selects rows by this column.",
     "not_retrieved": "Raise `k` or lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
-    "not_utf8": "Write text and names as UTF-8; a CSV of Excel: `iconv -f cp1252 -t utf-8 OLD.csv > NEW.csv`.",
+    "not_utf8": _encoding_advice(COMMAND_LINE),
     "other_language": "Not an error: the caption is in another language than --language names.",
     "opted_out": "The site opted out of training: omit the image.",
     "unsupported_image_format": "Recode it: --image-format jpg, png or webp (in a config, image_format under shards).",
@@ -84,10 +94,10 @@ REASONS = {
     "rare_concepts": "Lower --concept-floor: none of its noun phrases is frequent enough.",
     "blocked_address": "Only http and https to public addresses are fetched; --allow-loopback adds this machine.",
     "refused_by_server": "Identify yourself with --user-agent, ask the site, or continue without it.",
-    "several_images": "Write a row for each image, or drop the row: a pair, and a conversation, has one image.",
+    "several_images": "Write a row for each image, or drop the row: a pair, and a row of some layouts, has one image; llava, trl and shards hold several.",
     "server_busy": "Fetch again later, or with more --retries or fewer --threads.",
     "image_too_small": "Lower --min-side, or find a larger copy.",
-    "misplaced_image_token": "Write <image> once, before or after the first question, and only in rows with an image.",
+    "misplaced_image_token": "Write <image> in questions only, and only in rows with an image; in a row of one image once, before or after the first question.",
     "extreme_aspect_ratio": "Raise --max-aspect, or crop the image.",
     "timed_out": "Raise --timeout, or fetch again with more --retries.",
     "too_long": "Raise --max-words, or cut the caption.",
@@ -101,13 +111,16 @@ REASONS = {
 }
 
 
-NEVER_FATAL_REASONS = frozenset({"caption_too_long", NOT_SELECTED, FLAGGED_CAPTION})
+_ADVICE = {"missing_column": _name_column_advice, "not_utf8": _encoding_advice}  # that names an option
+
+NEVER_FATAL_REASONS = frozenset({"caption_too_long", NOT_SELECTED, FLAGGED_CAPTION, NO_CONTENT})
 """Reasons of valid rows that exceed a limit of the run, or are not wanted: they never stop a run."""
 
 
 def fix_for(reason: str, option_names: OptionNames) -> str:
     """Return the fix of a reason, with option names as the caller writes them."""
-    return _name_column_advice(option_names) if reason == "missing_column" else REASONS[reason]
+    advice = _ADVICE.get(reason)
+    return advice(option_names) if advice else REASONS[reason]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,13 +29,11 @@ from pairwright.flows.build_completion import Truth, finish_build
 from pairwright.flows.config.build import BuildConfig, dump_config, parse_config
 from pairwright.flows.config.vocabulary import config_with_vocabulary
 from pairwright.flows.graph import run_stages, stage_names, stages_of
-from pairwright.flows.incremental import (
+from pairwright.flows.increments import (
     discard_empty_increment,
     finish_increment,
     increment_summary,
     prepare_increment,
-    refuse_changed_settings,
-    shaping_settings,
 )
 from pairwright.flows.llm.model_access import model_access_for_build
 from pairwright.flows.manifest import stage_facts
@@ -49,9 +47,10 @@ from pairwright.flows.runners.engine import Engine, open_engine
 from pairwright.flows.runners.slurm_pool import check_slurm_commands
 from pairwright.flows.signals import BuildTerminated, SigtermHandler
 from pairwright.flows.stage_selection import OtherPartsLeft, RequestedStageDone, Share, StageSelection
+from pairwright.flows.stages.asking import has_failed_rows
 from pairwright.flows.stages.definition import Stage, StageRun
-from pairwright.flows.stages.generate_with_model import has_failed_rows
 from pairwright.flows.stages.generator_stages import generating_stages
+from pairwright.flows.state.build_settings import refuse_changed_settings, shaping_settings
 from pairwright.flows.state.build_versions import (
     IncrementBase,
     finished_manifest,

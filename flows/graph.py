@@ -9,19 +9,20 @@ from inspect import isawaitable
 
 from pairwright.datasets.errors import ConfigError
 from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.stages.asking import asks_by_part
 from pairwright.flows.stages.audit import audit_jobs, has_negatives
 from pairwright.flows.stages.balance import balance_jobs
-from pairwright.flows.stages.captions import captions_jobs, captions_part_jobs
-from pairwright.flows.stages.definition import JobBuilder, Stage, StageRun
+from pairwright.flows.stages.captions import captions_jobs
+from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.fetch import fetch_jobs
 from pairwright.flows.stages.freeze import freeze_jobs
 from pairwright.flows.stages.generate import generate_jobs
-from pairwright.flows.stages.generate_with_model import asks_by_part, model_jobs, model_part_jobs
+from pairwright.flows.stages.generate_with_model import model_jobs
 from pairwright.flows.stages.generator_stages import generating_stages, quota_section
 from pairwright.flows.stages.index import index_jobs
 from pairwright.flows.stages.new_pairs import new_pairs_jobs
 from pairwright.flows.stages.pairs import pairs_jobs
-from pairwright.flows.stages.rationales import rationales_jobs, rationales_part_jobs
+from pairwright.flows.stages.rationales import rationales_jobs
 from pairwright.flows.stages.refine import refine_jobs
 from pairwright.flows.stages.refine_new import refine_new_jobs
 from pairwright.flows.stages.retrieve import retrieve_jobs
@@ -39,8 +40,7 @@ _MATERIALS = (*_SELECTED, "tag", "words")
 _BALANCES = ("balance", "balance-positives", "balance-conversations")
 _TEXTS = ("negatives", "positives", "conversations", THIRD_PARTY, *_BALANCES, "refine")
 _MODEL = "the model, prompts and parameters, if a model is used"
-# Stages that are one job with the Batch API and local models (`stages/generate_with_model.py`).
-_WHOLE_SET: dict[str, JobBuilder] = {"captions": captions_jobs, "rationales": rationales_jobs}
+_ASKING = ("captions", "rationales")  # stages that always ask a model; generating ones do so with some generators
 
 
 def _has(section: str) -> Callable[[BuildConfig], bool]:
@@ -55,7 +55,7 @@ def _limits_conversations(config: BuildConfig) -> bool:
 # fmt: off
 STAGES: tuple[Stage, ...] = (
     Stage("captions", "writes captions of images that have none", (), "attempt", "part, set",
-          captions_part_jobs, captions_part_jobs,
+          captions_jobs, captions_jobs,
           depends_on="the input files, the model, prompts and parameters", applies=_has("captions")),
     Stage("pairs", "reads and checks the input", ("captions",), "row", "part, set", pairs_jobs, new_pairs_jobs,
           depends_on="the input files", leftovers=("scan/*", "pairs/*", "rejected/pairs-*"), passes=2),
@@ -89,7 +89,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("refine", "rejects negatives that a text-only model can detect", ("pairs", "balance", THIRD_PARTY, "freeze"),
           "negative", "part", refine_jobs, refine_new_jobs, applies=_has("refine"), passes=8),
     Stage("rationales", "explains negatives and true captions", (*_SELECTED, *_TEXTS), "row", "part",
-          rationales_part_jobs, rationales_part_jobs, depends_on=_MODEL, applies=_has("rationales")),
+          rationales_jobs, rationales_jobs, depends_on=_MODEL, applies=_has("rationales")),
     Stage("shards", "packs WebDataset shards", (*_SELECTED, *_TEXTS, "rationales"), "pair", "shard",
           shards_jobs, shards_jobs, depends_on="the image files", leftovers=("shards/*.tar", "shards/*.index")),
     Stage("sizes", "writes sizes and checksums of the shards", ("shards",), "sample", "set",
@@ -117,24 +117,20 @@ def stages_of(config: BuildConfig, *, incremental: bool = False) -> tuple[Stage,
     return tuple(found)
 
 
-def stage_names(config: BuildConfig, *, incremental: bool = False) -> tuple[str, ...]:
-    """Return the names of the stages of a build in the order in which they run."""
-    return tuple(stage.name for stage in stages_of(config, incremental=incremental))
+def stage_names(config: BuildConfig) -> tuple[str, ...]:
+    """Return the names of the stages of a full build in the order in which they run."""
+    return tuple(stage.name for stage in stages_of(config))
 
 
 def _named(stage: Stage, config: BuildConfig) -> list[Stage]:
     """Return the stages of an entry: one, or one per third-party generator."""
     names = [generator.name for generator in config.generators] if stage.name == THIRD_PARTY else [stage.name]
-    with_model = {each.name: each for each in generating_stages(config) if needs_model(each.generator)}
-    of_parts = replace(stage, full=model_part_jobs, incremental=model_part_jobs)
-    of_set = replace(stage, scope="set", full=model_jobs, incremental=model_jobs)
+    with_model = {each.name: each.options for each in generating_stages(config) if needs_model(each.generator)}
 
     def variant(name: str) -> Stage:
-        if name in _WHOLE_SET and not asks_by_part(config, {}):
-            return replace(stage, scope="set", full=_WHOLE_SET[name], incremental=_WHOLE_SET[name])
-        if name not in with_model:
-            return stage
-        return of_parts if asks_by_part(config, with_model[name].options) else of_set
+        found = replace(stage, full=model_jobs, incremental=model_jobs) if name in with_model else stage
+        asks = name in with_model or name in _ASKING
+        return replace(found, scope="set") if asks and not asks_by_part(config, with_model.get(name, {})) else found
 
     return [replace(variant(name), name=name) for name in names]
 

@@ -109,9 +109,8 @@ def test_importing_datasets_from_the_repository_root_is_not_ours() -> None:
 PICKLERS = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
 # All read what the same run has written: in a temporary folder, an unnamed file, or a folder that only its owner can write.
 MAY_PICKLE = {
-    "flows/commands/annotation_workers.py",
     "flows/commands/annotation_files.py",
-    "flows/llm/check_workers.py",
+    "flows/runners/pickled_setup.py",
     "flows/runners/slurm_pool.py",
     "flows/runners/slurm_task.py",
 }

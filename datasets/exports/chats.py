@@ -1,6 +1,6 @@
 """Chats and preferences of a sample, as trainers of generative models take them: the common part of several formats.
 
-A *chat* is a conversation with at most one image, which is shown before its first question. A *preference* is a chat whose
+A *chat* is a conversation. One image is shown before its first question, several where its questions have marks. A *preference* is a chat whose
 last answer is the chosen one, with another, rejected answer to the same question:
 
 - the caption (or hard positive) against a hard negative, for pairs with an image;
@@ -9,11 +9,12 @@ last answer is the chosen one, with another, rejected answer to the same questio
 Shuffled negatives give no preference: they are easily detected, or possibly true.
 
 Trainers put an image where a text has ``<image>``, a video at ``<video>``, audio at ``<audio>``: such a mark inside a text
-is written with spaces, ``< image >``, and every row is checked to have as many marks as images.
+is written with spaces, ``< image >`` (unless it is the place of one of several images), and every row is checked to have as
+many marks as images.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pairwright.datasets.count_phrases import count_phrase
@@ -25,12 +26,14 @@ from pairwright.datasets.exports.writing import (
     list_conversations,
     list_negatives,
 )
+from pairwright.datasets.image_marks import mark_before
 from pairwright.datasets.records import IMAGE_TOKEN, TRAINING_ONLY_FORMS
 from pairwright.datasets.shards.samples import Sample
 
 CAPTION_QUESTION = "Describe the image in one sentence."
 
 _MEDIA_MARK = re.compile(r"<(image|video|audio)>")
+_OTHER_MARK = re.compile(r"<(video|audio)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Chat:
 
     Attributes:
         id: unique in the export.
-        exchanges: questions with their answers; texts have no marks of media.
+        exchanges: questions with their answers; texts have no marks of media, except the places of several images.
         rejected: of a preference, the rejected answer to the last question; else empty.
     """
 
@@ -51,7 +54,8 @@ class Chat:
 def iter_chats(sample: Sample) -> Iterator[Chat]:
     """Yield a chat for each conversation of the sample."""
     for ordinal, annotation in enumerate(list_conversations(sample)):
-        yield Chat(f"{sample.pair.key}-{ordinal}", _spaced(iter_exchanges(annotation.turns)))
+        marks = _OTHER_MARK if sample.further_images else _MEDIA_MARK
+        yield Chat(f"{sample.pair.key}-{ordinal}", _spaced(iter_exchanges(annotation.turns), marks))
 
 
 def iter_preferences(sample: Sample) -> Iterator[Chat]:
@@ -87,18 +91,18 @@ def require_marks(row_id: str, marks: int, images: int) -> None:
         )
 
 
-def mark_first(chat: Chat, has_image: bool) -> list[dict[str, str]]:  # noqa: FBT001
-    """Return the messages of ``chat`` with its image's mark before the first question.
+def mark_images(chat: Chat, images: int) -> list[dict[str, str]]:
+    """Return the messages of ``chat`` with a mark for each image: of a single one before the first question.
 
     Raises:
-        InputError: if the marks do not fit the image.
+        InputError: if the marks do not fit the images.
     """
     messages: list[dict[str, str]] = []
     for question, answer in chat.exchanges:
-        shown = f"{IMAGE_TOKEN}\n{question}" if has_image and not messages else question
+        shown = mark_before(question, images) if images == 1 and not messages else question
         messages += [{"role": "user", "content": shown}, {"role": "assistant", "content": answer}]
     marks = sum(each["content"].count(IMAGE_TOKEN) for each in messages) + chat.rejected.count(IMAGE_TOKEN)
-    require_marks(chat.id, marks, int(has_image))
+    require_marks(chat.id, marks, images)
     return messages
 
 
@@ -123,9 +127,9 @@ def _answer_preferences(sample: Sample) -> Iterator[tuple[list[tuple[str, str]],
                     yield exchanges[: number + 1], contradiction
 
 
-def _spaced(exchanges: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((_space_marks(question), _space_marks(answer)) for question, answer in exchanges)
+def _spaced(exchanges: Iterable[tuple[str, str]], marks: re.Pattern[str] = _MEDIA_MARK) -> tuple[tuple[str, str], ...]:
+    return tuple((_space_marks(question, marks), _space_marks(answer, marks)) for question, answer in exchanges)
 
 
-def _space_marks(text: str) -> str:
-    return _MEDIA_MARK.sub(r"< \1 >", text)
+def _space_marks(text: str, marks: re.Pattern[str] = _MEDIA_MARK) -> str:
+    return marks.sub(r"< \1 >", text)

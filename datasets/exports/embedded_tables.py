@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pairwright.datasets.atomic_files import replace_atomically, write_text
-from pairwright.datasets.exports.writing import ExportOptions, ExportResult
+from pairwright.datasets.exports.writing import ExportOptions, ExportResult, list_images
 from pairwright.datasets.reports.dataset_card import render_card
 from pairwright.datasets.shards.sample_schema import MemberSchema
-from pairwright.datasets.shards.sample_source import SampleSource, load_image
+from pairwright.datasets.shards.sample_source import SampleSource
 from pairwright.datasets.shards.samples import Sample
 
 IMAGE = "image"  # type of a column, beside those of `sample_schema.py`
@@ -33,10 +33,10 @@ Schema = Mapping[str, MemberSchema]
 Row = dict[str, Any]
 
 
-def embed_image(sample: Sample, options: ExportOptions) -> list[Row]:
-    """Return the sample's image as a list of one cell, empty for a text-only sample; errors as in `load_image`."""
-    full = load_image(sample, options.recoding)
-    return [{"bytes": full.image, "path": f"{sample.pair.key}.{full.image_ext}"}] if full.image else []
+def embed_images(sample: Sample, options: ExportOptions) -> list[Row]:
+    """Return a cell for each image of the sample, none for a text-only one; errors as in `load_image`."""
+    images = list_images(sample, options.recoding)
+    return [{"bytes": data, "path": f"{sample.pair.key}.{end}"} for end, data in images]
 
 
 def write_table_folder(

@@ -31,11 +31,21 @@ from pairwright.datasets.exports.writing import ExportFormat, ExportOptions, Exp
 from pairwright.datasets.plugins import PluginRegistry, call_plugin
 from pairwright.datasets.progress import track
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.datasets.shards.sample_source import SampleSource, open_sample_source, source_from_records
+from pairwright.datasets.shards.sample_source import (
+    SampleSource,
+    omit_several_images,
+    open_sample_source,
+    source_from_records,
+)
 
 _BUILT_IN = (
     ExportFormat(
-        "llava", "conversations in the layout of LLaVA's trainer", llava.write, (".json",), takes_conversations=True
+        "llava",
+        "conversations in the layout of LLaVA's trainer",
+        llava.write,
+        (".json",),
+        takes_conversations=True,
+        several_images=True,
     ),
     ExportFormat(
         "sugarcrepe", "captions and hard negatives, in one file or one per type", sugarcrepe.write, (".json", "")
@@ -56,6 +66,7 @@ _BUILT_IN = (
         (".jsonl",),
         writes_images=True,
         takes_conversations=True,
+        several_images=True,
     ),
     ExportFormat(
         "trl",
@@ -65,6 +76,7 @@ _BUILT_IN = (
         writes_shards=True,
         writes_images=True,
         takes_conversations=True,
+        several_images=True,
     ),
     ExportFormat(
         "trl-dpo",
@@ -81,6 +93,7 @@ _BUILT_IN = (
         ("",),
         writes_images=True,
         takes_conversations=True,
+        several_images=True,
     ),
     ExportFormat(
         "ms-swift",
@@ -89,6 +102,7 @@ _BUILT_IN = (
         ("",),
         writes_images=True,
         takes_conversations=True,
+        several_images=True,
     ),
     ExportFormat(
         "lmms-eval",
@@ -143,6 +157,7 @@ _BUILT_IN = (
         ("",),
         writes_shards=True,
         writes_images=True,
+        several_images=True,
     ),
 )
 
@@ -171,6 +186,8 @@ DEFAULT_OPTIONS = ExportOptions()
 def export(source: SampleSource | Path, to: str, out: Path, options: ExportOptions = DEFAULT_OPTIONS) -> ExportResult:
     """Write ``source`` in the format ``to``.
 
+    Samples of several images, if rows of the format have one, are counted in the detail ``several_images``.
+
     Args:
         source: a source, or the path of a build directory or of shards.
         to: name of the format.
@@ -183,15 +200,31 @@ def export(source: SampleSource | Path, to: str, out: Path, options: ExportOptio
         StorageError: if the output cannot be written, or a shard or part is damaged.
     """
     format_ = EXPORTS.get(to)
-    if out.suffix not in format_.suffixes and "" not in format_.suffixes:
-        raise UsageError(f"{out}: {to} writes a file that ends in {' or '.join(format_.suffixes)}.")
+    _check_ending(out, to, format_.suffixes)
     opened = _track_passes(open_sample_source(source) if isinstance(source, Path) else source)
     if opened.examples and not format_.takes_examples:
         raise UsageError(f"{source}: examples of text tasks can be exported to rationales, not to {to}.")
+    rejected = set[str]()
+    if not format_.several_images:
+        opened = omit_several_images(opened, rejected)
     try:
-        return format_.write(opened, out, options)
+        written = format_.write(opened, out, options)
     except OSError as error:  # reading raises errors of its own, so this one comes from writing
         raise StorageError(f"{out}: cannot be written ({describe_write_error(error)}). Choose another path.") from None
+    details = {**written.details, "several_images": len(rejected)} if rejected else written.details
+    return replace(written, details=details)
+
+
+def _check_ending(out: Path, to: str, suffixes: Sequence[str]) -> None:
+    """Refuse a file ending that the format does not have; a folder may be named with dots, but not like a data file."""
+    if out.suffix in suffixes:
+        return
+    endings = " or ".join(filter(None, suffixes))
+    if "" not in suffixes:
+        raise UsageError(f"{out}: {to} writes a file that ends in {endings}.")
+    if out.suffix in {suffix for format_ in _BUILT_IN for suffix in format_.suffixes}:
+        file = f", or a file that ends in {endings}" if endings else ""
+        raise UsageError(f"{out}: {to} writes a folder{file}. Name it without {out.suffix}: {out.with_suffix('')}.")
 
 
 def _track_passes(source: SampleSource) -> SampleSource:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.exports.embedded_tables import IMAGE, embed_image, write_table_folder
+from pairwright.datasets.exports.embedded_tables import IMAGE, embed_images, write_table_folder
 from pairwright.datasets.exports.webdataset import list_shard_files, write_shard_folder
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.reports.dataset_card import render_card
@@ -40,6 +40,6 @@ def write_parquet(source: SampleSource, out: Path, options: ExportOptions) -> Ex
 
     def rows() -> Iterator[dict[str, Any]]:
         for sample in source.samples_with_images():
-            yield {"image": next(iter(embed_image(sample, options)), None), **encode_sample_json(sample)}
+            yield {"image": next(iter(embed_images(sample, options)), None), **encode_sample_json(sample)}
 
     return write_table_folder(rows(), {"image": IMAGE, **SAMPLE_SCHEMA}, source, out, options)

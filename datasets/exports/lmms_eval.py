@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import replace_atomically, write_text
-from pairwright.datasets.exports.embedded_tables import IMAGE, Schema, embed_image, write_tables
+from pairwright.datasets.exports.embedded_tables import IMAGE, Schema, embed_images, write_tables
 from pairwright.datasets.exports.two_choice import QUESTION, ChoiceSource
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.shards.sample_source import SampleSource
@@ -70,7 +70,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
 
 def _rows(choices: ChoiceSource, options: ExportOptions) -> Iterator[dict[str, Any]]:
     for sample, found in choices.each():
-        (image,) = embed_image(sample, options)
+        (image,) = embed_images(sample, options)
         for each in found:
             texts = (each.pair, QUESTION, *each.options, each.answer, each.category)
             yield {"image": image, **dict(zip(_TEXTS, texts, strict=True))}

@@ -1,6 +1,7 @@
 """OpenAI chat JSONL export: one conversation per line, as for fine-tuning with the OpenAI API and compatible trainers.
 
-A line is ``{"messages": [...]}``. The first user message has two parts, image and text. The API takes an image as a URL or
+A line is ``{"messages": [...]}``. The first user message has two parts, image and text; several images are parts of the
+messages that show them. The API takes an image as a URL or
 a data URL; so URLs are kept, and other images are embedded in base64, unless ``images`` or ``image_root`` requests names
 (for trainers that open the files). Text-only pairs give plain text.
 """
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pairwright.datasets.exports.chats import require_marks
 from pairwright.datasets.exports.writing import (
     ExportOptions,
     ExportResult,
@@ -18,8 +20,10 @@ from pairwright.datasets.exports.writing import (
     list_conversations,
     write_json_lines,
 )
-from pairwright.datasets.shards.sample_source import SampleSource, load_image
-from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.image_marks import count_marks, split_at_marks
+from pairwright.datasets.records import IMAGE_TOKEN, Annotation
+from pairwright.datasets.shards.sample_source import SampleSource, load_sample_image
+from pairwright.datasets.shards.samples import Sample, SampleImage
 
 _MEDIA = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
 _ROLE = {"human": "user", "assistant": "assistant"}
@@ -38,17 +42,43 @@ def _rows(source: SampleSource, options: ExportOptions, without: list[str]) -> I
         found = list_conversations(sample)
         if not found:
             without.append(sample.pair.key)
-        url = _url(sample, names) if found else ""
+        urls = _urls(sample, names) if found else []
         for annotation in found:
             messages: list[dict[str, Any]] = [{"role": _ROLE[t.role], "content": t.text} for t in annotation.turns]
-            if url:
-                text = {"type": "text", "text": annotation.turns[0].text}
-                messages[0]["content"] = [{"type": "image_url", "image_url": {"url": url}}, text]
+            if len(urls) > 1:
+                _place_images(annotation, messages, urls)
+            elif urls:
+                messages[0]["content"] = [_image_part(urls[0]), _text_part(annotation.turns[0].text)]
             yield {"messages": messages}
 
 
-def _url(sample: Sample, names: ImageNames) -> str:
-    if not sample.pair.image or "://" in sample.pair.image or names.options.images or names.options.image_root:
-        return names.name(sample)
-    full = load_image(sample, names.options.recoding)
-    return f"data:{_MEDIA[full.image_ext]};base64,{base64.b64encode(full.image or b'').decode()}"
+def _place_images(annotation: Annotation, messages: list[dict[str, Any]], urls: list[str]) -> None:
+    """Replace the texts that show images by lists of parts."""
+    require_marks(annotation.id, count_marks(message["content"] for message in messages), len(urls))
+    left = iter(urls)
+    for message in messages:
+        parts = split_at_marks(message["content"])
+        if IMAGE_TOKEN in parts:
+            message["content"] = [
+                _image_part(next(left)) if part == IMAGE_TOKEN else _text_part(part) for part in parts
+            ]
+
+
+def _image_part(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _urls(sample: Sample, names: ImageNames) -> list[str]:
+    named = names.options.images or names.options.image_root
+    if named or all("://" in locator for locator in sample.locators):
+        return names.names(sample)
+    return [image.locator if "://" in image.locator else _data_url(image, names.options) for image in sample.images]
+
+
+def _data_url(image: SampleImage, options: ExportOptions) -> str:
+    full = load_sample_image(image, options.recoding)
+    return f"data:{_MEDIA[full.ext]};base64,{base64.b64encode(full.data or b'').decode()}"

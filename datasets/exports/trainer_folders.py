@@ -1,7 +1,7 @@
 """LLaMA-Factory and ms-swift exports: a folder with ``sft.jsonl``, ``dpo.jsonl`` and ``images/``.
 
-Rows have ``messages`` with roles and texts, the mark ``<image>`` before the first question, and ``images``, paths below the
-folder; text-only rows have neither. A preference's rejected answer is ``rejected_response`` for ms-swift; for LLaMA-Factory
+Rows have ``messages`` with roles and texts, the mark ``<image>`` before the first question (for several images in the
+questions that show them), and ``images``, paths below the folder; text-only rows have neither. A preference's rejected answer is ``rejected_response`` for ms-swift; for LLaMA-Factory
 ``chosen`` and ``rejected`` are messages of their own. A file without rows is not written. For LLaMA-Factory
 ``dataset_info.json`` describes the files as datasets ``NAME`` and ``NAME_dpo``, after the folder.
 
@@ -19,7 +19,7 @@ from typing import Any, Literal
 import orjson
 
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes
-from pairwright.datasets.exports.chats import Chat, iter_chats, iter_preferences, mark_first
+from pairwright.datasets.exports.chats import Chat, iter_chats, iter_preferences, mark_images
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult, ImageNames, encode_json
 from pairwright.datasets.shards.sample_source import SampleSource
 
@@ -70,13 +70,12 @@ class _Rows:
             if not chats and not preferences:
                 self.without += 1
                 continue
-            name = ImageNames(self.options).name(sample)
-            images = [f"images/{name}"] if name else []
+            images = [f"images/{name}" for name in ImageNames(self.options).names(sample)]
             for chat in (*chats, *preferences):
                 yield _FILES[bool(chat.rejected)], self._row(chat, images)
 
     def _row(self, chat: Chat, images: list[str]) -> dict[str, Any]:
-        messages = mark_first(chat, bool(images))
+        messages = mark_images(chat, len(images))
         row: dict[str, Any] = {"messages": messages, "images": images}
         if chat.rejected and self.trainer == "ms-swift":
             row["rejected_response"] = chat.rejected

@@ -2,7 +2,8 @@
 
 Both have a column ``images``, a list of embedded images, empty for text-only rows. ``trl`` has ``messages``; ``trl-dpo`` has
 ``prompt`` (messages up to the question), ``chosen`` and ``rejected`` (one message each). A message's content is a list of
-parts, ``{"type": "image"}`` or ``{"type": "text", "text"}``: TRL puts the images in place of the first kind.
+parts, ``{"type": "image"}`` or ``{"type": "text", "text"}``: TRL puts the images in place of the first kind. One image is
+before the first question, several are where the questions show them.
 
 Source: TRL 1.16, Dataset formats and types; ``trl.data_utils.prepare_multimodal_messages``.
 """
@@ -13,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.exports.chats import Chat, iter_chats, iter_preferences, require_marks
-from pairwright.datasets.exports.embedded_tables import IMAGE, Schema, embed_image, write_table_folder
+from pairwright.datasets.exports.embedded_tables import IMAGE, Schema, embed_images, write_table_folder
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
+from pairwright.datasets.image_marks import split_at_marks
+from pairwright.datasets.records import IMAGE_TOKEN
 from pairwright.datasets.shards.sample_schema import MemberSchema
 from pairwright.datasets.shards.sample_source import SampleSource
 
@@ -35,7 +38,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
             if not chats:
                 without.append(sample.pair.key)
                 continue
-            images = embed_image(sample, options)
+            images = embed_images(sample, options)
             for chat in chats:
                 yield {"id": chat.id, "images": images, "messages": _messages(chat, len(images))}
 
@@ -53,7 +56,7 @@ def write_preferences(source: SampleSource, out: Path, options: ExportOptions) -
             if not preferences:
                 without.append(sample.pair.key)
                 continue
-            images = embed_image(sample, options)
+            images = embed_images(sample, options)
             for each in preferences:
                 *prompt, chosen = _messages(each, len(images))
                 rejected = [_message("assistant", each.rejected)]
@@ -65,14 +68,19 @@ def write_preferences(source: SampleSource, out: Path, options: ExportOptions) -
 
 def _messages(chat: Chat, images: int) -> list[_Message]:
     messages = [
-        _message(role, text)
+        _message(role, *(split_at_marks(text) if images > 1 else [text]))
         for exchange in chat.exchanges
         for role, text in zip(("user", "assistant"), exchange, strict=True)
     ]
-    messages[0]["content"][:0] = [{"type": "image", "text": None}] * images
+    if images == 1:
+        messages[0]["content"].insert(0, _part(IMAGE_TOKEN))
     require_marks(chat.id, sum(part["type"] == "image" for each in messages for part in each["content"]), images)
     return messages
 
 
-def _message(role: str, text: str) -> _Message:
-    return {"role": role, "content": [{"type": "text", "text": text}]}
+def _message(role: str, *parts: str) -> _Message:
+    return {"role": role, "content": list(map(_part, parts))}
+
+
+def _part(part: str) -> dict[str, str | None]:
+    return {"type": "image", "text": None} if part == IMAGE_TOKEN else {"type": "text", "text": part}

@@ -1,7 +1,7 @@
 """Shared parts of export formats: options, results, JSON writers, image names, conversations.
 
 An image is named as its consumer looks for it: a URL is kept; with ``images`` its bytes are written there as
-``{key}.{ext}``, which the row names; with ``image_root`` the row has the path below it (`relative_image_name`); otherwise
+``{key}.{ext}`` (further images of a sample as ``{key}.1.{ext}``, ...), which the row names; with ``image_root`` the row has the path below it (`relative_image_name`); otherwise
 the file name. An image inside a table is not a file: its row has ``table.parquet::column/row-N``, which pairwright opens.
 Two images with one name are an error.
 """
@@ -20,7 +20,7 @@ from pairwright.datasets.images.loading import is_table_cell, publishable_image_
 from pairwright.datasets.images.recoding import NO_RECODING, Recoding
 from pairwright.datasets.records import EDITED_KINDS, Annotation, Turn
 from pairwright.datasets.remote.output import FinishFile, keep_file
-from pairwright.datasets.shards.sample_source import SampleSource, load_image
+from pairwright.datasets.shards.sample_source import SampleSource, load_sample_image
 from pairwright.datasets.shards.samples import Sample
 
 
@@ -80,6 +80,7 @@ class ExportFormat:
         writes_images: whether `ExportOptions.recoding` applies.
         takes_conversations: whether samples need neither images nor hard negatives.
         takes_examples: whether examples of text tasks can be written.
+        several_images: whether a row can hold several images; otherwise such samples are rejected and counted.
     """
 
     name: str
@@ -90,6 +91,7 @@ class ExportFormat:
     writes_images: bool = False
     takes_conversations: bool = False
     takes_examples: bool = False
+    several_images: bool = False
 
 
 @dataclass
@@ -106,19 +108,23 @@ class ImageNames:
     _locator_of: dict[str, str] = field(default_factory=dict)
 
     def name(self, sample: Sample) -> str:
-        """Return the name of the sample's image, writing its bytes if requested; empty for a text-only sample.
+        """Return the name of the sample's first image; empty for a text-only sample. See `names`."""
+        return next(iter(self.names(sample)), "")
+
+    def names(self, sample: Sample) -> list[str]:
+        """Return the names of the sample's images, in order, writing their bytes if requested.
 
         Raises:
             InputError: an image outside ``image_root``, or two images with one name.
         """
-        locator = sample.pair.image
-        if not locator:
-            return ""
-        if self.options.images is not None:
-            full = load_image(sample, self.options.recoding)
-            name = f"{sample.pair.key}.{full.image_ext}"
-            write_bytes(self.options.images / name, full.image or b"")
-            return name
+        if self.options.images is None or not sample.pair.image:
+            return list(map(self._name, sample.locators))
+        named = {f"{sample.pair.key}.{end}": data for end, data in list_images(sample, self.options.recoding)}
+        for name, data in named.items():
+            write_bytes(self.options.images / name, data)
+        return list(named)
+
+    def _name(self, locator: str) -> str:
         if split_locator(locator)[1]:
             self.packed.add(locator)
         name = locator if "://" in locator else self._relative(locator)
@@ -167,6 +173,12 @@ def relative_image_name(locator: str, root: Path) -> str:
         raise InputError(
             f"the image lies outside image_root {root}", where=locator, fix="Name a folder above all images."
         ) from None
+
+
+def list_images(sample: Sample, recoding: Recoding) -> list[tuple[str, bytes]]:
+    """Return name ending (``jpg``; ``1.jpg`` for the second image) and bytes of each image; errors as in `load_image`."""
+    loaded = (load_sample_image(image, recoding) for image in sample.images)
+    return [(f"{number}.{each.ext}" if number else each.ext, each.data or b"") for number, each in enumerate(loaded)]
 
 
 def list_conversations(sample: Sample) -> list[Annotation]:

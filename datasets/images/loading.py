@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
+from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.images.parquet_cells import PARQUET_SUFFIX, estimate_cell_size, read_cell_image
@@ -63,11 +64,18 @@ MEMBER_SEPARATOR = rf"(\.tar|{re.escape(PARQUET_SUFFIX)})::"  # pattern between 
 
 _MEMBER_SEPARATOR = re.compile(MEMBER_SEPARATOR)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_FURTHER_IMAGE = re.compile(rf"([1-9][0-9]{{0,8}})(?:{'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})")
 
 
 def select_image_extensions(extensions: Iterable[str]) -> list[str]:
     """Return the file extensions (without dot) of a sample that name an image."""
     return [each for each in extensions if f".{each.lower()}" in IMAGE_SUFFIXES]
+
+
+def select_further_images(extensions: Iterable[str]) -> list[str]:
+    """Return the extensions of a sample's second and later images, in order: ``1.jpg``, ``2.jpg``."""
+    found = [(int(number[1]), each) for each in extensions if (number := _FURTHER_IMAGE.fullmatch(each.lower()))]
+    return [each for _, each in sorted(found)]
 
 
 class UnusableImageError(InputError):
@@ -110,18 +118,33 @@ def is_stored_file(locator: str) -> bool:
 
 @dataclass(frozen=True)
 class ImageRoot:
-    """The folder of an input's relative image paths.
+    """The folder, or folders, of an input's relative image paths.
 
     Attributes:
         folder: absolute.
         confined: whether images must be below it: true if the user named the folder, false for the input's own folder.
+        others: folders of the images that are not in ``folder``, such as Visual Genome's second one.
     """
 
     folder: Path
     confined: bool = False
+    others: tuple[Path, ...] = ()
+
+    @classmethod
+    def named(cls, written: str) -> "ImageRoot":
+        """Return the root that a user named: a folder, or a brace pattern of folders (``{VG_100K,VG_100K_2}``).
+
+        Raises:
+            InputError: for an invalid pattern.
+        """
+        is_pattern = "{" in written and not is_remote(written) and not Path(written).exists()
+        folders = [to_path(folder).absolute() for folder in (expand_braces(written) if is_pattern else [written])]
+        return cls(folders[0], confined=True, others=tuple(folders[1:]))
 
     def locate(self, written: str) -> str:
         """Return the locator of an image as written in an input: an absolute path, an unchanged URL, or empty.
+
+        Below a folder that the user named, an absolute path of another machine is found by the end of its path.
 
         Raises:
             RejectError: image_outside_root, by ``..`` or an absolute path.
@@ -135,17 +158,34 @@ class ImageRoot:
         else:
             located = os.path.normpath(os.path.join(self.folder, written))  # noqa: PTH118 - a hot path
         file = split_locator(located)[0]
+        if self.others and not Path(file).exists():
+            located = next(filter(_file_exists, (os.path.normpath(each / written) for each in self.others)), located)
+            file = split_locator(located)[0]
         if self.confined and "\0" not in file and not self._holds(file):
+            if found := self._find_by_name(written):
+                return found
             raise RejectError("image_outside_root", f"{file} lies outside the image root {self.folder}")
         return located
+
+    def _find_by_name(self, written: str) -> str:
+        """Return the image below the folders that an absolute path of another machine names; empty if there is none."""
+        if not Path(written).is_absolute() or split_locator(written)[1] or is_remote(self.folder):
+            return ""
+        return next(filter(None, (find_below(folder, written) for folder in (self.folder, *self.others))), "")
 
     def _holds(self, file: str) -> bool:
         """Return whether a normalised path is below the folder. Links below it are followed."""
         if is_remote(file):
             return StorePath(os.path.normpath(file)).is_relative_to(self.folder)
-        if Path(file).is_relative_to(self.folder):
+        folders = (self.folder, *self.others)
+        if any(Path(file).is_relative_to(folder) for folder in folders):
             return True
-        return Path(file).is_relative_to(os.path.realpath(self.folder))  # an absolute path past a link to the folder
+        # An absolute path past a link to the folder.
+        return any(Path(file).is_relative_to(os.path.realpath(folder)) for folder in folders)
+
+
+def _file_exists(locator: str) -> bool:
+    return Path(split_locator(locator)[0]).exists()
 
 
 def locate_row_image(written: str, source: Path, root: Path | None = None) -> str:

@@ -1,7 +1,8 @@
 """Images inside Parquet tables: ``table.parquet::image/row-00000017`` is row 17 of the column ``image``.
 
 The file name stored in the table may follow, ``image/row-00000017/dog.jpg``; it is informative only. The column has bytes,
-Hugging Face's ``{bytes, path}``, or lists of one of these, of which the first is meant. Only that column is read, in windows of `WINDOW_BYTES` bytes within one row group.
+Hugging Face's ``{bytes, path}``, or lists of one of these, of which the first is meant; ``images/row-00000017-2`` is the
+second. Only that column is read, in windows of `WINDOW_BYTES` bytes within one row group.
 Rows in order cost one pass over the table. A row before the cached windows restarts its row group: random access is fast
 if row groups are small, as `datasets` writes them.
 
@@ -28,12 +29,19 @@ WINDOW_BYTES = 8 * 2**20
 LIST_ITEMS = ("element", "item", "array_element")  # what writers call the items of a list in Parquet's schema
 _MAX_WINDOW_ROWS = 1024  # a value stored once for many rows is small in the file and large in memory
 _BUFFER = 2**18
-_MEMBER = re.compile(r"(.+?)/row-([0-9]{1,18})(?:/[^/]*)?", re.DOTALL)
+_MEMBER = re.compile(r"(.+?)/row-([0-9]{1,18})(?:-([0-9]{1,9}))?(?:/[^/]*)?", re.DOTALL)
 
 
-def format_cell_name(column: str, row: int, name: str = "") -> str:
-    """Return the name of a row (from 1) of a column in a locator; names sort in row order."""
-    return f"{column}/row-{row:08}{name and '/'}{name}"
+def format_cell_name(column: str, row: int, name: str = "", item: int = 1) -> str:
+    """Return the name of a row (from 1) of a column in a locator; names sort in row order.
+
+    Args:
+        column: its name.
+        row: from 1.
+        name: of the image's file, for information; may be empty.
+        item: of a list in the row, from 1.
+    """
+    return f"{column}/row-{row:08}{f'-{item}' if item > 1 else ''}{name and '/'}{name}"
 
 
 def read_cell_image(path: Path, member: str) -> bytes:
@@ -43,17 +51,18 @@ def read_cell_image(path: Path, member: str) -> bytes:
         RejectError: missing_image or bad_image.
         OSError: if there is no such file.
     """
-    column, row = _find_column(path, member)
-    return column.read(row)
+    column, row, item = _find_column(path, member)
+    return column.read(row, item)
 
 
 def estimate_cell_size(path: Path, member: str) -> int:
     """Return the approximate bytes of an image: the mean of its row group. Errors as in `read_cell_image`."""
-    column, row = _find_column(path, member)
+    column, row, _ = _find_column(path, member)
     return column.mean(row)
 
 
-def _find_column(path: Path, member: str) -> "tuple[_ImageColumn, int]":
+def _find_column(path: Path, member: str) -> "tuple[_ImageColumn, int, int]":
+    """Return the column, and the row and its item, from 0, that a member names."""
     stored = isinstance(path, StorePath)  # its open file fails if the table is replaced
     status = None if stored else path.stat()
     found = _MEMBER.fullmatch(member)
@@ -63,7 +72,7 @@ def _find_column(path: Path, member: str) -> "tuple[_ImageColumn, int]":
     column = _open_column(str(path), found[1], *state)
     if not 0 < int(found[2]) <= column.rows:
         raise RejectError("missing_image", f"the table has no such row, but {column.rows:,}")
-    return column, int(found[2]) - 1
+    return column, int(found[2]) - 1, max(0, int(found[3] or 1) - 1)
 
 
 @lru_cache(maxsize=MAX_OPEN_TABLES)
@@ -110,13 +119,15 @@ class _ImageColumn:
         group = self._group(row)
         return self._bytes[group] // (self._starts[group + 1] - self._starts[group])
 
-    def read(self, row: int) -> bytes:
-        """Return the bytes in a row; raises `RejectError`."""
+    def read(self, row: int, item: int = 0) -> bytes:
+        """Return the bytes in a row, of a list those of an item; raises `RejectError`."""
         with self._lock:
             start, values = self._window(row)
         value = values[row - start].as_py()
         if isinstance(value, list):
-            value = value[0] if value else None
+            value = value[item] if item < len(value) else None
+        elif item:
+            raise RejectError("missing_image", "the table has one image in this row, and no list")
         data = value.get("bytes") if isinstance(value, dict) else value
         if not data:
             raise RejectError("missing_image", "the table has no bytes in this row")

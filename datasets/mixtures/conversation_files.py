@@ -16,7 +16,7 @@ from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards.sample_source import SampleSource
-from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.samples import Sample, SampleImage
 
 CONVERSATION_SUFFIXES = frozenset({".json", ".jsonl", ".csv", ".tsv", ".parquet"})
 
@@ -24,7 +24,7 @@ _ORIGIN = Origin("file", 1)
 
 
 def open_conversation_files(
-    path: Path, image_root: Path | None = None, skipped: SkipCounts | None = None
+    path: Path, image_root: Path | None = None, skipped: SkipCounts | None = None, one_image: str = ""
 ) -> tuple[SampleSource, Path]:
     """Return a file's conversations as a source, and the folder below which its images are named.
 
@@ -34,11 +34,14 @@ def open_conversation_files(
         path: of the file.
         image_root: folder of relative image paths; None for that of the file.
         skipped: counts the broken rows of the last pass; None: a broken row ends the reading.
+        one_image: as in `SourceOptions`.
 
     Raises:
         InputError: if the file cannot be read, or while samples are read, for a broken row.
     """
-    found = find_conversation_source(str(path), "", SourceOptions(image_root=str(image_root or "")))
+    found = find_conversation_source(
+        str(path), "", SourceOptions(image_root=str(image_root or ""), one_image=one_image)
+    )
 
     def samples() -> Iterator[Sample]:
         number = -1
@@ -58,7 +61,9 @@ def open_conversation_files(
 
 
 def _root(found: ConversationSource) -> Path:
-    images = (judged.image for _, judged in found.conversations() if isinstance(judged, Conversation))
+    images = (
+        image for _, judged in found.conversations() if isinstance(judged, Conversation) for image in judged.images
+    )
     folders = {Path(image).parent for image in images if Path(image).is_absolute() and "::" not in image}
     if all(folder.is_relative_to(found.root.absolute()) for folder in folders):
         return found.root
@@ -66,9 +71,9 @@ def _root(found: ConversationSource) -> Path:
 
 
 def _sample(conversation: Conversation, number: int) -> Sample:
-    key = pair_key(
-        "file", f"{number}:{conversation.image}", conversation.caption
-    )  # unique per row: LLaVA's ids are made of it
+    first, *further = conversation.images or ("",)
+    # Unique per row: LLaVA's ids are made of it.
+    key = pair_key("file", f"{number}:{first}", conversation.caption)
     kind = conversation.kind or "conversation"
     said = "\n".join(conversation.texts)
     row = Annotation(
@@ -78,6 +83,5 @@ def _sample(conversation: Conversation, number: int) -> Sample:
         origin=_ORIGIN,
         turns=conversation.turns,
     )
-    return Sample(
-        Pair(key=key, caption=conversation.caption, image=conversation.image, source_id=conversation.source_id), (row,)
-    )
+    pair = Pair(key=key, caption=conversation.caption, image=first, source_id=conversation.source_id)
+    return Sample(pair, (row,), further_images=tuple(map(SampleImage, further)))

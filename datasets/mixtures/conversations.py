@@ -1,23 +1,27 @@
 """Conversations of mixtures, parsed from any layout.
 
 Layouts, recognised by the columns of a row:
-- LLaVA and ShareGPT: ``conversations`` of ``{"from", "value"}``, ``image``;
+- LLaVA and ShareGPT: ``conversations`` of ``{"from", "value"}``, ``image``, a list for several images;
 - The Cauldron and FineVision: ``texts`` of ``{"user", "assistant"}``, a list of ``images``;
-- chat messages of OpenAI, TRL, LLaMA-Factory, ms-swift: ``messages`` of ``{"role", "content"}``, the image by name or URL
-  in a part of a message, or in ``images``, a list;
+- Mantis: ``conversation`` of ``{"role", "content"}``, a list of ``images``;
+- chat messages of OpenAI, TRL, LLaMA-Factory, ms-swift: ``messages`` of ``{"role", "content"}``, images by name or URL
+  in parts of messages, or in ``images``, a list;
 - our annotations: ``turns`` of ``{"role", "text"}``, ``kind``, ``status``;
 - our Parquet export: ``conversations`` of ``{"type", "turns"}``, each a separate conversation;
 - question and answer: VQA tables, triplets (``instruction``, ``output``), student rows (``input``, ``output``);
 - our examples with rationales: ``input``, ``label``, ``rationale``, with the prefixes of `exports.rationales`.
 
-The ``<image>`` token is removed and its side stored. Texts are stripped.
+The ``<image>`` token of a row of one image is removed and its side stored. In a row of several images the tokens remain in
+the questions, one per image (`image_marks`); without any, all images precede the first question. Texts are stripped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.exports.rationales import DEFAULT_STUDENT_ROWS
+from pairwright.datasets.image_marks import count_marks, join_parts, mark_before
 from pairwright.datasets.images.loading import ImageRoot, publishable_image_name
 from pairwright.datasets.readers.field_values import parse_identifier, parse_text_field
 from pairwright.datasets.readers.input_rows import TableImage
@@ -58,10 +62,10 @@ class Conversation:
     """A conversation of a source.
 
     Attributes:
-        turns: alternating human and assistant, none empty.
-        image: its locator; empty for a text-only conversation.
-        written: the image as written in the source; empty without an image.
-        key: of the image's pair, if the source has it; empty without an image.
+        turns: alternating human and assistant, none empty; with several images, the questions have a mark for each.
+        images: their locators, in order; none for a text-only conversation.
+        written: the images as written in the source, in the same order.
+        key: of the pair of the images, if the source has it; empty without an image.
         side: side of the image token in the source; empty if it has none.
         kind: conversation, detail, short, label, ...; empty if the source has none.
         split: train or validation, if the source has it.
@@ -71,8 +75,8 @@ class Conversation:
     """
 
     turns: tuple[Turn, ...]
-    image: str = ""
-    written: str = ""
+    images: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     key: str = ""
     side: ImageTokenSide = ""
     kind: str = ""
@@ -83,8 +87,8 @@ class Conversation:
 
     @property
     def name(self) -> str:
-        """Name of the image, independent of the place of the source; empty without an image."""
-        return self.key or self.written
+        """Name of the images, independent of the place of the source; empty without an image."""
+        return self.key or "\0".join(self.written)
 
     @property
     def texts(self) -> list[str]:
@@ -113,8 +117,8 @@ def conversations_from_row(
         drop_system: whether to drop a first turn by system.
 
     Raises:
-        RejectError: no_conversation, bad_turns, empty_turn, misplaced_image_token, missing_image, image_outside_root,
-            several_images or wrong_type.
+        RejectError: no_conversation, bad_turns, empty_turn, misplaced_image_token, image_count_mismatch, missing_image,
+            image_outside_root or wrong_type.
     """
     if not columns and fields.keys() >= _EXAMPLE_COLUMNS:
         yield from conversations_from_example(_example(fields))
@@ -151,13 +155,13 @@ def conversations_from_sample(sample: Sample) -> Iterator[Conversation]:
     """Yield the conversations of a sample, then its rationales as student rows."""
     pair = sample.pair
     key = pair.key if pair.image else ""
-    about = Conversation((), pair.image, key=key, caption=pair.caption, source_id=pair.source_id)
+    about = Conversation((), sample.locators, key=key, caption=pair.caption, source_id=pair.source_id)
     for annotation in sample.annotations:
         if _is_conversation(annotation):
             yield _check_turns(annotation.turns, replace(about, kind=annotation.kind))
     for example in sample.examples:
         for conversation in conversations_from_example(replace(example, key="")):
-            yield replace(conversation, image=about.image, key=about.key, caption=about.caption)
+            yield replace(conversation, images=about.images, key=about.key, caption=about.caption)
 
 
 def conversations_from_example(example: Example) -> Iterator[Conversation]:
@@ -203,12 +207,12 @@ class _ConversationRow:
 
     def about(self) -> Conversation:
         """Return a conversation without turns: the other parts of the row."""
-        image, written = self._image()
+        images, written = self._images()
         return Conversation(
             turns=(),
-            image=image,
+            images=images,
             written=written,
-            key=self._text("key") if image else "",
+            key=self._text("key") if images else "",
             kind=self._text("kind"),
             split=self._text("split"),
             status=self._text("status"),
@@ -216,12 +220,22 @@ class _ConversationRow:
             source_id=parse_identifier(self.value("id"), "id"),
         )
 
-    def _image(self) -> tuple[str, str]:
-        """Return locator and written place of the image; for an unnamed image inside a table, its row."""
+    def _images(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return locators and written places of the images; for an unnamed image inside a table, its row."""
         value = self.value("image")
+        if not isinstance(value, list):
+            locator, written = self._image(value, in_list=False)
+            return ((locator,), (written,)) if written else ((), ())
+        found = [self._image(item, in_list=True) for item in value]
+        if len(found) > 1 and (absent := [number for number, (_, written) in enumerate(found, 1) if not written]):
+            raise RejectError("missing_image", f"image {absent[0]} of {len(found)} is empty or null")
+        present = [each for each in found if each[1]]
+        return tuple(locator for locator, _ in present), tuple(written for _, written in present)
+
+    def _image(self, value: Any, *, in_list: bool) -> tuple[str, str]:
         if isinstance(value, TableImage) and value.locator:
             return value.locator, value.name or publishable_image_name(value.locator)
-        written = _single_image_name(value) if isinstance(value, list) else parse_text_field(value, "image")
+        written = _image_name(value) if in_list else parse_text_field(value, "image")
         return self.root.locate(written), written
 
     def _names(self, part: str) -> Sequence[str]:
@@ -239,22 +253,55 @@ def _stringify_number(answer: Any) -> Any:
 def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot) -> Conversation:
     if not isinstance(listed, list):
         raise RejectError("wrong_type", f"the conversation is {json_type_name(listed)}, not a list")
-    turns = []
+    turns: list[Turn] = []
+    in_parts: dict[int, list[str | _ImagePart]] = {}
     for number, item in enumerate(_single_turns(listed), 1):
         if not isinstance(item, dict):
             raise RejectError("wrong_type", f"turn {number} is {json_type_name(item)}, not an object")
+        speaker = _speaker(item)
+        if speaker not in _ROLES:
+            raise _unknown_speaker(speaker, number)
         said = item.get("value") or item.get("content") or item.get("text") or ""
         if not isinstance(said, str):
-            said, image = _split_message_parts(said, number, about.written)
-            if image != about.written:
-                about = replace(about, image=root.locate(image), written=image)
-        role = _speaker(item)
-        if role == "system" and number == 1:
-            raise RejectError("bad_turns", "turn 1 is by 'system' (`drop_system: true` of the source drops it)")
-        if role not in _ROLES:
-            raise RejectError("bad_turns", f"turn {number} is by {role!r}")
-        turns.append(Turn(_ROLES[role], parse_text_field(said, f"turn {number}").strip()))
+            in_parts[number - 1], said = _split_message_parts(said, number), ""
+        turns.append(Turn(_ROLES[speaker], parse_text_field(said, f"turn {number}").strip()))
+    if shown := [part for parts in in_parts.values() for part in parts if isinstance(part, _ImagePart)]:
+        about = _with_images(about, shown, root)
+    for place, parts in in_parts.items():
+        turns[place] = Turn(turns[place].role, _join_said(parts, several=len(about.images) > 1).strip())
     return _check_turns(tuple(turns), about)
+
+
+def _unknown_speaker(speaker: str, number: int) -> RejectError:
+    if speaker == "system" and number == 1:
+        return RejectError("bad_turns", "turn 1 is by 'system' (`drop_system: true` of the source drops it)")
+    return RejectError("bad_turns", f"turn {number} is by {speaker!r}")
+
+
+def _join_said(parts: "Sequence[str | _ImagePart]", *, several: bool) -> str:
+    """Return what a turn says; images of several are marked at their places."""
+    if several:
+        return join_parts([IMAGE_TOKEN if isinstance(part, _ImagePart) else part for part in parts])
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def _with_images(about: Conversation, shown: "Sequence[_ImagePart]", root: ImageRoot) -> Conversation:
+    """Return the conversation with the images that parts of its messages name, or mark the places of."""
+    named = [part.name for part in shown if part.name]
+    if len(named) < len(shown):  # some only mark the place of an image of the row
+        if not about.written:
+            turn = next(part.turn for part in shown if not part.name)
+            raise RejectError("missing_image", f"turn {turn} has an image part, and the row names no image")
+        if named and len(about.written) == 1:
+            named = [part.name or about.written[0] for part in shown]
+        elif named or len(shown) != len(about.written):
+            what = f"{count_phrase(len(shown), 'image part')} in the turns"
+            raise RejectError("image_count_mismatch", f"{what}, for {count_phrase(len(about.written), 'image')}")
+        else:
+            return about
+    if tuple(named) == about.written:
+        return about
+    return replace(about, images=tuple(map(root.locate, named)), written=tuple(named))
 
 
 def _single_turns(listed: Sequence[Any]) -> Iterator[Any]:
@@ -276,39 +323,33 @@ def _speaker(turn: Any) -> str:
     return parse_text_field(turn.get("from") or turn.get("role"), "speaker") if isinstance(turn, Mapping) else ""
 
 
-def _split_message_parts(said: Any, number: int, named: str) -> tuple[str, str]:
-    """Return text and image of a chat message in parts.
+@dataclass(frozen=True, slots=True)
+class _ImagePart:
+    """An image in a chat message: its name, empty where it only marks the place of an image of the row, and its turn."""
 
-    Args:
-        said: the parts.
-        number: of the turn.
-        named: image of the row, for a part that marks its place; empty if the row names none.
-    """
+    name: str
+    turn: int
+
+
+def _split_message_parts(said: Any, number: int) -> list[str | _ImagePart]:
+    """Return texts and images of turn ``number``, a chat message in parts."""
     if not isinstance(said, list) or not all(isinstance(part, dict) for part in said):
         raise RejectError("wrong_type", f"turn {number} is {json_type_name(said)}, not a text")
     unknown = {str(part.get("type")) for part in said} - {"text", *_IMAGE_PARTS}
     if unknown:
         raise RejectError("wrong_type", f"turn {number} has a part of type {min(unknown)!r}, not text or image")
-    texts = [parse_text_field(part.get("text"), "text") for part in said if part["type"] == "text"]
-    images = [_part_image_name(part) or named for part in said if part["type"] in _IMAGE_PARTS]
-    if "" in images:
-        raise RejectError("missing_image", f"turn {number} has an image part, and the row names no image")
-    if len(images) > 1:
-        raise RejectError("several_images", f"turn {number} has {len(images)} images, where a conversation has one")
-    return "\n".join(texts), images[0] if images else named
+    return [
+        parse_text_field(part.get("text"), "text")
+        if part["type"] == "text"
+        else _ImagePart(_part_image_name(part), number)
+        for part in said
+    ]
 
 
 def _part_image_name(part: Mapping[str, Any]) -> str:
     """Return the image that a part of a message names; empty where it only marks the place of the row's image."""
     names = ("image_url", "image", "url", "path")
     return _image_name(next((value for name in names if (value := part.get(name))), None))
-
-
-def _single_image_name(listed: Sequence[Any]) -> str:
-    """Return the image of a list of at most one."""
-    if len(listed) > 1:
-        raise RejectError("several_images", f"{len(listed)} images, where a conversation has one")
-    return _image_name(listed[0]) if listed else ""
 
 
 def _image_name(value: Any) -> str:
@@ -324,17 +365,22 @@ def _image_name(value: Any) -> str:
 
 
 def _check_turns(turns: tuple[Turn, ...], about: Conversation) -> Conversation:
-    turns, side = _strip_image_token(turns, has_image=bool(about.image))
+    side: ImageTokenSide = ""
+    several = len(about.images) > 1
+    if several:
+        turns = _place_images(turns, len(about.images))
+    else:
+        turns, side = _strip_image_token(turns, has_image=bool(about.images))
     roles = [turn.role for turn in turns]
     if not turns or roles != ["human", "assistant"] * (len(roles) // 2):
         raise RejectError("bad_turns", f"turns by {', '.join(roles[:6])}" if turns else "a conversation of no turns")
     for number, turn in enumerate(turns, 1):
-        if not turn.text:
+        if not (turn.text.replace(IMAGE_TOKEN, "").strip() if several else turn.text):
             raise RejectError("empty_turn", f"turn {number} of {len(turns)} says nothing")
     # A third of the time of `replace`; this runs twice for every row.
     return Conversation(
         turns=turns,
-        image=about.image,
+        images=about.images,
         written=about.written,
         key=about.key,
         side=side,
@@ -344,6 +390,21 @@ def _check_turns(turns: tuple[Turn, ...], about: Conversation) -> Conversation:
         caption=about.caption,
         source_id=about.source_id,
     )
+
+
+def _place_images(turns: tuple[Turn, ...], images: int) -> tuple[Turn, ...]:
+    """Return turns whose questions have a mark for each of several images, before the first one if there was no mark."""
+    marks = count_marks(turn.text for turn in turns)
+    if not marks:
+        return tuple(replace(turn, text=mark_before(turn.text, images)) for turn in turns[:1]) + turns[1:]
+    if marks != images:
+        raise RejectError(
+            "image_count_mismatch", f"{IMAGE_TOKEN} occurs {count_phrase(marks, 'time')}, for {images} images"
+        )
+    for number, turn in enumerate(turns, 1):
+        if turn.role != "human" and IMAGE_TOKEN in turn.text:
+            raise RejectError("misplaced_image_token", f"{IMAGE_TOKEN} in the answer of turn {number}")
+    return turns
 
 
 def _strip_image_token(turns: tuple[Turn, ...], *, has_image: bool) -> tuple[tuple[Turn, ...], ImageTokenSide]:

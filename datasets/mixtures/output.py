@@ -1,7 +1,7 @@
 """Writing of mixtures: LLaVA JSON or JSON Lines, OpenAI chat, Parquet, shards.
 
 LLaVA rows are written here, with the image token on its side in the source, or else on a random side (a function of seed
-and row). The other layouts are exports of the same rows as samples, one per row.
+and row); tokens of several images stay where the texts have them. The other layouts are exports of the same rows as samples, one per row.
 
 An image is named below one folder (`image_root`), the trainer's; a URL is kept; a member of ``shard.tar`` is named as if
 unpacked into a folder ``shard`` next to it.
@@ -29,7 +29,7 @@ from pairwright.datasets.mixtures.conversations import Conversation
 from pairwright.datasets.records import IMAGE_TOKEN, Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.rng import hash_to_int
 from pairwright.datasets.shards.sample_source import SampleSource
-from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.samples import Sample, SampleImage
 from pairwright.datasets.suggestions import require_known
 
 VERSION = 1
@@ -40,6 +40,9 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
     "webdataset": ("",),
 }
 """Layout to its output endings; without `--to`, the first layout with the ending is used."""
+
+ONE_IMAGE_LAYOUTS = frozenset({"parquet"})
+"""Layouts whose rows hold one image."""
 
 _ROLE_NAMES = {"human": "human", "assistant": "gpt"}
 
@@ -61,15 +64,15 @@ def mixture_row_id(source: str, conversation: Conversation) -> str:
 def encode_row(row: MixtureRow) -> bytes:
     """Return a row as one line, for `external_sort`."""
     t = row.conversation
-    about = [row.id, row.source, t.image, t.side, t.kind, t.caption, t.source_id]
+    about = [row.id, row.source, t.images, t.side, t.kind, t.caption, t.source_id]
     return orjson.dumps([*about, t.texts])
 
 
 def decode_row(line: bytes) -> MixtureRow:
     """Return the row of a line by `encode_row`."""
-    id_, source, image, side, kind, caption, source_id, texts = orjson.loads(line)
+    id_, source, images, side, kind, caption, source_id, texts = orjson.loads(line)
     turns = tuple(Turn("assistant" if place % 2 else "human", text) for place, text in enumerate(texts))
-    conversation = Conversation(turns, image, side=side, kind=kind, caption=caption, source_id=source_id)
+    conversation = Conversation(turns, tuple(images), side=side, kind=kind, caption=caption, source_id=source_id)
     return MixtureRow(id_, source, conversation)
 
 
@@ -107,26 +110,32 @@ def write_mixture(
         lines = (format_llava_row(row, image_root, options.seed) for row in rows())
         return write_json_list(lines, out) if out.suffix == ".json" else write_json_lines(lines, out)
     write = {"openai": openai_chat.write, "parquet": parquet.write, "webdataset": webdataset.write}[layout]
-    ordered: Callable[[], Iterator[MixtureRow]] = partial(_texts_last, rows) if layout == "webdataset" else rows
+    ordered: Callable[[], Iterator[MixtureRow]] = (
+        partial(_by_number_of_images, rows) if layout == "webdataset" else rows
+    )
     source = SampleSource(lambda: (_sample(row, options.seed) for row in ordered()))
     return write(source, out, replace(options, image_root=image_root, texts_last=True))
 
 
-def _texts_last(rows: Callable[[], Iterator[MixtureRow]]) -> Iterator[MixtureRow]:
-    """Yield the rows with an image, then those without, which get shards of their own."""
-    yield from (row for row in rows() if row.conversation.image)
-    yield from (row for row in rows() if not row.conversation.image)
+def _by_number_of_images(rows: Callable[[], Iterator[MixtureRow]]) -> Iterator[MixtureRow]:
+    """Yield the rows of one image, of two, and so on, then those without: each get shards of their own."""
+    numbers = set[int]()
+    for row in rows():
+        numbers.add(len(row.conversation.images))
+        if len(row.conversation.images) == 1:
+            yield row
+    for number in (*sorted(numbers - {0, 1}), 0):
+        yield from (row for row in rows() if len(row.conversation.images) == number)
 
 
 def format_llava_row(row: MixtureRow, image_root: Path, seed: int) -> dict[str, Any]:
     """Return a row in LLaVA's layout, with its source, kind and source id."""
-    conversation, made = row.conversation, {"id": row.id}
-    if conversation.image:
-        made["image"] = (
-            conversation.image if is_url(conversation.image) else relative_image_name(conversation.image, image_root)
-        )
+    conversation, made = row.conversation, dict[str, Any](id=row.id)
+    images = [each if is_url(each) else relative_image_name(each, image_root) for each in conversation.images]
+    if images:
+        made["image"] = images if len(images) > 1 else images[0]
     turns = [{"from": _ROLE_NAMES[turn.role], "value": turn.text} for turn in conversation.turns]
-    if conversation.image:
+    if len(images) == 1:
         first = turns[0]["value"]
         side = conversation.side or ("before" if hash_to_int(seed, 0, "mixture-mark", VERSION, row.id) & 1 else "after")
         turns[0]["value"] = f"{IMAGE_TOKEN}\n{first}" if side == "before" else f"{first}\n{IMAGE_TOKEN}"
@@ -142,8 +151,7 @@ def format_llava_row(row: MixtureRow, image_root: Path, seed: int) -> dict[str, 
 def _sample(row: MixtureRow, seed: int) -> Sample:
     conversation, origin = row.conversation, Origin("mixture", VERSION, seed)
     kind = conversation.kind or "conversation"
-    pair = Pair(
-        row.id, conversation.caption, source_id=conversation.source_id, image=conversation.image, source=row.source
-    )
+    first, *further = conversation.images or ("",)
+    pair = Pair(row.id, conversation.caption, source_id=conversation.source_id, image=first, source=row.source)
     made = Annotation(annotation_id(row.id, kind, origin, "", ""), row.id, kind, origin, turns=conversation.turns)
-    return Sample(pair, (made,))
+    return Sample(pair, (made,), further_images=tuple(map(SampleImage, further)))

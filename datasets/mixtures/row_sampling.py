@@ -1,8 +1,8 @@
 """Selection and order of a mixture's rows, computed on hashes without the rows.
 
-Each row is four 64-bit numbers. *place* is a hash of its image's locator and its turns, *key* a hash of the key of its
-image's pair and its turns, if the source has keys: rows that are equal in either are the same row. *choice* and *order*
-are pseudo-random, a function of seed and row (its turns and the image's name in the source): a source gives the rows with
+Each row is four 64-bit numbers. *place* is a hash of its images' locators and its turns, *key* a hash of the key of its
+images' pair and its turns, if the source has keys: rows that are equal in either are the same row. *choice* and *order*
+are pseudo-random, a function of seed and row (its turns and the images' names in the source): a source gives the rows with
 the smallest *choice*, and the mixture is sorted by *order*. Hence:
 
 - adding, removing or renaming a source does not change the rows of another, unless they share rows;
@@ -53,7 +53,7 @@ class RowHashes:
     def add(self, conversation: Conversation, seed: int, *, usable: bool) -> None:
         """Add a row; an unusable one (its image is missing) keeps its position, and is never selected."""
         choice, order = draw_sampling_keys(conversation, seed)
-        place = hash_to_int("place", conversation.image, *conversation.texts) & _LOW_64_BITS
+        place = hash_to_int("place", "\0".join(conversation.images), *conversation.texts) & _LOW_64_BITS
         self.place.append(place)
         self.key.append(
             hash_to_int("key", conversation.key, *conversation.texts) & _LOW_64_BITS if conversation.key else place

@@ -71,6 +71,7 @@ class SourceOptions:
         split: of rows to use, if they have one; empty for all.
         prompt: appended to every question that does not end with it; empty for none.
         drop_system: whether to drop a first turn by system.
+        one_image: layout of the output, if its rows hold one image: others are rejected as several_images; else empty.
         option_names: how messages name these options.
     """
 
@@ -80,6 +81,7 @@ class SourceOptions:
     split: str = "train"
     prompt: str = ""
     drop_system: bool = False
+    one_image: str = ""
     option_names: OptionNames = COMMAND_LINE
 
 
@@ -136,6 +138,7 @@ class ConversationSource:
                 )
 
     def _judged(self, conversation: Conversation) -> Conversation | FilteredOut:
+        """Return the conversation, or why it is left out; raises `RejectError`."""
         options = self.options
         if conversation.status == "rejected":
             return FilteredOut("not_kept", conversation.kind)
@@ -143,6 +146,10 @@ class ConversationSource:
             return FilteredOut("other_kind", conversation.kind)
         if options.split and conversation.split and conversation.split != options.split:
             return FilteredOut("other_split", conversation.kind)
+        if options.one_image and len(conversation.images) > 1:
+            raise RejectError(
+                "several_images", f"{len(conversation.images)} images, where a row of {options.one_image} has one"
+            )
         return append_prompt(conversation, options.prompt) if options.prompt else conversation
 
 

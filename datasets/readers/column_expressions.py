@@ -1,9 +1,10 @@
-"""Columns that are made of the columns of a row: paths into nested values, and templates of texts.
+"""Columns that are made of the columns of a row: paths into nested values, templates of texts, and numbered columns.
 
     conversations.1.value      field `value` of the second item of the list `conversations`
     sentences.raw              field `raw` of every item of the list `sentences`, as a list
     {filepath}/{filename}      a text with the values of two columns
     {image_id:012}.jpg         a value filled up with zeros to 12 characters, as COCO names its images
+    caption_*                  the values of caption_1, caption_2, ... as a list, without empty ones
 
 They are written where a column is named. A column of that very name has precedence, and so a name with a dot stays one.
 A path that leads nowhere is null, and so is a template of which a column is empty.
@@ -23,6 +24,8 @@ def is_computable(column: str, names: Collection[str]) -> bool:
     """Return whether a column is none of ``names``, but a path or a template of them."""
     if column in names:
         return False
+    if is_numbered(column):
+        return bool(numbered_columns(column, names))
     needed = _PLACEHOLDER.findall(column)
     if needed:
         return all(_is_readable(name, names) for name, _ in needed)
@@ -40,12 +43,28 @@ def add_computed(fields: Mapping[str, Any], columns: Iterable[str]) -> dict[str,
 
 def compute(fields: Mapping[str, Any], column: str) -> Any:
     """Return the value of a column, path or template of a row; errors as in `add_computed`."""
+    if is_numbered(column) and column not in fields:
+        return [value for name in numbered_columns(column, fields) if (value := fields[name]) not in (None, "")]
     if column in fields or not _PLACEHOLDER.search(column):
         return _follow(fields, column)
     values = {name: parse_identifier(_follow(fields, name), name) for name, _ in _PLACEHOLDER.findall(column)}
     if not all(values.values()):
         return None
     return _PLACEHOLDER.sub(lambda found: values[found[1]].zfill(int(found[2] or 0)), column)
+
+
+def is_numbered(column: str) -> bool:
+    """Return whether a column stands for numbered ones."""
+    return column.endswith("*") and "{" not in column
+
+
+def numbered_columns(column: str, names: Iterable[str]) -> list[str]:
+    """Return the columns whose names are ``column`` with a number for its ``*``, in the order of the numbers."""
+    if not is_numbered(column):
+        return []
+    start = column[:-1]
+    numbered = [name for name in names if name.startswith(start) and name[len(start) :].isdecimal()]
+    return sorted(numbered, key=lambda name: (int(name[len(start) :]), name))
 
 
 def _is_readable(path: str, names: Collection[str]) -> bool:

@@ -4,21 +4,24 @@ The parts have fixed names (`COLUMN_NAMES_BY_FIELD`); the user maps columns to t
 where ``key`` fills `source_id`), or a published layout has its own names (`known_layouts.py`), and the rest is found by
 common names. Those are ranked: a name of an earlier rank wins (``caption`` over ``text``), and two names of the same rank
 in one row are ambiguous, an error that shows what to write. Columns without a part go into `meta`. A mapped column may
-also be a path or a template (`column_expressions.py`).
+also be a path, a template or a pattern of numbered columns (`column_expressions.py`).
 
 Spaces around a name are ignored (``" caption"``) unless the same name also occurs without: they are invisible, and hard
-to write on the command line. In `meta` a name stays as in the file.
+to write on the command line. In `meta` a name stays as in the file. Where no column has the exact name, one that differs in
+upper and lower case is taken (``Caption``): for columns that the user maps, and for `PARTS_IN_ANY_CASE`, without which a row
+would lose its text or image.
 
 An image inside a table has precedence over a path or URL in the same row, which still determines the key.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
-from pairwright.datasets.readers.column_expressions import is_computable
-from pairwright.datasets.readers.known_layouts import CONVERSATIONS, FIRST_ANSWER, map_columns
+from pairwright.datasets.readers.column_expressions import is_computable, numbered_columns
+from pairwright.datasets.readers.known_layouts import CAPTION_PARTS, CONVERSATIONS, FIRST_ANSWER, map_columns
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
 
@@ -44,6 +47,9 @@ COLUMN_NAMES_BY_FIELD: dict[str, RankedNames] = {
 
 IMAGE_COLUMN_NAMES = ("jpg", "jpeg", "png", "webp", "image_bytes", "image_data", "img", "picture", "images")
 """Columns that are the image if they contain images and no column ``image`` exists or is mapped; best first."""
+
+
+PARTS_IN_ANY_CASE = ("caption", "captions", "image")
 
 
 class AmbiguousColumnsError(Exception):
@@ -109,14 +115,13 @@ def resolve_columns(
     columns = map_columns(names, columns)
     computed = tuple(column for column in columns.values() if is_computable(column, names))
     written = _index_by_stripped_name((*names, *computed))
-    found = {
-        part: column for part, named in columns.items() if (column := written.get(named) or written.get(named.strip()))
-    }
-    taken = set(found.values())
+    found = {part: column for part, named in columns.items() if (column := _find_named(named, written))}
+    taken = {*found.values(), *(column.partition(".")[0] for column in computed)}
     free = {name: column for name, column in written.items() if column not in taken}
     for part, ranks in COLUMN_NAMES_BY_FIELD.items():
         if part not in columns and (column := _find_common_name(part, ranks, free, found)):
             found[part] = column
+    found |= _find_in_any_case(found, columns, free)
     if "caption" not in found and "captions" not in found and not without_caption:
         wanted = columns.get("caption") or columns.get("captions") or "caption"
         answer = f" (the first answer is {FIRST_ANSWER})" if CONVERSATIONS in names else ""
@@ -125,6 +130,7 @@ def resolve_columns(
     stored = free.get("key") if found.get("key", "").strip() == "source_id" else None
     picture = _find_image_column(found, columns, pictures)
     claimed = {*found.values(), stored, picture}
+    claimed.update(name for column in computed for name in numbered_columns(column, names))
     if picture and found.get("image"):
         claimed.remove(found["image"])
     extra = tuple(name for name in names if name not in claimed)
@@ -134,11 +140,39 @@ def resolve_columns(
 def find_unmatched_columns(columns: Iterable[str], names: Sequence[str]) -> set[str]:
     """Return the mapped columns that a row does not have."""
     written = _index_by_stripped_name(names)
-    return {
-        column
-        for column in columns
-        if column not in written and column.strip() not in written and not is_computable(column, names)
-    }
+    return {column for column in columns if not _find_named(column, written) and not is_computable(column, names)}
+
+
+def find_column(named: str, names: Sequence[str]) -> str:
+    """Return the column of a row that a user names, in any case; the name itself if there is none, as for a path."""
+    return named if named in names else _find_named(named, _index_by_stripped_name(names)) or named
+
+
+def _find_named(named: str, written: Mapping[str, str]) -> str | None:
+    """Return the column that a user names: of that name, or else the only one that differs in case or spaces."""
+    if column := written.get(named) or written.get(named.strip()):
+        return column
+    alike = {column for name, column in written.items() if name.casefold() == named.strip().casefold()}
+    return alike.pop() if len(alike) == 1 else None
+
+
+def _find_in_any_case(found: Mapping[str, str], columns: Mapping[str, str], free: Mapping[str, str]) -> dict[str, str]:
+    """Return columns for captions and image, if there are none, whose names differ in case from the common ones.
+
+    Several that could be the image are none: the rows were read without one before.
+    """
+    settled = {*found, *columns}
+    parts = [part for part in PARTS_IN_ANY_CASE if part not in settled]
+    if CAPTION_PARTS & settled:
+        parts = [part for part in parts if part not in CAPTION_PARTS]
+    folded = {name.casefold(): column for name, column in free.items() if column not in found.values()} if parts else {}
+    more: dict[str, str] = {}
+    for part in parts:
+        ranks = tuple(tuple(dict.fromkeys(name.casefold() for name in rank)) for rank in COLUMN_NAMES_BY_FIELD[part])
+        with suppress(AmbiguousColumnsError) if part == "image" else nullcontext():
+            if column := _find_common_name(part, ranks, folded, {**found, **more}):
+                more[part] = column
+    return more
 
 
 def _index_by_stripped_name(names: Sequence[str]) -> dict[str, str]:

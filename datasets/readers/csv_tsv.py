@@ -2,7 +2,7 @@
 
 Column names are stripped of surrounding spaces; fields are not. A header whose columns are separated by ``|``, ``;`` or
 tabs, in place of what the name of the file says, is read by these; spaces around ``|`` belong to it (Flickr30k's
-results.csv).
+results.csv). A line ``sep=;`` before the header, which tells Excel the separator, is obeyed.
 
 A first line of two fields of which one is an image (a URL, or a file name) is a row: the file has no header, and the
 columns are image and caption (Conceptual Captions, Flickr30k's results_20130124.token). Such a TSV is read without
@@ -25,11 +25,12 @@ from typing import Literal
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_url
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
-from pairwright.datasets.readers.text_files import iter_lines
+from pairwright.datasets.readers.text_files import NO_TRANSCODING, Transcoder, describe_undecodable, iter_lines
 from pairwright.datasets.rejects import Reject, is_utf8_encodable, make_reject
 
 _OTHER_DELIMITERS = "|;\t"
 _NUMBER = re.compile(r"\s*(?:[\d.]+|[0-9a-f]{16,})\s*")  # or a hash, as in the list of YFCC's subset
+_SEPARATOR_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?P<image>.*)#(?P<number>\d+)")
 
 
@@ -56,14 +57,14 @@ class _Dialect:
         return ["image", "caption"] if self.image == 0 else ["caption", "image"]
 
 
-def read_csv(path: Path) -> InputRowIterator:
+def read_csv(path: Path, transcoder: Transcoder = NO_TRANSCODING) -> InputRowIterator:
     """Yield the rows of a comma-separated file; places are ``file:line`` of the row's first line."""
-    return _read(path, ",")
+    return _read(path, ",", transcoder)
 
 
-def read_tsv(path: Path) -> InputRowIterator:
+def read_tsv(path: Path, transcoder: Transcoder = NO_TRANSCODING) -> InputRowIterator:
     """Yield the rows of a tab-separated file; places are ``file:line`` of the row's first line."""
-    return _read(path, "\t")
+    return _read(path, "\t", transcoder)
 
 
 def guess_table(line: str, caption_names: frozenset[str]) -> str:
@@ -86,20 +87,24 @@ def is_image_name(text: str) -> bool:
     return PurePosixPath(_split_number(text)[0]).suffix.lower() in IMAGE_SUFFIXES
 
 
-def _read(path: Path, delimiter: str) -> InputRowIterator:
+def _read(path: Path, delimiter: str, transcoder: Transcoder) -> InputRowIterator:
     # Strict: a lenient parser would silently read the rest of the file into one field after a stray quote.
-    lines = _DecodedLines(path)
+    lines = _DecodedLines(path, transcoder)
+    if separator := _SEPARATOR_LINE.fullmatch(lines.peek()):
+        next(lines)
+        delimiter = separator[1]
     dialect = _detect_dialect(path, lines.peek(), delimiter)
     reader = csv.reader(lines, delimiter=dialect.delimiter, quoting=dialect.quoting, strict=True)
     header = _header(path, reader) if dialect.image < 0 else dialect.names
     while True:
-        place, lines.first = f"{path}:{reader.line_num + 1}", ""
+        place, lines.first = f"{path}:{reader.line_num + 1 + bool(separator)}", ""
         try:
             fields = next(reader, None)
         except csv.Error as error:
             reason = "field_too_long" if "larger than field limit" in str(error) else "broken_csv"
-            end = f"{path}:{reader.line_num}"
-            what = f"{error}; a quote is open from this row to line {reader.line_num}" if end != place else str(error)
+            last = reader.line_num + bool(separator)
+            end = f"{path}:{last}"
+            what = f"{error}; a quote is open from this row to line {last}" if end != place else str(error)
             yield make_reject(place, reason, what, lines.first)
             continue
         if fields is None:
@@ -158,8 +163,9 @@ def _split_number(image: str) -> tuple[str, str]:
 class _DecodedLines:
     """The decoded lines of a file; ``first`` is the first one since it was emptied."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, transcoder: Transcoder) -> None:
         self._lines = iter_lines(path)
+        self._transcoder = transcoder
         self._peeked: list[str] = []
         self.first = ""
 
@@ -173,9 +179,12 @@ class _DecodedLines:
 
     def __next__(self) -> str:
         # Undecodable bytes become surrogates, so that only their row is rejected.
-        line = self._peeked.pop() if self._peeked else next(self._lines)[1].decode("utf-8", "surrogateescape")
+        line = self._peeked.pop() if self._peeked else self._decode(next(self._lines)[1])
         self.first = self.first or line
         return line
+
+    def _decode(self, line: bytes) -> str:
+        return self._transcoder.convert(line).decode("utf-8", "surrogateescape")
 
 
 def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
@@ -186,7 +195,8 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     if not header:
         raise InputError("the file is empty", where=f"{path}:1", fix="Give a header line with the columns' names.")
     if not all(map(is_utf8_encodable, header)):
-        raise InputError("the header is not UTF-8", where=f"{path}:1", fix="Save the file as UTF-8.")
+        what = f"the header is not UTF-8: {_describe_undecodable(header)}"
+        raise InputError(what, where=f"{path}:1", fix="Save the file as UTF-8, or name its encoding.")
     if len(header) == 1 and any(sign in header[0] for sign in ";|\t,"):
         what = f"the header is one column, {header[0][:80]!r}"
         raise InputError(what, where=f"{path}:1", fix="Separate columns by commas in .csv files, by tabs in .tsv.")
@@ -214,5 +224,16 @@ def _row(place: str, header: list[str], fields: list[str], *, swallowed: bool) -
     if len(fields) != len(header):
         return make_reject(place, "ragged_row", f"{len(fields)} fields where the header has {len(header)}", str(fields))
     if not all(map(is_utf8_encodable, fields)):
-        return make_reject(place, "not_utf8", "a field is not UTF-8", str(fields))
+        return make_reject(place, "not_utf8", _describe_undecodable(fields), str(fields))
     return InputRow(place, dict(zip(header, fields, strict=True)))
+
+
+def _describe_undecodable(fields: list[str]) -> str:
+    """Return which of decoded fields is not UTF-8, and how it reads in the likely encoding."""
+    for number, field in enumerate(fields, 1):
+        data = field.encode("utf-8", "surrogateescape")
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            return f"field {number}: {describe_undecodable(data, error)}"
+    return "a field is not UTF-8"

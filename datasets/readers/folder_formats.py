@@ -5,10 +5,13 @@ In this order: tars, an embedding folder of clip-retrieval, Parquet, JSON Lines,
 or whose subfolders have the data, are refused with what to give or to run instead.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from pairwright.datasets.build_manifest import is_build
 from pairwright.datasets.directories import walk_files
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, PILLOW_FORMATS
@@ -83,6 +86,9 @@ def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callabl
     if arrow or (folder / SAVED_SPLITS).is_file():
         return _arrow_error(folder, arrow)
     fix = f"Give the folder with the data. Images that are read: {', '.join(PILLOW_FORMATS)}."
+    if is_build(folder) and (folder / "shards").is_dir():
+        fix = f"It is a build: give its shards, {folder / 'shards'}, or its config's input."
+        return InputError("a build, not a dataset to read", where=str(folder), fix=fix)
     inner = [entry for entry in entries if entry.is_dir() and any(match_suffix(path.name) for path in entry.iterdir())]
     if inner:
         fix = f"Give the folder with the data: {' or '.join(map(str, inner[:_SHOWN_FOLDERS]))}."
@@ -95,13 +101,36 @@ def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callabl
 def _arrow_error(folder: Path, arrow: Sequence[Path]) -> InputError:
     """Return the error for what `save_to_disk`, or the cache of `load_dataset`, has written."""
     call = f"load_from_disk('{folder}')"
-    if (folder / SAVED_SPLITS).is_file():
-        conversion = _conversion("load_from_disk", f"{call}['train']")
-    elif (folder / "state.json").is_file():
+    if splits := _saved_splits(folder):
+        name = splits[0]
+        conversion = _conversion("load_from_disk", f"{call}['{name}']", f"{name}.parquet")
+        what = f"Arrow files of Hugging Face's datasets, with {_list_splits(splits)}"
+        fix = f"Convert {'it' if len(splits) == 1 else 'each'}: {conversion}."
+        return InputError(what, where=str(folder), fix=fix)
+    if (folder / "state.json").is_file():
         conversion = _conversion("load_from_disk", call)
     else:
         conversion = arrow_conversion(arrow[0])
     return InputError("Arrow files of Hugging Face's datasets", where=str(folder), fix=f"Convert them: {conversion}.")
+
+
+def _saved_splits(folder: Path) -> list[str]:
+    """Return the splits of a saved `DatasetDict`, train first; empty for another folder.
+
+    They are those that its file lists, or else its subfolders.
+    """
+    if not (folder / SAVED_SPLITS).is_file():
+        return []
+    listed: object = None
+    with suppress(OSError, ValueError, AttributeError):
+        listed = json.loads((folder / SAVED_SPLITS).read_bytes()).get("splits")
+    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    names = names or [entry.name for entry in _list_entries(folder) if entry.is_dir()] or ["train"]
+    return sorted(names, key=lambda name: name != "train")
+
+
+def _list_splits(splits: Sequence[str]) -> str:
+    return f"the split{'s' if len(splits) > 1 else ''} {', '.join(splits)}"
 
 
 def arrow_conversion(path: Path) -> str:
@@ -109,8 +138,8 @@ def arrow_conversion(path: Path) -> str:
     return _conversion("Dataset", f"Dataset.from_file('{path}')")
 
 
-def _conversion(name: str, call: str) -> str:
-    return f"""python -c "from datasets import {name}; {call}.to_parquet('rows.parquet')\""""
+def _conversion(name: str, call: str, out: str = "rows.parquet") -> str:
+    return f"""python -c "from datasets import {name}; {call}.to_parquet('{out}')\""""
 
 
 def _list_endings(entries: Sequence[Path]) -> str:

@@ -56,6 +56,12 @@ class NonPairFormat:
     sniff_json: Callable[[Any], bool]
     rows: str = ""
 
+    def advice(self, option_names: OptionNames) -> str:
+        """Return what to do with a file of this format, in a sentence or two."""
+        if not self.rows or option_names.no_options:
+            return self.fix
+        return f"{self.fix} If the first answer of each row is one: {option_names.column('caption', FIRST_ANSWER)}."
+
 
 def _is_coco(data: Any) -> bool:
     return isinstance(data, dict) and all(isinstance(data.get(name), list) for name in ("images", "annotations"))
@@ -120,6 +126,7 @@ _BUILT_IN = (
         "one JSON object per line",
         read_jsonl,
         (".jsonl", ".ndjson", ".jsonlines"),
+        transcodes=True,
         compressed=True,
         caption_per_row=True,
     ),
@@ -128,6 +135,7 @@ _BUILT_IN = (
         "comma-separated columns",
         read_csv,
         (".csv",),
+        transcodes=True,
         compressed=True,
         fixed_columns=True,
         caption_per_row=True,
@@ -137,6 +145,7 @@ _BUILT_IN = (
         "tab-separated columns",
         read_tsv,
         (".tsv",),
+        transcodes=True,
         compressed=True,
         fixed_columns=True,
         caption_per_row=True,
@@ -380,10 +389,8 @@ def _pair_format(written: str, format_: str, option_names: OptionNames, *, capti
         return format_
     if other.rows and caption_is_named:
         return other.rows
-    fix = other.fix
-    if other.rows and not option_names.no_options:
-        fix += f" If the first answer of each row is one: {option_names.column('caption', FIRST_ANSWER)}."
-    raise InputError(f"not a source of pairs: {other.about}", where=written, fix=fix)
+    what = f"not a source of pairs: {other.about}"
+    raise InputError(what, where=written, fix=other.advice(option_names))
 
 
 def _locate_stored(

@@ -54,7 +54,8 @@ class TableColumns:
                 more[name] = written if is_path else TableImage(written, self.table, name, number)
         for name in self.lists:
             images = [
-                TableImage((item or {}).get("path") or "", self.table, name, number) for item in values[name] or ()
+                TableImage((value or {}).get("path") or "", self.table, name, number, item)
+                for item, value in enumerate(values[name] or (), 1)
             ]
             more[name] = images if len(images) > 1 else next(iter(images), None)
         return {**values, **self.unread, **more}

@@ -6,7 +6,7 @@ in one place for all formats (`normaliser.py`).
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from pairwright.datasets.images.parquet_cells import PARQUET_SUFFIX, format_cell_name
@@ -45,19 +45,21 @@ class TableImage:
         table: absolute path.
         column: its column.
         row: from 1.
+        item: of the list in this row, from 1.
     """
 
     name: str
     table: str
     column: str
     row: int
+    item: int = 1
 
     @property
     def locator(self) -> str:
         """Its locator, see `images.loading`; empty if the table's name does not end in .parquet."""
         if not self.table.endswith(PARQUET_SUFFIX):
             return ""
-        return f"{self.table}::{format_cell_name(self.column, self.row, PurePath(self.name).name)}"
+        return f"{self.table}::{format_cell_name(self.column, self.row, PurePath(self.name).name, self.item)}"
 
     def __str__(self) -> str:
         return "<bytes>"
@@ -78,16 +80,18 @@ class Reader:
         sniff_json: recognises the content of a ``.json`` file.
         reads_folders: whether an input is a folder; else it is a file, or a folder of files with these `suffixes`.
         compressed: whether files with these `suffixes` may be compressed (``.jsonl.gz``, ``.csv.zst``).
+        transcodes: whether `read` has a parameter ``transcoder``, for lines that are not UTF-8.
         fixed_columns: whether all rows of a file have the same columns.
         caption_per_row: whether an image with several captions has a row of each, next to each other.
     """
 
     name: str
     about: str
-    read: Callable[[Path], InputRowIterator]
+    read: Callable[..., InputRowIterator]
     suffixes: tuple[str, ...] = ()
     sniff_json: Callable[[Any], bool] | None = None
     reads_folders: bool = False
     compressed: bool = False
     fixed_columns: bool = False
     caption_per_row: bool = False
+    transcodes: bool = False

@@ -6,14 +6,17 @@ from pathlib import Path
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
-from pairwright.datasets.readers.text_files import MAX_LINE, iter_lines, parse_object
+from pairwright.datasets.readers.text_files import MAX_LINE, NO_TRANSCODING, Transcoder, iter_lines, parse_object
 from pairwright.datasets.rejects import RejectError, make_reject
 
 _LIST_OF_ROWS = re.compile(rb"\s*\[\s*(?:\{|$)")
 
 
 def read_jsonl(
-    path: Path, option_names: OptionNames = COMMAND_LINE, stretch: tuple[int, int, int] = (0, 0, 0)
+    path: Path,
+    option_names: OptionNames = COMMAND_LINE,
+    stretch: tuple[int, int, int] = (0, 0, 0),
+    transcoder: Transcoder = NO_TRANSCODING,
 ) -> InputRowIterator:
     """Yield the rows of a JSON Lines file; places are ``file:line``.
 
@@ -21,6 +24,7 @@ def read_jsonl(
         path: of the file.
         option_names: how messages name options.
         stretch: only the lines of a stretch, as in `text_files.iter_lines`.
+        transcoder: of lines that are not UTF-8.
 
     Raises:
         InputError: if the file cannot be read, or is a JSON list.
@@ -37,7 +41,7 @@ def read_jsonl(
             yield make_reject(place, "field_too_long", f"the line is longer than {MAX_LINE} bytes", line[:2000])
             continue
         try:
-            yield InputRow(place, parse_object(line))
+            yield InputRow(place, parse_object(transcoder.convert(line)))
         except RejectError as flaw:
             yield make_reject(place, flaw.reason, flaw.detail, line[:2000])
 

@@ -71,6 +71,12 @@ KNOWN_LAYOUTS = (
     _layout("PixelProse", "vlm_caption original_caption", caption="vlm_caption"),
     _layout("LLaVA-Pretrain's metadata", "blip_caption", caption="blip_caption"),
     _layout("Visual Genome", "id regions", exact=True, key="id", image="{id}.jpg", captions="regions.phrase"),
+    _layout(
+        "Label Studio's JSON",
+        "annotations data predictions",
+        image="data.image",
+        captions="annotations.0.result.0.value.text",
+    ),
     _layout("DCI", "short_caption extra_caption", caption="short_caption"),
 )
 

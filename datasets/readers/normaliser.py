@@ -2,7 +2,8 @@
 
 - A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON or Python text, or one plain text). The first is
   the pair's caption, the rest its `captions`; with `explode` each caption makes a pair, with the others in `captions`.
-  Captions are unchanged; a repeated caption counts once. A caption that is empty, not a text, longer than
+  Captions are unchanged, or with `clean_captions` without what is no part of the sentence (`captions/cleaning.py`), which
+  rejects those of which nothing is left; a repeated caption counts once. A caption that is empty, not a text, longer than
   `NormaliserOptions.max_caption`, or contains the image token of trainers or a control character other than tabs and line
   breaks (NUL ends a text in C and is refused by databases) is rejected alone, and the row is kept; a row of which all are,
   is one rejected row. With `explode` each caption counts as a row.
@@ -31,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import Any, Literal, cast
 
+from pairwright.datasets.captions.cleaning import clean_web_caption, has_content
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import (
     ImageRoot,
@@ -47,6 +49,7 @@ from pairwright.datasets.readers.column_expressions import add_computed, compute
 from pairwright.datasets.readers.columns import (
     AmbiguousColumnsError,
     ColumnPlan,
+    find_column,
     find_unmatched_columns,
     resolve_columns,
 )
@@ -60,7 +63,15 @@ from pairwright.datasets.readers.field_values import (
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator, TableImage
 from pairwright.datasets.readers.text_files import json_type_name, parse_json
 from pairwright.datasets.records import IMAGE_TOKEN, Box, Pair, compact_json, pair_key
-from pairwright.datasets.rejects import BAD_BOX, NEVER_FATAL_REASONS, NOT_SELECTED, Reject, RejectError, make_reject
+from pairwright.datasets.rejects import (
+    BAD_BOX,
+    NEVER_FATAL_REASONS,
+    NO_CONTENT,
+    NOT_SELECTED,
+    Reject,
+    RejectError,
+    make_reject,
+)
 from pairwright.datasets.remote.object_store import is_remote
 
 VerifyImages = Literal["off", "header", "full"]
@@ -87,6 +98,7 @@ class NormaliserOptions:
     option_names: OptionNames
     max_caption: int = MAX_CAPTION_LENGTH
     without_caption: bool = False
+    clean_captions: bool = False
 
 
 @dataclass
@@ -140,7 +152,7 @@ class Normaliser:
     def _selected(self, row: InputRow) -> InputRow | Reject:
         self.unmatched_columns = find_unmatched_columns(self.unmatched_columns, (*row.fields, *row.pictures))
         for column, wanted in self.rules.where.items():
-            value = compute(row.fields, column)
+            value = compute(row.fields, find_column(column, tuple(row.fields)))
             if not _written_values(value) & set(wanted):
                 return make_reject(row.place, NOT_SELECTED, f"{column} is {value!r:.100}", row.fields)
         return row
@@ -191,7 +203,7 @@ class Normaliser:
     def _caption_text(self, row: InputRow) -> str:
         """Return the caption of a row; empty if it will be rejected, or is several."""
         try:
-            return _check_caption(compute(row.fields, self._plan(row).caption or ""), self.rules.max_caption)
+            return _check_caption(compute(row.fields, self._plan(row).caption or ""), self.rules)
         except RejectError:
             return ""
 
@@ -364,7 +376,7 @@ def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tupl
     refused: list[Reject] = []
     for number, value in enumerate(values, 1):
         try:
-            good[_check_caption(value, rules.max_caption)] = None
+            good[_check_caption(value, rules)] = None
         except RejectError as flaw:
             several = len(values) > 1
             place = f"{row.place}, caption {number}" if several else row.place
@@ -423,12 +435,19 @@ def _parse_list_literal(text: str) -> list[Any] | None:
     return found if isinstance(found, list) else None
 
 
-def _check_caption(value: Any, most: int) -> str:
+def _check_caption(value: Any, rules: NormaliserOptions) -> str:
+    """Return a caption as the pair has it; raise `RejectError` if it is invalid."""
+    most = rules.max_caption
     if is_missing(value):
         raise RejectError("empty_caption", f"the caption is {'null' if value is None else value}")
     text = parse_text_field(value, "caption")
     if not text or text.isspace():
         raise RejectError("empty_caption", "the caption is empty")
+    if rules.clean_captions:
+        cleaned = clean_web_caption(text)
+        if not has_content(cleaned):
+            raise RejectError(NO_CONTENT, "the caption is a file name, an address or a placeholder")
+        text = cleaned
     if IMAGE_TOKEN in text:
         raise RejectError("image_token", f"the caption holds {IMAGE_TOKEN}")
     if not text.isprintable() and (control := _CONTROL.search(text)):  # the first is faster

@@ -25,20 +25,22 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images.loading import ImageRoot, is_table_cell, publishable_image_name
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.boxes import BoxUnit
+from pairwright.datasets.readers.caption_tables import find_caption_tables
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import check_column_mapping
 from pairwright.datasets.readers.formats import READERS, LocatedInput, locate_input
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
-from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.key_set import KeySet
 from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH, Normaliser, NormaliserOptions, VerifyImages
+from pairwright.datasets.readers.text_files import Transcoder
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import NEVER_FATAL_REASONS, NOT_SELECTED, Reject, fix_for, make_reject
-from pairwright.datasets.remote.store_path import to_path
+from pairwright.datasets.remote.object_store import is_remote
 
 ErrorPolicy = Literal["stop", "skip"]
 MISSING_CAPTION_REASONS = frozenset({"missing_column", "missing_caption"})
+_SHOWN_TABLES = 5
 CANDIDATE_COLUMNS = frozenset({"negative", "form", "status"})
 """Columns of a file of negatives, as `flows/commands/annotation_files.py` writes it."""
 
@@ -54,7 +56,7 @@ class ReadOptions:
         where: column to the values that a row may have in it (``{"split": ("train", "restval")}``); other rows are a `Reject`
             with the reason ``not_selected``, which never stops the reading.
         explode: one pair per caption instead of one per image.
-        image_root: folder of relative image paths; empty for the input's own folder.
+        image_root: folder of relative image paths, or a brace pattern of several; empty for the input's own folder.
         source: name of the dataset; empty for the rows' `source`, or else ``default_source``.
         default_source: name of the dataset of rows that name none; empty for the input's name without its ending.
         instances: COCO instances JSON with the boxes of a COCO input.
@@ -66,6 +68,9 @@ class ReadOptions:
         box_unit: of box coordinates; ``guess`` by the rule in `boxes.py`.
         max_caption: characters of a caption; longer ones are rejected as ``caption_too_long``.
         without_caption: also read images without a caption, as pairs with an empty one.
+        encoding: of the lines of CSV, TSV and JSON Lines that are not UTF-8; empty: they are flaws.
+        clean_captions: remove HTML, addresses, mentions, hashtags, emoji and notes of agencies from captions; those of which
+            nothing is left are rejected as ``no_content``.
         option_names: how messages name these options.
     """
 
@@ -84,6 +89,8 @@ class ReadOptions:
     box_unit: BoxUnit = "guess"
     max_caption: int = MAX_CAPTION_LENGTH
     without_caption: bool = False
+    clean_captions: bool = False
+    encoding: str = ""
     option_names: OptionNames = COMMAND_LINE
 
 
@@ -114,7 +121,9 @@ def read_pairs(options: ReadOptions) -> Iterator[ReadBatch]:
         UsageError: immediately, for invalid options.
         InputError: immediately for missing inputs; while iterating, for flaws (see the module's docstring).
     """
-    return _collect_batches(options, locate_inputs(options))
+    located = locate_inputs(options)
+    require_captions_beside(options, located)
+    return _collect_batches(options, located)
 
 
 def locate_inputs(options: ReadOptions) -> list[LocatedInput]:
@@ -138,9 +147,36 @@ def locate_inputs(options: ReadOptions) -> list[LocatedInput]:
     located = [
         locate_input(written, options.format, options.option_names, caption_is_named=named) for written in inputs
     ]
+    if Transcoder.of(options.encoding, options.option_names).encoding:
+        for one in located:
+            if not READERS.get(one.format).transcodes:
+                option = options.option_names.option("encoding")
+                raise UsageError(f"{option}: for CSV, TSV and JSON Lines; {one.files[0]} is read as {one.format}.")
     if options.instances and any(one.format != "coco" for one in located):
         raise UsageError("`instances` requires COCO captions; other formats contain their boxes.")
     return located
+
+
+def require_captions_beside(options: ReadOptions, located: Sequence[LocatedInput]) -> None:
+    """Refuse a folder of images whose captions are in a file of it, as they would seem to have none.
+
+    Raises:
+        InputError: naming the file.
+    """
+    if options.format or options.without_caption:
+        return
+    for one in located:
+        folder = one.files[0]
+        if (
+            one.format != "images"
+            or is_remote(folder)
+            or not (tables := find_caption_tables(folder, options.columns).captions)
+        ):
+            continue
+        names = [str(table.path) for table in tables[:_SHOWN_TABLES]]
+        choice = "it" if len(tables) == 1 else "one of them"
+        fix = f"Give {choice} as input; for the folder, `pairwright init` finds the file and its images."
+        raise InputError(f"the captions of its images are in {', '.join(names)}", where=str(folder), fix=fix)
 
 
 @dataclass
@@ -281,10 +317,10 @@ def make_normaliser(options: ReadOptions, one: LocatedInput, formats: Counter[st
         options.option_names,
         options.max_caption,
         options.without_caption,
+        options.clean_captions,
     )
-    root = to_path(options.image_root).absolute() if options.image_root else one.root
-    name = options.default_source or one.name
-    return Normaliser(rules, ImageRoot(root, bool(options.image_root)), name, formats)
+    root = ImageRoot.named(options.image_root) if options.image_root else ImageRoot(one.root)
+    return Normaliser(rules, root, options.default_source or one.name, formats)
 
 
 def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
@@ -328,11 +364,14 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
                 check_mapped_columns(options, normaliser.unmatched_columns, file)
 
 
-def select_reader(options: ReadOptions, format_: str) -> Callable[[Path], InputRowIterator]:
+def select_reader(options: ReadOptions, format_: str) -> Callable[..., InputRowIterator]:
     """Return the reader of a format for these options."""
     if options.instances:
         return partial(read_coco, instances=Path(options.instances))
-    return partial(read_jsonl, option_names=options.option_names) if format_ == "jsonl" else READERS.get(format_).read
+    read = READERS.get(format_).read
+    if format_ == "jsonl":
+        read = partial(read, option_names=options.option_names)
+    return partial(read, transcoder=Transcoder.of(options.encoding)) if options.encoding else read
 
 
 def check_mapped_columns(options: ReadOptions, unmatched: AbstractSet[str], file: Path) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.formats import LocatedInput
 from pairwright.datasets.readers.input_rows import InputRowIterator
-from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.normaliser import MAX_JOINED
 from pairwright.datasets.readers.pairs import (
     BatchCollector,
@@ -28,6 +27,7 @@ from pairwright.datasets.readers.pairs import (
     locate_inputs,
     make_normaliser,
     no_pairs_error,
+    require_captions_beside,
     select_reader,
 )
 from pairwright.datasets.readers.parquet import find_earlier_group, read_parquet
@@ -142,6 +142,7 @@ class PieceBatch:
 def plan_pieces(options: ReadOptions) -> list[Piece]:
     """Return the pieces of the inputs, in order; errors as in `read_pairs`."""
     located = locate_inputs(options)
+    require_captions_beside(options, located)
     sizes = {file: file.stat().st_size if file.is_file() else MAX_PIECE for one in located for file in one.files}
     size = min(max(sum(sizes.values()) // _PIECES, MIN_PIECE), MAX_PIECE)
     return [piece for number, one in enumerate(located) for piece in _pieces_of(number, one, sizes, size)]
@@ -259,7 +260,7 @@ def _open_stretch(options: ReadOptions, format_: str, stretch: Stretch, lines_be
         return select_reader(options, format_)(file)
     if format_ == "parquet":
         return read_parquet(file, (stretch.start, stretch.stop, stretch.before))
-    return read_jsonl(file, options.option_names, (stretch.start, stretch.stop, lines_before))
+    return select_reader(options, format_)(file, stretch=(stretch.start, stretch.stop, lines_before))
 
 
 def _rows_around(options: ReadOptions, format_: str, stretch: Stretch) -> tuple[InputRowIterator, ...]:
@@ -272,7 +273,7 @@ def _rows_around(options: ReadOptions, format_: str, stretch: Stretch) -> tuple[
         read = read_parquet
     else:
         first = find_earlier_line(file, stretch.start, MAX_JOINED)
-        read = partial(read_jsonl, option_names=options.option_names)
+        read = select_reader(options, format_)
     before = read(file, stretch=(first, stretch.start, 0)) if stretch.start else ()
     return iter(deque(before, MAX_JOINED)), islice(read(file, stretch=(stretch.stop, 0, 0)), MAX_JOINED)
 

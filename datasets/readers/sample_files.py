@@ -2,15 +2,15 @@
 
 img2dataset writes this layout in folders and in shards. The .txt (or .caption) is the caption; the .json has the fields; if both give
 caption or image and differ, the .json's value is kept as ``caption_in_json`` or ``image_in_json``. Files of other kinds
-are listed in ``other_files``.
+are listed in ``other_files``; a sample with further images (``KEY.1.jpg``) is rejected.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pairwright.datasets.images.loading import IMAGE_SUFFIXES
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, select_further_images
 from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.parquet import read_parquet
@@ -55,12 +55,15 @@ def build_sample_row(place: str, key: str, files: Sequence[SampleFile]) -> Input
 
 
 def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
+    files = _with_plain_suffixes(files)
     text = next((files.pop(suffix) for suffix in CAPTION_SUFFIXES if suffix in files), None)
     data = files.pop(".json", None)
     # An image of an unsupported format is the image if there is no other; the image check rejects it.
     images = [files.pop(suffix) for suffix in sorted((IMAGE_SUFFIXES & files.keys()) or (UNREAD & files.keys()))]
     if len(images) > 1:
         raise RejectError("duplicate_member", f"two images: {images[0].name}, {images[1].name}")
+    if images and (further := select_further_images(suffix.removeprefix(".") for suffix in files)):
+        raise RejectError("several_images", f"{1 + len(further)} images, where a pair has one")
     missing = "no .txt, .caption or .json with a caption" if text is None and data is None else ""
     fields = {} if data is None else parse_object(_read_bounded(data), "sample's .json")
     _restore_provenance(fields)
@@ -72,6 +75,25 @@ def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
         fields["other_files"] = sorted(files)
     fields.setdefault("key", key)
     return InputRow(place, fields, images[0].read if images else None, missing_caption=missing)
+
+
+def _with_plain_suffixes(files: Mapping[str, SampleFile]) -> dict[str, SampleFile]:
+    """Return files by suffix, such as ``.image.jpg`` as ``.jpg`` if that is the sample's only image, caption or JSON.
+
+    WebDataset splits names at the first dot. Of several images that with ``image`` in its suffix is taken, and of several
+    texts that with ``caption``; if none has it, they stay as they are and are listed as other files.
+    """
+    found = dict(files)
+    for plain, mark in ((IMAGE_SUFFIXES, "image"), (frozenset(CAPTION_SUFFIXES), "caption"), ({".json"}, "json")):
+        if found.keys() & plain:
+            continue
+        nested = [suffix for suffix in found if PurePosixPath(suffix[1:]).suffix in plain]
+        marked = [suffix for suffix in nested if suffix.split(".")[-2] == mark]
+        chosen = nested if len(nested) == 1 else marked
+        if len(chosen) == 1:
+            suffix = PurePosixPath(chosen[0][1:]).suffix
+            found[suffix] = replace(found.pop(chosen[0]), suffix=suffix)
+    return found
 
 
 def _restore_provenance(fields: dict[str, Any]) -> None:

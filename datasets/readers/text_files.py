@@ -1,13 +1,15 @@
-"""Text input: decompression, UTF-16, bounded lines, strict UTF-8 and JSON.
+"""Text input: decompression, UTF-16 and UTF-32, bounded lines, strict UTF-8 and JSON.
 
 Lines are bounded, so that a file without line ends cannot fill memory. A byte order mark is skipped. Compression (gzip,
-bzip2, xz, zstd) and UTF-16 are recognised by the first bytes, not by name. JSON may have NaN and Infinity, as Python writes
+bzip2, xz, zstd) and UTF-16 and UTF-32 are recognised by the first bytes, not by name. A line that is not UTF-8 is rejected, or
+read in the encoding that the user names (`Transcoder`): which one it is cannot be known from the bytes. JSON may have NaN and Infinity, as Python writes
 them, but no lone surrogates, which do not survive Parquet.
 
 Limits: `MAX_LINE` bytes per line (16 MiB).
 """
 
 import bz2
+import codecs
 import gzip
 import io
 import json
@@ -15,12 +17,14 @@ import lzma
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 import orjson
 
-from pairwright.datasets.errors import InputError
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.input_rows import TableImage
 from pairwright.datasets.rejects import RejectError, is_utf8_encodable
 
@@ -30,7 +34,10 @@ _T = TypeVar("_T")
 BOM = b"\xef\xbb\xbf"
 _INT64 = 2**63  # whole numbers beyond it, and beyond 64 bits without sign, are read as floats, as by orjson
 _ARCHIVES = {b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+# Byte order marks; that of UTF-32 begins with that of UTF-16.
+_WIDE = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+LIKELY_ENCODING = "cp1252"  # of a text in a European language that is not UTF-8: what Excel on Windows writes
+_SHOWN_AROUND = 12  # bytes around one that is not UTF-8
 _COMPRESSED_SUFFIXES = frozenset({".gz", ".bz2", ".xz", ".zst"})
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeError)
 """What reading a file of `open_text` may raise."""
@@ -49,6 +56,8 @@ _DECOMPRESSORS: dict[bytes, Callable[[BinaryIO], Any]] = {
     **dict.fromkeys(_BZIP2, bz2.open),
     b"\xfd7zXZ\x00": lzma.open,
     b"\x28\xb5\x2f\xfd": _open_zstd,
+    # A skippable frame, with which pzstd and other parallel writers begin.
+    **dict.fromkeys([bytes([first, 0x2A, 0x4D, 0x18]) for first in range(0x50, 0x60)], _open_zstd),
 }
 _HEAD = max(map(len, (*_DECOMPRESSORS, *_ARCHIVES)))
 
@@ -135,7 +144,7 @@ def find_earlier_line(path: Path, start: int, lines: int) -> int:
 
 
 def open_text(path: Path) -> BinaryIO:
-    """Open a text file for reading its bytes, decompressed, and UTF-16 as UTF-8; regardless of its name.
+    """Open a text file for reading its bytes, decompressed, and UTF-16 and UTF-32 as UTF-8; regardless of its name.
 
     Reading may raise `READ_ERRORS`.
 
@@ -151,8 +160,9 @@ def open_text(path: Path) -> BinaryIO:
         raise InputError(f"a {kind} file", where=str(path), fix="Unpack it first, or compress it with gzip or zstd.")
     if decompress := _find_by_magic(_DECOMPRESSORS, head):
         handle = io.BufferedReader(decompress(handle))
-        head = handle.peek(len(BOM))
-    return cast("BinaryIO", io.BufferedReader(_Utf8FromUtf16(handle)) if head.startswith(_UTF16) else handle)
+        head = handle.peek(_HEAD)
+    wide = _find_by_magic(_WIDE, head)
+    return cast("BinaryIO", io.BufferedReader(_Utf8FromWide(handle, wide)) if wide else handle)
 
 
 def is_plain_text(path: Path) -> bool:
@@ -162,18 +172,18 @@ def is_plain_text(path: Path) -> bool:
         OSError: if the file cannot be opened.
     """
     with path.open("rb") as handle:
-        return handle.seekable() and not handle.read(_HEAD).startswith((*_DECOMPRESSORS, *_ARCHIVES, *_UTF16))
+        return handle.seekable() and not handle.read(_HEAD).startswith((*_DECOMPRESSORS, *_ARCHIVES, *_WIDE))
 
 
 def _find_by_magic(table: Mapping[bytes, _T], head: bytes) -> _T | None:
     return next((value for magic, value in table.items() if head.startswith(magic)), None)
 
 
-class _Utf8FromUtf16(io.RawIOBase):
-    """Stream of the UTF-8 bytes of a UTF-16 text with a byte order mark, as Excel saves "Unicode Text"."""
+class _Utf8FromWide(io.RawIOBase):
+    """Stream of the UTF-8 bytes of a UTF-16 or UTF-32 text with a byte order mark, as Excel saves "Unicode Text"."""
 
-    def __init__(self, handle: BinaryIO) -> None:
-        self._text = io.TextIOWrapper(handle, "utf-16", newline="")
+    def __init__(self, handle: BinaryIO, encoding: str) -> None:
+        self._text = io.TextIOWrapper(handle, encoding, newline="")
         self._waiting = b""
 
     def readable(self) -> bool:
@@ -203,6 +213,65 @@ def read_text_bytes(path: Path) -> bytes:
         raise InputError(f"cannot be read ({why})", where=str(path), fix="Check the path, or copy it again.") from None
 
 
+@dataclass(frozen=True, slots=True)
+class Transcoder:
+    """Conversion of lines that are not UTF-8, from an encoding that the user names.
+
+    A line that is UTF-8 stays as it is: files joined of several have lines of both, and a text of another encoding is UTF-8
+    by accident in theory only. This needs an encoding of one byte a character.
+
+    Attributes:
+        encoding: name of Python's codecs; empty for none.
+    """
+
+    encoding: str = ""
+
+    @classmethod
+    def of(cls, encoding: str, option_names: OptionNames = COMMAND_LINE) -> "Transcoder":
+        """Return the conversion from an encoding; empty or a name of UTF-8 for none.
+
+        Raises:
+            UsageError: there is no such encoding, or it has several bytes a character.
+        """
+        try:
+            name = codecs.lookup(encoding).name if encoding else ""
+            narrow = not name or len(bytes(range(256)).decode(name, "replace")) == 256
+            plain = not name or bytes(range(128)).decode(name, "replace") == bytes(range(128)).decode("ascii")
+        except LookupError:
+            option = option_names.option("encoding")
+            raise UsageError(f"{option} {encoding}: no such encoding. Common ones are cp1252 and latin-1.") from None
+        if name in {"utf-8", "utf-8-sig", "ascii"}:
+            return cls()
+        if not (narrow and plain):
+            fix = f"Convert the file: iconv -f {encoding} -t utf-8 OLD > NEW"
+            what = "only encodings of one byte a character; UTF-16 and UTF-32 are recognised by their byte order mark"
+            raise UsageError(f"{option_names.option('encoding')} {encoding}: {what}. {fix}.")
+        return cls(name)
+
+    def convert(self, line: bytes) -> bytes:
+        """Return a line as UTF-8; unchanged if it is UTF-8, if there is no encoding, or if it is not in the encoding."""
+        if not self.encoding or line.isascii():
+            return line
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            try:
+                return line.decode(self.encoding).encode()
+            except UnicodeDecodeError:
+                return line
+        return line
+
+
+NO_TRANSCODING = Transcoder()
+
+
+def describe_undecodable(data: bytes, error: UnicodeDecodeError) -> str:
+    """Return where bytes are not UTF-8, and how they read in the likely encoding."""
+    around = data[max(0, error.start - _SHOWN_AROUND) : error.start + _SHOWN_AROUND]
+    shown = around.decode(LIKELY_ENCODING, "replace").replace("\ufffd", "?")
+    return f"byte {error.start + 1} is not UTF-8; in {LIKELY_ENCODING} it reads {' '.join(shown.split())!r}"
+
+
 def parse_text(data: bytes) -> str:
     """Return bytes as text.
 
@@ -212,7 +281,7 @@ def parse_text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise RejectError("not_utf8", f"byte {error.start + 1} is not UTF-8") from None
+        raise RejectError("not_utf8", describe_undecodable(data, error)) from None
 
 
 def parse_json(data: bytes | str) -> Any:

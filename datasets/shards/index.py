@@ -22,7 +22,7 @@ import numpy.typing as npt
 import orjson
 
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.images.loading import select_image_extensions
+from pairwright.datasets.images.loading import select_further_images, select_image_extensions
 from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.datasets.remote.reading import open_file
 from pairwright.datasets.shards.sample_json import outline, parse_sample_json
@@ -44,6 +44,7 @@ class SampleContents:
         duplicate: it has two images, or two members of one extension.
         broken: its JSON is none, or has another shape than collators read.
         texts: `sample_json.outline` of its JSON; empty if broken.
+        further_images: number of its images after the first.
     """
 
     image: bool
@@ -51,10 +52,12 @@ class SampleContents:
     duplicate: bool
     broken: bool
     texts: dict[str, Any]
+    further_images: int = 0
 
     def encode(self) -> bytes:
         """Return it as JSON."""
-        return orjson.dumps([self.image, self.caption, self.duplicate, self.broken, self.texts])
+        further = [self.further_images] if self.further_images else []
+        return orjson.dumps([self.image, self.caption, self.duplicate, self.broken, self.texts, *further])
 
 
 def describe_contents(extensions: Iterable[str], json: bytes, *, twice: bool = False) -> SampleContents:
@@ -71,7 +74,8 @@ def describe_contents(extensions: Iterable[str], json: bytes, *, twice: bool = F
         texts, broken = outline(parse_sample_json(json)), False
     except RejectError:
         texts, broken = {}, True
-    return SampleContents(bool(images), "txt" in present, twice or len(images) > 1, broken, texts)
+    further = len(select_further_images(present)) if images else 0
+    return SampleContents(bool(images), "txt" in present, twice or len(images) > 1, broken, texts, further)
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,13 @@ def scan_samples(name: str | Path) -> ShardIndex:
             contents = describe_contents(extensions, json, twice=len(set(extensions)) < len(extensions))
             found.add(sample[0][1].start, last.offset + last.size + -last.size % BLOCK_SIZE, contents)
     return found.finish(size)
+
+
+def holds_several_images(tar: Path) -> bool:
+    """Return whether a sample of a shard has several images, by its index, or else its headers; errors as `scan_samples`."""
+    beside = index_path(tar)
+    index = decode_index(beside.read_bytes()) if beside.is_file() else None
+    return any(contents.further_images for contents in (index or scan_samples(tar)).kinds)
 
 
 def _open_shard(name: str | Path) -> BinaryIO:

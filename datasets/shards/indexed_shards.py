@@ -21,7 +21,7 @@ from pairwright.datasets.remote.listing import find_input_files
 from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, is_remote, open_store
 from pairwright.datasets.remote.reading import read_ranges
 from pairwright.datasets.shards.index import INDEX_SUFFIX, ShardIndex, decode_index, index_path, scan_samples
-from pairwright.datasets.shards.layout import CHECKSUMS_FILE, SIZES_FILE, find_shards
+from pairwright.datasets.shards.layout import CHECKSUMS_FILE, SIZES_FILE, find_shards, shards_folder
 
 _SCANNED_AT_A_TIME = 8
 
@@ -46,7 +46,7 @@ class ShardFile:
 
 
 def find_indexed_shards(data: str) -> tuple[ShardFile, ...]:
-    """Return the shards of a folder, a tar or a brace pattern, local or as a URL, in order.
+    """Return the shards of a build, a folder, a tar or a brace pattern, local or as a URL, in order.
 
     Raises:
         InputError: there are none, or one of them is missing.
@@ -54,7 +54,8 @@ def find_indexed_shards(data: str) -> tuple[ShardFile, ...]:
         UsageError: a URL with a user or a query.
     """
     if not is_remote(data):
-        return tuple(map(_local, find_shards(Path(data))))
+        shards = shards_folder(Path(data))  # of a build
+        return tuple(map(_local, find_shards(shards if any(shards.glob("*.tar")) else Path(data))))
     store, written = open_store(data)
     path, files = find_input_files(store, written)
     found = {each.path: each for each in files}

@@ -193,4 +193,4 @@ def _require_listed_shards(folder: Path, found: set[str]) -> None:
 
 
 def _no_shards_error(source: Path, what: str) -> InputError:
-    return InputError(what, where=str(source), fix="Give a folder of shards, a .tar, or {00000..00009}.tar.")
+    return InputError(what, where=str(source), fix="Give a build, a folder of shards, a .tar, or {00000..00009}.tar.")

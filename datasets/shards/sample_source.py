@@ -22,9 +22,10 @@ from pairwright.datasets.images.recoding import NO_RECODING, Recoding, recode_im
 from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES, PAIRS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.remote.reading import open_table
+from pairwright.datasets.shards.index import holds_several_images
 from pairwright.datasets.shards.layout import SIZES_FILE, find_shards
 from pairwright.datasets.shards.reading import DUPLICATE_KEY_FIX, read_members, read_shard
-from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.samples import Sample, SampleImage
 from pairwright.datasets.version_switch import MANIFEST_FILE
 
 
@@ -142,6 +143,27 @@ def drop_duplicates(samples: Iterable[Sample]) -> Iterator[Sample]:
         yield sample
 
 
+def omit_several_images(source: SampleSource, rejected: set[str]) -> SampleSource:
+    """Return ``source`` without the samples of several images, for outputs whose rows have one.
+
+    Args:
+        source: shards with such samples are written again, others may be copied.
+        rejected: collects the keys of these samples while samples are read.
+    """
+
+    def samples() -> Iterator[Sample]:
+        for sample in source.samples():
+            if sample.further_images:
+                rejected.add(sample.pair.key)
+            else:
+                yield sample
+
+    # Shards of a build, which has a manifest, have pairs: one image each.
+    mixed = not source.manifest and any(map(holds_several_images, source.shards))
+    shards = () if mixed else source.shards
+    return replace(source, samples=samples, shards=shards)
+
+
 def open_sample_source(path: Path) -> SampleSource:
     """Return a build, one of its published versions, a folder of shards, a tar, a pattern or a table of examples.
 
@@ -217,10 +239,10 @@ def _kept_annotations(folder: Path) -> pl.DataFrame:
 
 
 def load_image(sample: Sample, recoding: Recoding = NO_RECODING) -> Sample:
-    """Return ``sample`` with the bytes of its image, read by its locator and recoded.
+    """Return ``sample`` with the bytes of its images, read by their locators and recoded.
 
     Raises:
-        InputError: if the image is missing, a URL, or invalid.
+        InputError: if an image is missing, a URL, or invalid.
     """
     locator = sample.pair.image
     if not locator:
@@ -230,4 +252,11 @@ def load_image(sample: Sample, recoding: Recoding = NO_RECODING) -> Sample:
     if recoding.longest_side and data is not raw:
         width, height, _ = check_image(data, where=locator)
         sample = replace(sample, pair=replace(sample.pair, width=width, height=height))
-    return replace(sample, image=data, image_ext=ext)
+    further = tuple(load_sample_image(each, recoding) for each in sample.further_images)
+    return replace(sample, image=data, image_ext=ext, further_images=further)
+
+
+def load_sample_image(image: SampleImage, recoding: Recoding = NO_RECODING) -> SampleImage:
+    """Return an image of a sample with its bytes; errors as in `load_image`."""
+    raw = image.data if image.data is not None else open_image(image.locator)
+    return SampleImage(image.locator, *recode_image(raw, recoding, image.locator))

@@ -1,7 +1,8 @@
 """Samples: a pair with its image bytes and the kept texts made for it, as members of a shard.
 
 In a shard a sample is ``{key}.jpg`` (or png, webp, or no image), ``{key}.txt`` (the caption) and ``{key}.json``, with the
-schema in `sample_schema.py`. This module converts records to members and back.
+schema in `sample_schema.py`. This module converts records to members and back. A sample of a conversation about several
+images has the others as ``{key}.1.jpg``, ``{key}.2.jpg``; the marks ``<image>`` in its questions say where each one is.
 
 Spans of an edit count code points: ``from_span`` in the edited caption, ``to_span`` in ``text``. A negative's
 ``positive`` is the edited caption, or, for both-sides pairs, the hard positive it is compared with. An image's origin is
@@ -17,7 +18,11 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.images.loading import publishable_image_name, select_image_extensions
+from pairwright.datasets.images.loading import (
+    publishable_image_name,
+    select_further_images,
+    select_image_extensions,
+)
 from pairwright.datasets.records import (
     Annotation,
     Example,
@@ -38,6 +43,15 @@ FROM_SHARD = "shard"
 
 
 @dataclass(frozen=True, slots=True)
+class SampleImage:
+    """An image of a sample: locator, and bytes and extension if they were read."""
+
+    locator: str
+    data: bytes | None = None
+    ext: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """The contents of one sample of a shard.
 
@@ -49,6 +63,7 @@ class Sample:
         image_ext: ``jpg``, ``png`` or ``webp``; empty for a text-only sample.
         makers: makers of its texts as stored in a shard; empty if the texts name them (see `list_makers`).
         stored_image_name: name of the source image as stored in a shard; empty if the pair has it.
+        further_images: of a conversation about several images, all after the pair's, in order.
     """
 
     pair: Pair
@@ -58,6 +73,18 @@ class Sample:
     image_ext: str = ""
     makers: tuple[Origin, ...] = ()
     stored_image_name: str = ""
+    further_images: tuple[SampleImage, ...] = ()
+
+    @property
+    def images(self) -> tuple[SampleImage, ...]:
+        """All images, in order; empty for a text-only sample."""
+        first = SampleImage(self.pair.image, self.image, self.image_ext)
+        return (first, *self.further_images) if self.pair.image else ()
+
+    @property
+    def locators(self) -> tuple[str, ...]:
+        """Locators of all images, in order; empty for a text-only sample."""
+        return tuple(image.locator for image in self.images)
 
 
 def list_makers(sample: Sample) -> list[Origin]:
@@ -68,13 +95,15 @@ def list_makers(sample: Sample) -> list[Origin]:
 
 
 def encode_members(sample: Sample) -> Iterator[tuple[str, bytes]]:
-    """Yield the file extensions and contents of a sample: image (if any), txt, json.
+    """Yield the file extensions and contents of a sample: images (if any), txt, json.
 
     Raises:
         InputError: if a text cannot be encoded as UTF-8, or a score is not finite.
     """
     if sample.image is not None:
         yield sample.image_ext, sample.image
+    for number, further in enumerate(sample.further_images, 1):
+        yield f"{number}.{further.ext}", further.data or b""
     try:
         yield "txt", sample.pair.caption.encode()
         yield "json", orjson.dumps(encode_sample_json(sample))
@@ -192,7 +221,11 @@ def decode_members(key: str, members: dict[str, bytes], where: str) -> Sample:
     )
     makers = tuple(Origin(**maker) for maker in source["made_by"])
     texts, rationales = tuple(_annotations(body)), tuple(_examples(body))
-    return Sample(pair, texts, rationales, members.get(image_ext), image_ext, makers, source["image"])
+    further = tuple(
+        SampleImage(f"{where}::{key}.{ext}", members[ext], ext.partition(".")[2])
+        for ext in (select_further_images(members) if image_ext else ())
+    )
+    return Sample(pair, texts, rationales, members.get(image_ext), image_ext, makers, source["image"], further)
 
 
 def describe_bad_key(key: str, said: str) -> str:

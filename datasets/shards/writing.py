@@ -1,7 +1,8 @@
 """Writing of shards (`layout.py`): numbered tars with their indexes, then the side files of the folder.
 
 Equal samples in equal order give equal bytes; a shard is written atomically. A dataset has one image extension, or no
-images: loaders take the members of the first sample for those of every sample.
+images: loaders take the members of the first sample for those of every sample. So samples of two images, of three, ... and
+with ``texts_last`` those without an image, get shards of their own.
 """
 
 import hashlib
@@ -37,6 +38,7 @@ _BUFFER = 2**20
 class _PackedSample:
     key: str
     image_ext: str
+    further_images: int
     chunks: tuple[bytes, ...]
     contents: SampleContents
 
@@ -73,8 +75,9 @@ def write_numbered_shards(
 ) -> Iterator[ShardInfo]:
     """Write samples as numbered shards, one per iteration; errors as in `write_shard`.
 
-    A shard ends before the sample that would make it larger than ``max_samples`` or ``max_bytes``; with ``texts_last`` also
-    before the first sample without an image, as such samples follow all others.
+    A shard ends before the sample that would make it larger than ``max_samples`` or ``max_bytes``, and where the
+    number of images of a sample changes from one to several, or among these; with ``texts_last`` also before the first sample without an image, as such samples follow
+    all others.
     """
     if max_samples < 1 or max_bytes < 1:
         raise UsageError("max_samples and max_bytes must be at least 1.")
@@ -84,6 +87,11 @@ def write_numbered_shards(
 
 
 def _pack_sample(sample: Sample) -> _PackedSample:
+    for further in sample.further_images:
+        if sample.image is None or further.data is None:
+            raise UsageError(f"sample {sample.pair.key}: the bytes of all its images go together.")
+        if further.ext != sample.image_ext:
+            raise _mixed_formats_error(sample.image_ext, further.ext, f"sample {sample.pair.key}")
     if (sample.image is None) != (sample.image_ext == ""):
         raise UsageError(f"sample {sample.pair.key}: image bytes and image_ext go together.")
     key = sample.pair.key
@@ -91,7 +99,8 @@ def _pack_sample(sample: Sample) -> _PackedSample:
         raise UsageError(f"{describe_bad_key(key, key)}; pair_key makes such keys.")
     members = dict(encode_members(sample))
     chunks = [chunk for ext, data in members.items() for chunk in encode_member(f"{key}.{ext}", data)]
-    return _PackedSample(key, sample.image_ext, tuple(chunks), describe_contents(members, members["json"]))
+    contents = describe_contents(members, members["json"])
+    return _PackedSample(key, sample.image_ext, len(sample.further_images), tuple(chunks), contents)
 
 
 def _batch_samples(
@@ -102,13 +111,14 @@ def _batch_samples(
 
     def batch() -> Iterator[_PackedSample]:
         nonlocal pending
-        count, size, image_ext = 0, 0, ""
+        count, size, image_ext, further = 0, 0, "", 0
         while pending is not None:
             size += sum(map(len, pending.chunks))
             texts_begin = texts_last and image_ext and not pending.image_ext
-            if count and (count >= max_samples or size > max_bytes or texts_begin):
+            other_members = texts_begin or further != pending.further_images
+            if count and (count >= max_samples or size > max_bytes or other_members):
                 return
-            image_ext = pending.image_ext
+            image_ext, further = pending.image_ext, pending.further_images
             yield pending
             count += 1
             pending = next(source, None)

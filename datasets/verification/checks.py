@@ -3,7 +3,7 @@
 For a build directory, every file of the manifest is checked for presence, size and SHA-256. For shards: the checksums and
 sizes next to the tars, that each tar is complete plain USTAR, that every sample has the same members, that its JSON
 matches the schema and agrees with file name and caption, that keys are unique over the dataset, that images decode, and
-that no text has the ``<image>`` token which trainers insert themselves. For a LLaVA JSON file: `llava_json.check_llava`.
+that no text has the ``<image>`` token which trainers insert themselves, except as the places of several images. For a LLaVA JSON file: `llava_json.check_llava`.
 
 Everything is read and hashed once and every image decoded; memory grows by one short string per sample. An unfinished
 build is a single problem; so is a version that was replaced while it was checked. `dataset_kinds.py` identifies paths.
@@ -12,13 +12,15 @@ build is a single problem; so is a version that was replaced while it was checke
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from pairwright.datasets.build_manifest import is_build, read_manifest, shard_paths, stored_shards
 from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError
-from pairwright.datasets.images.loading import select_image_extensions
+from pairwright.datasets.image_marks import count_marks
+from pairwright.datasets.images.loading import select_further_images, select_image_extensions
 from pairwright.datasets.images.recoding import decode_oriented_image, detect_extension
 from pairwright.datasets.progress import track
 from pairwright.datasets.records import IMAGE_TOKEN
@@ -142,12 +144,12 @@ def _check_build(path: Path, folder: Path, digests: _Digests) -> Iterator[str]:
 def _check_shards(folder: Path, tars: list[Path], digests: _Digests) -> Iterator[str]:
     seen: dict[str, str] = {}
     counts: dict[str, int] = {}
-    kinds: dict[frozenset[str], str] = {}
+    kinds: dict[tuple[str, ...], str] = {}
     mixed = False
     sizes = (read_sizes(folder / SIZES_FILE) if folder.is_dir() else None) or {}
     for tar in track(tars, "verifying", unit="shards"):
         scan = ShardScan(tar)
-        own = set[frozenset[str]]()
+        own = set[tuple[str, ...]]()
         try:
             for key, members in track(scan, tar.name, sizes.get(tar.name), "samples"):
                 place = f"{tar.name}, sample {key}"
@@ -155,17 +157,19 @@ def _check_shards(folder: Path, tars: list[Path], digests: _Digests) -> Iterator
                     yield f"{place}: the key is also in {seen[key]}"
                 seen[key] = tar.name
                 counts[tar.name] = counts.get(tar.name, 0) + 1
-                kinds.setdefault(frozenset(members), place)
-                own.add(frozenset(members))
+                kind = tuple(sorted(members))
+                kinds.setdefault(kind, place)
+                own.add(kind)
                 yield from (f"{place}: {problem}" for problem in _check_sample(key, members))
             digests.add(tar, scan.index.sha256)
             yield from _check_index(tar, scan.index)
         except PairwrightError as error:
             yield str(error)
         mixed |= len(own) > 1
-    # Text-only conversations of a mixture have shards of their own.
-    if mixed or len(kinds.keys() - {frozenset({"txt", "json"})}) > 1:
-        found = [f"{'+'.join(sorted(members))} (first in {place})" for members, place in kinds.items()]
+    # Text-only conversations of a mixture, those of two images, of three, ..., have shards of their own.
+    alike = {frozenset(kind) - set(select_further_images(kind)) for kind in kinds}
+    if mixed or len(alike - {frozenset({"txt", "json"})}) > 1:
+        found = [f"{'+'.join(kind)} (first in {place})" for kind, place in kinds.items()]
         yield "samples differ in their members: " + "; ".join(found)
     if folder.is_dir():
         yield from _check_side_files(folder, tars, counts, digests)
@@ -181,12 +185,14 @@ def _check_index(tar: Path, scanned: ShardIndex) -> Iterator[str]:
 
 
 def _check_sample(key: str, members: dict[str, bytes]) -> Iterator[str]:
-    images = select_image_extensions(members)
-    for ext in images:
-        yield from _check_image(ext, members[ext], f"{key}.{ext}")
-    if len(images) > 1 or members.keys() != {"txt", "json", *images}:
+    images, further = select_image_extensions(members), select_further_images(members)
+    for ext in (*images, *further):
+        yield from _check_image(ext.rpartition(".")[2], members[ext], f"{key}.{ext}")
+    if len(images) > 1 or members.keys() != {"txt", "json", *images, *further}:
         yield f"holds {', '.join(members)} instead of txt, json and at most one image"
         return
+    if further and further != [f"{number}.{ext}" for ext in images for number in range(1, len(further) + 1)]:
+        yield f"its images are {', '.join([*images, *further])} instead of EXT, 1.EXT, 2.EXT and so on"
     try:
         body, caption = orjson.loads(members["json"]), members["txt"].decode()
     except (orjson.JSONDecodeError, UnicodeDecodeError) as error:
@@ -199,8 +205,18 @@ def _check_sample(key: str, members: dict[str, bytes]) -> Iterator[str]:
         yield describe_bad_key(key, body["key"])
     elif body["caption"] != caption:
         yield "its JSON has another caption than its txt"
-    if IMAGE_TOKEN.encode() in members["json"]:
+    if further and not fault:
+        yield from _check_places(body["conversations"], 1 + len(further))
+    elif IMAGE_TOKEN.encode() in members["json"]:
         yield f"a text has {IMAGE_TOKEN}, which a trainer would read as an image"
+
+
+def _check_places(conversations: list[dict[str, Any]], images: int) -> Iterator[str]:
+    """Yield the conversations whose questions do not have a mark for each of several images."""
+    for number, conversation in enumerate(conversations):
+        marks = [count_marks([turn["text"]]) for turn in conversation["turns"]]
+        if sum(marks) != images or any(marks[1::2]):
+            yield f"{IMAGE_TOKEN} occurs {marks} times in the turns of its conversation {number}, for {images} images"
 
 
 def _check_image(ext: str, data: bytes, name: str) -> Iterator[str]:

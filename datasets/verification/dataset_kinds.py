@@ -3,22 +3,31 @@
 A finished build has a manifest that lists every file. Shards are checked by their contents and metadata files.
 """
 
+import tarfile
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
+
+import orjson
 
 from pairwright.datasets.build_manifest import describe_finished_stages, is_build, read_manifest
 from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, guess_format
-from pairwright.datasets.shards.layout import find_shards, shards_folder
+from pairwright.datasets.readers.text_files import MAX_LINE
+from pairwright.datasets.shards.layout import CHECKSUMS_FILE, SIZES_FILE, find_shards, shards_folder
 from pairwright.datasets.version_switch import STAGING_FOLDER
 
 DatasetKind = Literal["build", "unfinished build", "shards", "llava"]
 
 _CHECKED = "`verify` checks a build directory, a folder of shards, a .tar, or LLaVA's .json."
 _INDEX = "index.json"
+_FIRST_MEMBERS = 8  # of a shard, among which is the JSON of the first sample
+_OWN_MEMBERS = frozenset({"hard_negatives", "hard_positives", "conversations", "rationales", "provenance"})
 
 
 @dataclass(frozen=True)
@@ -55,10 +64,29 @@ def identify_dataset(path: Path) -> DatasetLocation:
     if not path.exists() and "{" not in path.name:
         raise InputError("no such file or folder", where=str(path), fix="Check the path.")
     tars = find_shards(folder, whole=False)
+    if _are_of_another_tool(tars):
+        fix = "`verify` checks those that pairwright writes; these are checked by each command that reads them."
+        raise InputError("shards of another tool, whose samples have other JSON", where=str(path), fix=fix)
     words = count_phrase(len(tars), "shard")
     if path.is_dir() and is_build(path.parent):
         return DatasetLocation("shards", f"{words} of the build {path.parent}, whose files are all checked there")
     return DatasetLocation("shards", f"{words} {_published(path) or 'without the manifest of a build'}")
+
+
+def _are_of_another_tool(tars: Sequence[Path]) -> bool:
+    """Return whether shards without files of ours beside them begin with a sample whose JSON has no member of ours."""
+    if any((tars[0].parent / name).exists() for name in (SIZES_FILE, CHECKSUMS_FILE)):
+        return False
+    with (
+        suppress(tarfile.TarError, OSError, ValueError),  # a damaged one is reported when it is checked
+        tars[0].open("rb") as handle,
+        tarfile.open(fileobj=handle, mode="r|") as archive,
+    ):
+        for member in islice(archive, _FIRST_MEMBERS):
+            if member.name.endswith(".json") and (file := archive.extractfile(member)):
+                body = orjson.loads(file.read(MAX_LINE))
+                return isinstance(body, dict) and bool(body) and not (_OWN_MEMBERS & body.keys())
+    return False
 
 
 def _published(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Checks of LLaVA JSON files: ids, order of turns, image tokens, image files."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,13 @@ from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.readers.text_files import read_text_bytes
 from pairwright.datasets.records import IMAGE_TOKEN
 
+_ID_NAMES = ("id", "sample_id", "question_id")  # the second is LLaVA-Interleave's (M4-Instruct)
+
 
 def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
     """Return the problems of a LLaVA JSON file: ids, order of turns, number of image tokens, missing images.
+
+    Ids may be missing in all rows, but not in some of them.
 
     Args:
         path: of the JSON file.
@@ -30,17 +34,23 @@ def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
     if not isinstance(rows, list):
         raise StorageError(f"{path}: not a JSON list. Export it again.")
     problems, seen = [], set[str]()
+    with_ids = any(_row_id(row) for row in rows if isinstance(row, dict))  # no trainer reads them
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
             problems.append(f"row {number}: not an object, but {type(row).__name__}")
             continue
-        row_id = str(row.get("id", ""))
+        row_id = _row_id(row)
         name = f"row {row_id!r}" if row_id else f"row {number}"
         problems += [f"{name}: {fault}" for fault in _row_problems(row, image_root)]
-        if not row_id or row_id in seen:
+        if with_ids and (not row_id or row_id in seen):
             problems.append(f"{name}: the id is empty or repeated")
         seen.add(row_id)
     return problems
+
+
+def _row_id(row: Mapping[str, Any]) -> str:
+    """Return the id of a row, under the name of LLaVA or of another tool; empty if it has none."""
+    return next((str(row[name]) for name in _ID_NAMES if row.get(name) not in (None, "")), "")
 
 
 def _row_problems(row: dict[str, Any], image_root: Path | None) -> Iterator[str]:

@@ -20,7 +20,13 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
-from pairwright.datasets.images.loading import is_url, open_image, select_image_extensions, split_locator
+from pairwright.datasets.images.loading import (
+    is_url,
+    open_image,
+    select_further_images,
+    select_image_extensions,
+    split_locator,
+)
 from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.option_names import WITHOUT_OPTIONS
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
@@ -270,7 +276,7 @@ def _samples(data: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield the image locator, key and JSON of each sample, in order."""
     for path in find_shards(Path(data)):
         for key, members in read_members(path):
-            kinds = select_image_extensions(members)
+            kinds = [*select_image_extensions(members), *select_further_images(members)]
             where = f"{path}, sample {key}"
             if len(kinds) != 1:
                 what = f"{len(kinds)} images: {', '.join(kinds)}" if kinds else "no image"

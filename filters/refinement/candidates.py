@@ -10,7 +10,7 @@ from pairwright.datasets.record_tables import make_column
 from pairwright.filters.candidates.attack_input import attack_frame
 from pairwright.filters.candidates.rows import SCHEMA
 from pairwright.filters.refinement.general.refine import AllAttacksOptions, refine_against_all_attacks
-from pairwright.filters.refinement.pair_selection import build_slot_keys
+from pairwright.filters.refinement.one_per_caption import build_slot_keys
 from pairwright.filters.refinement.reference.refine import RefineOptions, refine_rows
 from pairwright.filters.refinement.result import Refinement
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
@@ -31,7 +31,7 @@ def refine_candidates(
         corpus: captions to train the scorers on; without, the positives of the rows.
         options: `RefineOptions` for Algorithm 1 over two scorers, `AllAttacksOptions` for all attacks.
         scorers: additional scorers; for Algorithm 1 its two, instead of grammar and plausibility.
-        choose: whether to keep at most one row per caption and type, with `AllAttacksOptions` (`pair_selection.py`).
+        choose: whether to keep at most one row per caption and type, with `AllAttacksOptions` (`one_per_caption.py`).
 
     Returns:
         All rows in the same order, with ``status``, ``reason`` and the gap of each scorer in ``scores``

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +23,11 @@ class BalancingStep:
     kept: int
 
 
-@dataclass(frozen=True, eq=False)
-class Refinement:
-    """Result of a refinement, in the order of the rows.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RefinementSummary:
+    """Numbers of a refinement.
 
     Attributes:
-        kept: bool (n,).
-        reasons: of dropped rows, such as ``identical``, ``unscored``, ``unbalanced_cell``; empty for kept rows.
-        gaps: frame of ``id`` and one float64 column per scorer, NaN without a score.
         total: numbers of rows and accuracy of the attacks.
         by_type: the same for each type.
         ledger: rows and kept rows of each rule of the balancing, in each type.
@@ -39,9 +38,6 @@ class Refinement:
         advice: what the user can do if it does not hold, else empty.
     """
 
-    kept: npt.NDArray[np.bool_]
-    reasons: tuple[str, ...]
-    gaps: pl.DataFrame
     total: AttackSummary
     by_type: Mapping[str, AttackSummary]
     ledger: tuple[BalancingStep, ...]
@@ -51,35 +47,58 @@ class Refinement:
     history: tuple[RoundResult, ...] = ()
     advice: str = ""
 
+    def describe(self, rejected: Mapping[str, int]) -> dict[str, object]:
+        """Return ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (by reason), ``ledger`` and ``rounds``.
+
+        With a bound also ``bound``, ``holds``, ``history`` and ``advice``.
+        """
+        found = {
+            **self.total.as_json(),
+            "by_type": {name: each.as_json() for name, each in self.by_type.items()},
+            "rejected": dict(sorted(rejected.items())),
+            "ledger": [
+                {"rule": step.rule, "type": step.stratum, "rows": step.rows, "kept": step.kept} for step in self.ledger
+            ],
+            "rounds": self.rounds,
+        }
+        if self.bound is None:
+            return found
+        history = [asdict(each) for each in self.history]
+        return {**found, "bound": self.bound, "holds": self.holds, "history": history, "advice": self.advice}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Refinement(RefinementSummary):
+    """Result of a refinement, in the order of the rows.
+
+    Attributes:
+        kept: bool (n,).
+        reasons: of dropped rows, such as ``identical``, ``unscored``, ``unbalanced_cell``; empty for kept rows.
+        gaps: frame of ``id`` and one float64 column per scorer, NaN without a score.
+    """
+
+    kept: npt.NDArray[np.bool_]
+    reasons: tuple[str, ...]
+    gaps: pl.DataFrame
+
     def as_json(self) -> dict[str, object]:
-        """Return ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (by reason), ``ledger`` and ``rounds``."""
-        rejected = Counter(filter(None, self.reasons))
-        found = describe_refinement(self.total, self.by_type, rejected, self.ledger, self.rounds)
-        if self.bound is not None:
-            found |= describe_search(self.bound, self.holds, self.history, self.advice)
-        return found
+        """Return `describe` of the rejected rows."""
+        return self.describe(Counter(filter(None, self.reasons)))
 
 
-def describe_refinement(
-    total: AttackSummary,
-    by_type: Mapping[str, AttackSummary],
-    rejected: Mapping[str, int],
-    ledger: Sequence[BalancingStep],
-    rounds: int,
-) -> dict[str, object]:
-    """Return `Refinement.as_json` of its parts."""
-    return {
-        **total.as_json(),
-        "by_type": {name: each.as_json() for name, each in by_type.items()},
-        "rejected": dict(sorted(rejected.items())),
-        "ledger": [{"rule": step.rule, "type": step.stratum, "rows": step.rows, "kept": step.kept} for step in ledger],
-        "rounds": rounds,
-    }
+class RefinedParts(Protocol):
+    """Result of the plan (`steps.py`) of a method for rows in parts; the verdicts are in its folder."""
 
+    def read_verdicts(self, folder: Path, part: str) -> tuple[pl.DataFrame, Mapping[str, Any]]:
+        """Return the verdicts on the rows of a part, and counts of them as JSON.
 
-def describe_search(bound: int, holds: bool, history: Sequence[RoundResult], advice: str) -> dict[str, object]:  # noqa: FBT001 - as in `Refinement`
-    """Return what `Refinement.as_json` adds if there is a bound."""
-    return {"bound": bound, "holds": holds, "history": [asdict(each) for each in history], "advice": advice}
+        The frame has ``id``, ``reason`` (empty for kept rows), and the gap of each scorer.
+        """
+        ...
+
+    def summarize(self, counted: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+        """Return `Refinement.as_json`, given the counts of all parts."""
+        ...
 
 
 def build_reason_ledger(counts: Mapping[tuple[str, str], int]) -> tuple[BalancingStep, ...]:

@@ -4,14 +4,13 @@ Results depend on the batch alone. Generators cannot be pickled, their `Generato
 """
 
 import gc
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.flows.runners.pickled_setup import SetupInFile
 from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, count_captions, count_words
 from pairwright.generators.language.tagger import load_tagger
@@ -72,16 +71,8 @@ class GeneratorSetup:
     seed: int
 
 
-class BatchAnnotator:
-    """Annotates batches of pairs; pickled as the path of a file with its setup, which each process reads once.
-
-    Args:
-        setup: of the generator.
-        folder: of the file, which must exist while other processes work.
-    """
-
-    def __init__(self, setup: GeneratorSetup, folder: Path) -> None:
-        self._setup, self._path = setup, folder / "setup.pickle"
+class BatchAnnotator(SetupInFile[GeneratorSetup]):
+    """Annotates batches of pairs."""
 
     def __call__(self, batch: Sequence[Waiting]) -> list[list[Annotation]]:
         """Return the annotations of each pair of a batch.
@@ -98,14 +89,3 @@ class BatchAnnotator:
         made = build_generator(self._setup.generator, self._setup.materials, self._setup.options)
         gc.freeze()  # the tables live as long as the process; the collector need not visit them
         return made
-
-    def __reduce__(self) -> tuple[object, tuple[Path]]:
-        if not self._path.exists():  # written when the first process needs it
-            self._path.write_bytes(pickle.dumps(self._setup))
-        return _load_setup, (self._path,)
-
-
-@lru_cache(maxsize=1)
-def _load_setup(path: Path) -> BatchAnnotator:
-    setup: GeneratorSetup = pickle.loads(path.read_bytes())  # noqa: S301 - written by the parent process
-    return BatchAnnotator(setup, path.parent)

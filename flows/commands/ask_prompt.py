@@ -19,9 +19,10 @@ from typing import Any
 
 from pairwright.datasets.atomic_files import remove_stale_temporaries, replace_atomically
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Pair, compact_json
+from pairwright.flows.commands.pair_inputs import count_pairs, read_counted_pairs
 from pairwright.flows.llm.context import ModelRow
 from pairwright.flows.llm.estimate import estimate_rows
 from pairwright.flows.llm.model_access import ModelAccess
@@ -119,7 +120,7 @@ def ask_prompt(
     task = _open_task(request, access)
     refuse_overwriting(request.out, request.read.input)
     access.check()
-    total = sum(len(batch.pairs) for batch in read_pairs(request.read))
+    total = count_pairs(request.read)
     remove_stale_temporaries(request.out, failed_rows_path(request.out))
     reasons, broken = Counter[str](), SkipCounts()
 
@@ -133,7 +134,7 @@ def ask_prompt(
 
             yield write
 
-    rows = map(task.row, _pairs(request.read, broken))
+    rows = map(task.row, read_counted_pairs(request.read, broken))
     run = run_rows(access, task, rows, total, writer(), out=request.out, note=note, watch=watch, unit="pairs")
     return {
         "rows": total,
@@ -154,7 +155,7 @@ def plan_prompt(request: PromptRequest, access: ModelAccess) -> StagePlan:
         PairwrightError: the run could not start.
     """
     task = _open_task(request, access)
-    sample = sample_rows(_pairs(request.read, SkipCounts()), seed=access.seed)
+    sample = sample_rows(read_counted_pairs(request.read, SkipCounts()), seed=access.seed)
     return estimate_rows(task.prompt.name, map(task.row, sample.items), sample.total, access)
 
 
@@ -176,9 +177,3 @@ def _open_task(request: PromptRequest, access: ModelAccess) -> PromptTask:
     if request.out.suffix != ".jsonl":
         raise UsageError(f"{request.out}: the output must end in .jsonl.")
     return PromptTask(prompt.with_image(sees=request.see_image), access, access.images if request.see_image else None)
-
-
-def _pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:
-    for batch in read_pairs(read):
-        broken.add(batch.rejects)
-        yield from batch.pairs

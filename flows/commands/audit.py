@@ -18,7 +18,7 @@ from pairwright.filters.review.rows import read_rows
 from pairwright.filters.scorers.image_groups import build_corpus
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.flows.commands.annotation_files import require_candidate_rows
-from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
+from pairwright.flows.commands.pair_inputs import read_auxiliary_pairs
 
 MIN_POOL = 1_000  # captions, below which a warning is printed
 

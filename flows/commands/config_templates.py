@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import unicodedata
 from pathlib import Path
 from string import Template
 
@@ -39,6 +40,7 @@ _HINTS = {
     "instances": "# instances: instances_val2014.json    # boxes, when path is a COCO captions file",
     "image_root": "# image_root: images/                  # folder that relative image paths start from",
     "verify_images": "# verify_images: off                   # without image files, with `images: false` under shards",
+    "clean_captions": "# clean_captions: true                 # remove HTML, addresses, hashtags, emoji, 'stock photo'",
 }
 
 
@@ -80,6 +82,10 @@ def _detected_lines(survey: InputSettings, config: Path) -> dict[str, str]:
             lines[name] = f"{name}: {_scalar(_relative(path, config))}"
     if survey.texts_only:
         lines["verify_images"] = 'verify_images: "off"      # no image files'
+    if survey.clean_captions:
+        lines["clean_captions"] = (
+            "clean_captions: true      # HTML, addresses, hashtags, emoji, 'stock photo' are removed"
+        )
     packed = {"images": not survey.texts_only, "image_format": survey.image_format}
     return lines | {name: f"{name}: {_json(value)}".ljust(_COMMENTS_AT) for name, value in packed.items()}
 
@@ -112,9 +118,11 @@ def _relative(path: str, config: Path) -> str:
 
 
 def _dataset_name(input_path: str) -> str:
+    """Return the name of a file or of its folder in the characters of a dataset's name; accents are removed."""
     path = Path(input_path)
     for name in (path.name.split(".")[0].split("{")[0], path.parent.name):
-        cleaned = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")
+        letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+        cleaned = re.sub(r"[^A-Za-z0-9_-]+", "-", letters).strip("-_")
         if cleaned:
             return cleaned
     return "my-dataset"

@@ -6,7 +6,6 @@ cache; failed and unreadable ones are retried with ``--retry-failed``.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import numpy as np
 
 from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation, Pair
 from pairwright.filters.evaluation.results import Metric, ModelResult, TaskResult, Units
 from pairwright.filters.metrics.answer_judging import (
     AnswerJudge,
@@ -29,7 +27,7 @@ from pairwright.filters.metrics.answer_judging import (
 from pairwright.filters.metrics.confidence_intervals import ratio_interval
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
-from pairwright.flows.llm.row_run import run_rows
+from pairwright.flows.llm.row_run import collect_rows
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
 
@@ -87,16 +85,12 @@ def judge_models(
     questions = read_questions(request.questions, request.images)
     kinds, answers = _read_answers(request, questions, note)
     judge = _judge(access, questions, answers, see_image=request.see_image)
-    judgements: defaultdict[str, list[AnswerJudgement]] = defaultdict(list)
-
-    def add(_: Pair, rows: list[Annotation]) -> None:
-        model, judgement = judge.judged(rows[0])
-        judgements[model].append(judgement)
-
     task, pairs = PairTask(judge, access, access.seed), judge.pairs
-    run = run_rows(
-        access, task, task.rows(pairs), len(pairs), nullcontext(add), out=request.out, note=note, watch=watch
-    )
+    found, run = collect_rows(access, task, task.rows(pairs), len(pairs), out=request.out, note=note, watch=watch)
+    judgements: defaultdict[str, list[AnswerJudgement]] = defaultdict(list)
+    for _, (row, *_rest) in found:
+        model, judgement = judge.judged(row)
+        judgements[model].append(judgement)
     results = [
         ModelResult(name, kinds[name], None, judgement_summary(judgements[name], answers[name])) for name in answers
     ]

@@ -6,7 +6,6 @@ The model sees each image and chooses a caption, in both orders, or gives the pr
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -15,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.records import Annotation
 from pairwright.filters.evaluation.hard_negative_metrics import SCORE_SCHEMA, hard_negative_metrics
 from pairwright.filters.evaluation.readers import HardNegativeRow, HardNegativeRows, read_hard_negatives
 from pairwright.filters.evaluation.results import Metric, ModelResult, TaskResult
@@ -24,7 +23,7 @@ from pairwright.filters.metrics.image_choices import NO_PROBABILITIES, CaptionCh
 from pairwright.filters.metrics.question_scores import QUESTION_COLUMNS
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
-from pairwright.flows.llm.row_run import run_rows
+from pairwright.flows.llm.row_run import collect_rows
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
 
@@ -81,16 +80,9 @@ def evaluate_choices(
     access.check()
     given = request.read()
     generator = _generator(request, access, given)
-    answers: dict[str, Annotation] = {}
-
-    def add(pair: Pair, rows: list[Annotation]) -> None:
-        answers[pair.key] = rows[0]
-
     task, pairs = PairTask(generator, access, access.seed), generator.pairs
-    run = run_rows(
-        access, task, task.rows(pairs), len(pairs), nullcontext(add), out=request.out, note=note, watch=watch
-    )
-    found = summarize_answers(request.method, given, answers)
+    made, run = collect_rows(access, task, task.rows(pairs), len(pairs), out=request.out, note=note, watch=watch)
+    found = summarize_answers(request.method, given, {pair.key: rows[0] for pair, rows in made})
     where = "local" if access.local is not None else "server"
     return ModelResult(access.model, f"{where}, {request.method}", None, found), run.bill()
 

@@ -29,7 +29,7 @@ from pairwright.filters.pairs.near_duplicate_embeddings import SimilarImages, re
 from pairwright.filters.pairs.near_duplicate_images import NearDuplicateImages
 from pairwright.filters.pairs.size_limits import SizeLimits, has_unknown_size
 from pairwright.filters.scorers.image_groups import pair_group
-from pairwright.flows.commands.generate import BATCH, total_for_progress
+from pairwright.flows.commands.pair_inputs import BATCH, total_for_progress
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.language.identification import known_languages, other_language
 from pairwright.generators.language.tagger import load_tagger

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.atomic_files import remove_stale_temporaries
+from pairwright.datasets.captions.cleaning import clean_web_caption
+from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.option_names import WITHOUT_OPTIONS
-from pairwright.datasets.progress import has_listener, open_step, track
+from pairwright.datasets.progress import open_step, track
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Annotation, Pair
@@ -30,6 +32,8 @@ from pairwright.flows.commands.annotation_workers import (
     tag_and_count,
     tag_and_count_words,
 )
+from pairwright.flows.commands.checked_pool import CHECKED_CAPTIONS, note_general_english
+from pairwright.flows.commands.pair_inputs import BATCH, total_for_progress
 from pairwright.flows.config.vocabulary import vocabulary_hint, wants_vocabulary
 from pairwright.flows.llm.saved_statistics import load_or_count
 from pairwright.flows.runners.ordered_pool import OrderedPool
@@ -48,8 +52,6 @@ if TYPE_CHECKING:
     from pairwright.generators.language.cloze.examples import ClozeSample
 
 POOL_CAPTIONS = 200_000  # for word statistics of generators
-CHECKED_CAPTIONS = 5_000  # for word statistics of checks; with four times as many, 0.5% of the decisions differ
-BATCH = 512
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class GenerateCounts:
         labels: of the boxes of the pairs.
         support: texts that were compared with captions and boxes, things in them, and unsupported ones.
         broken: skipped rows of the input, by reason.
+        web_captions: captions with what `clean_captions` would remove.
         started: time of the start.
     """
 
@@ -103,6 +106,7 @@ class GenerateCounts:
     labels: set[str] = field(default_factory=set)
     support: Counter[str] = field(default_factory=Counter)
     broken: SkipCounts = field(default_factory=SkipCounts)
+    web_captions: int = 0
     started: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -168,31 +172,32 @@ def run_generator(request: GenerateRequest, note: Callable[[str], None]) -> dict
     ):
         materials, known = _load_for_generator(request, processes, note)
         setup = GeneratorSetup(request.generator, request.options, materials, request.seed)
-        annotate = BatchAnnotator(setup, Path(folder))
-        batches = _batches(request.read, work.broken, known)
+        annotate = BatchAnnotator(setup, Path(folder) / "setup.pickle")
+        batches = _batches(request.read, work, known)
         with open_step("writing texts", total_for_progress(request.read), "captions") as done:
             for pairs, made in processes.map_jobs(annotate, batches):
                 for (pair, _), rows in zip(pairs, made, strict=True):
                     work.labels.update(box.label for box in pair.boxes)
                     write(pair, rows)
                 done.advance(len(pairs))
+    if work.web_captions:
+        have = verb_form(work.web_captions, "have")
+        what = (
+            f"{count_phrase(work.web_captions, 'caption')} {have} HTML, addresses, hashtags, emoji or notes of agencies"
+        )
+        note(f"{what}, which stay in the texts. To remove them: {request.read.option_names.flag('clean_captions')}.")
     if wants_vocabulary(request.generator, request.options):
         note(vocabulary_hint(work.labels))
     return work.result(request.out)
 
 
-def _batches(read: ReadOptions, broken: SkipCounts, known: Mapping[str, PackedTokens]) -> Iterator[list[Waiting]]:
-    """Yield the pairs of an input with known tokens; ``broken`` counts skipped rows."""
+def _batches(read: ReadOptions, work: GenerateCounts, known: Mapping[str, PackedTokens]) -> Iterator[list[Waiting]]:
+    """Yield the pairs of an input with known tokens; ``work`` counts skipped rows and captions of the web."""
     for batch in read_pairs(replace(read, batch_size=BATCH)):
-        broken.add(batch.rejects)
+        work.broken.add(batch.rejects)
+        if not read.clean_captions:
+            work.web_captions += sum(clean_web_caption(pair.caption) != pair.caption for pair in batch.pairs)
         yield [(pair, known.get(pair.caption)) for pair in batch.pairs]
-
-
-def read_counted_pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:
-    """Yield the pairs of an input; ``broken`` counts skipped rows."""
-    for batch in read_pairs(replace(read, batch_size=BATCH)):
-        broken.add(batch.rejects)
-        yield from batch.pairs
 
 
 def check_pool(request: GenerateRequest) -> None:
@@ -257,10 +262,7 @@ def _load_for_generator(
 
 def _pool(statistics: PoolStatistics, wordnet: WordNet, note: Callable[[str], None]) -> PoolStatistics | GeneralEnglish:
     pool = pool_or_general_english(statistics, wordnet)
-    if not isinstance(pool, PoolStatistics):
-        note(
-            "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
-        )
+    note_general_english(pool, note)
     return pool
 
 
@@ -331,17 +333,6 @@ class PairSample:
     def pairs(self) -> Sequence[Pair]:
         """Return the sample, in the order of keys."""
         return sorted(self._pairs, key=lambda pair: pair.key)[: self._size]
-
-
-def total_for_progress(read: ReadOptions) -> int | None:
-    """Return the number of pairs of an input for a progress bar; None without a listener, and for tars, which are slow to count."""
-    inputs = (read.input,) if isinstance(read.input, str) else read.input
-    return None if not has_listener() or any(each.endswith(".tar") for each in inputs) else count_pairs(read)
-
-
-def count_pairs(read: ReadOptions) -> int:
-    """Return the number of pairs of an input, which is read as a whole."""
-    return sum(len(batch.pairs) for batch in track(read_pairs(read), "counting rows", unit="batches"))
 
 
 def _slices(captions: Sequence[str]) -> Iterator[list[str]]:

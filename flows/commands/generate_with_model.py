@@ -20,10 +20,9 @@ from pairwright.flows.commands.generate import (
     GenerateCounts,
     GenerateRequest,
     check_pool,
-    count_pairs,
     load_materials,
-    read_counted_pairs,
 )
+from pairwright.flows.commands.pair_inputs import count_pairs, read_counted_pairs
 from pairwright.flows.llm.answer_checks import CHECKED_AT_ONCE, in_background
 from pairwright.flows.llm.check_workers import PRELOADED, CheckWorkers
 from pairwright.flows.llm.model_access import ModelAccess

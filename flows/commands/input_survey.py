@@ -1,6 +1,6 @@
 """Detection of the settings for an input, so that the config of `pairwright init` builds without changes.
 
-Detected: columns with other names, the folder of the images, COCO instances in the folder of COCO captions, image formats
+Detected: the file with the captions of a folder of images, columns with other names, the folder of the images, COCO instances in the folder of COCO captions, image formats
 that have to be recoded, images that are URLs or missing. Inputs that no build can read are refused with a suggestion.
 
 Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS` pairs; COCO and JSON lists are read whole.
@@ -18,13 +18,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from pairwright.datasets.captions.cleaning import clean_web_caption, has_content, strip_html
 from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
+from pairwright.datasets.option_names import COMMAND_LINE
+from pairwright.datasets.readers.caption_tables import COCO_DIGITS, CaptionTable, FolderFiles, find_caption_tables
 from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
-from pairwright.datasets.readers.formats import READERS, LocatedInput, guess_format, locate_input
+from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.json_object import SPLIT
 from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
@@ -33,9 +36,9 @@ from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import BAD_BOX, RejectError, list_reasons
+from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.stages.scan import image_format_of
-from pairwright.generators.conversations.caption_cleaning import has_content, strip_html
 from pairwright.generators.language.identification import other_language
 
 ROWS, PAIRS = 200, 20_000
@@ -49,6 +52,14 @@ _ANSWERS = {  # keys of a turn to the place of the first answer in a conversatio
     frozenset({"user", "assistant"}): "0.assistant",
 }
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_ID_COLUMN = re.compile(r"(?:^|_)(?:id|key|name|image|img)$", re.IGNORECASE)
+_NAMED_BY_ID = ("}.jpg", f":0{COCO_DIGITS}}}.jpg", "}.jpeg", "}.png", "}.webp")  # ends of templates
+_MAX_ID, _CHECKED_IDS = 64, 10
+_NUMBER = re.compile(r"\d+$")
+_BRACES = re.compile(r"[{},]")  # in the name of a folder, which would be part of a pattern
+_SHOWN_TABLES = 5
+_HTML, _WEB = "HTML", "an address, mention, hashtag, emoji or note of an agency"
+_NO_SENTENCE = "a file name, address or placeholder"
 _MIN_SHARE = 0.6  # of the values of a column of a kind
 _MIN_BESIDE = 0.9  # share of the images that a folder next to the input has, which may be unrelated
 
@@ -58,6 +69,8 @@ class InputSettings:
     """Settings for an input.
 
     Attributes:
+        clean_captions: whether captions are of the web, with HTML, addresses and hashtags.
+        path: file to read, if the input is a folder of images whose captions are in it; empty for the input.
         columns: field to column name, for columns with uncommon names.
         image_root: folder of relative image paths; empty for the folder of the input.
         instances: COCO instances of the same images; empty for none.
@@ -76,6 +89,8 @@ class InputSettings:
     uncaptioned: bool = False
     found: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    path: str = ""
+    clean_captions: bool = False
 
 
 def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
@@ -89,7 +104,48 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
         InputError: when the input is missing or broken, has no pairs, or has no column of captions.
     """
     located = locate_input(written, caption_is_named=bool(CAPTION_PARTS & columns.keys()))
-    read = _columns(located, columns) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
+    about = find_caption_tables(Path(written), columns) if _is_folder_of_images(located) else FolderFiles()
+    tables = about.captions
+    if not tables:
+        found = _survey(written, located, columns)
+        return replace(found, notes=(*_unread_files_notes(about), *found.notes))
+    path = str(tables[0].path)
+    within = Path(os.path.normpath(Path(written).absolute()))
+    found = _survey(path, locate_input(path, caption_is_named=True), columns, within)
+    return replace(
+        found,
+        path=path,
+        found=(f"captions in {_shown(path)}", *found.found),
+        notes=(*_other_tables_note(tables), *found.notes),
+    )
+
+
+def _is_folder_of_images(located: LocatedInput) -> bool:
+    return located.format == "images" and not is_remote(located.root)
+
+
+def _other_tables_note(tables: Sequence[CaptionTable]) -> list[str]:
+    """Return a note that names the files with captions that are not read, if there are any."""
+    if len(tables) == 1:
+        return []
+    names = ", ".join(_shown(str(one.path)) for one in tables[1 : 1 + _SHOWN_TABLES])
+    more = f" and {len(tables) - 1 - _SHOWN_TABLES:,} more" if len(tables) - 1 > _SHOWN_TABLES else ""
+    many = f"{len(tables)} files have captions of these images"
+    return [f"{many}: {_shown(str(tables[0].path))} is read, not {names}{more}. To use another: --input FILE."]
+
+
+def _unread_files_notes(about: FolderFiles) -> Iterator[str]:
+    """Yield a note about each file of a folder of images that has something else than captions of them."""
+    for path, format_ in about.others[:_SHOWN_TABLES]:
+        known = NON_PAIR_FORMATS[format_]
+        yield f"{_shown(str(path))} is not read: {known.about}. {known.advice(COMMAND_LINE)}"
+
+
+def _survey(
+    written: str, located: LocatedInput, columns: Mapping[str, str], within: Path | None = None
+) -> InputSettings:
+    """Return the settings for an input that is read as `located`, with images in ``within``; errors as in `survey_input`."""
+    read = _columns(located, columns, within) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
     chosen, found = dict(read.chosen), list(read.detected(columns))
     instances = _instances(located) if located.format == "coco" else ""
     if instances:
@@ -98,26 +154,24 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = skipped.boxes.total()
     notes = [*read.other_texts_note(), *read.split_note(), *_rejection_notes(skipped, len(pairs))]
-    notes += _caption_notes([pair.caption for pair in pairs if pair.caption])
+    web = _WebCaptions.of([pair.caption for pair in pairs if pair.caption])
+    notes += web.notes()
+    settings = InputSettings(chosen, instances=instances, clean_captions=bool(web.remains))
     box_note = _box_note(bad_boxes, len(pairs))
     if not images:
         notes += [*box_note, *_list_unread_images(located)]
-        return InputSettings(chosen, "", instances, found=(*found, "no images"), notes=tuple(notes))
+        return replace(settings, found=(*found, "no images"), notes=tuple(notes))
     local = [image for image in images if not is_url(image)]
     urls = f"{len(images) - len(local):,} of {count_phrase(len(images), 'image')} given by URL"
     how = "To download them, run `pairwright fetch` or add a section `fetch` to the config."
     if 2 * len(local) < len(images):
         note = f"{urls}: the build packs texts only. {how}"
-        return InputSettings(
-            chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note)
-        )
-    search = _ImageSearch.of(located, local)
+        return replace(settings, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note))
+    search = _ImageSearch.of(located, local, within)
     root, existing, checked = search.root, search.existing, search.checked
     if not existing:
         note = f"No image file found ({local[0]}): the build packs texts only. {search.advice()}{_url_advice(pairs[0])}"
-        return InputSettings(
-            chosen, "", instances, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note)
-        )
+        return replace(settings, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note))
     notes += _box_note_by_images(written, chosen, root) if bad_boxes else []
     notes += [f"Missing images: {checked - existing:,} of {checked:,} that were checked. They are rejected."] * (
         existing < checked
@@ -133,10 +187,9 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     if uncaptioned:
         found.append(f"{uncaptioned:,} of {count_phrase(len(pairs), 'image')} without a caption")
         notes.append(_caption_advice(uncaptioned, len(pairs)))
-    return InputSettings(
-        chosen,
-        root,
-        instances,
+    return replace(
+        settings,
+        image_root=root,
         image_format="jpg" if recode else "",
         uncaptioned=_is_most(uncaptioned, len(pairs)),
         found=tuple(found),
@@ -149,25 +202,61 @@ def _rejection_notes(skipped: SkipCounts, pairs: int) -> list[str]:
     rows, captions, notes = skipped.rows.total(), list_reasons(skipped.captions), list[str]()
     if rows:
         of = count_phrase(rows + pairs, "row")
-        notes.append(f"{rows:,} of the first {of} {verb_form(rows, 'are')} rejected: {list_reasons(skipped.rows)}.")
+        how = " If these are in cp1252, or another encoding, name it: `encoding` under input in the config."
+        hint = how if skipped.rows["not_utf8"] else ""
+        notes.append(
+            f"{rows:,} of the first {of} {verb_form(rows, 'are')} rejected: {list_reasons(skipped.rows)}.{hint}"
+        )
     if captions:
         notes.append(f"Captions rejected of rows that have others: {captions}.")
     return notes
 
 
-def _caption_notes(captions: Sequence[str]) -> list[str]:
-    """Return a note about captions of the web that are no plain English, if there are any."""
-    counts = {
-        "HTML": sum(strip_html(text) != text for text in captions if "&" in text or "<" in text),
-        "a file name, address or placeholder": sum(not has_content(text) for text in captions),
-        "another language than English": sum(map(bool, map(other_language, captions))),
-    }
-    shown = ", ".join(f"{what} {count:,}" for what, count in counts.items() if count)
-    fix = (
-        "They stay as they are, and rules edit English only: clean the input first if trainers should not read them "
-        "(`pairwright filter --language en` removes other languages)."
-    )
-    return [f"Of the first {count_phrase(len(captions), 'caption')}: {shown}. {fix}"] if shown else []
+@dataclass(frozen=True)
+class _WebCaptions:
+    """How many captions are no plain English, as alternative texts of web pages often are.
+
+    Attributes:
+        captions: number of all.
+        remains: number of those with what `clean_captions` removes, by kind.
+        other_language: number of those in another language than English.
+    """
+
+    captions: int
+    remains: Mapping[str, int]
+    other_language: int
+
+    @classmethod
+    def of(cls, captions: Sequence[str]) -> "_WebCaptions":
+        """Count captions."""
+        kinds = Counter(filter(None, map(_kind_of_remains, captions)))
+        remains = {kind: kinds[kind] for kind in (_HTML, _WEB, _NO_SENTENCE) if kinds[kind]}
+        return cls(len(captions), remains, sum(map(bool, map(other_language, captions))))
+
+    def notes(self) -> list[str]:
+        """Return notes about what is counted."""
+        counts = dict(self.remains)
+        fixes = []
+        if self.remains:
+            fixes.append(
+                "`clean_captions` in the config removes HTML and the like, and rejects captions without content."
+            )
+        if self.other_language:
+            counts["another language than English"] = self.other_language
+            fixes.append("Rules edit English only: `pairwright filter --language en` removes other languages.")
+        if not counts:
+            return []
+        shown = ", ".join(f"{what} {count:,}" for what, count in counts.items())
+        return [f"Of the first {count_phrase(self.captions, 'caption')}: {shown}. {' '.join(fixes)}"]
+
+
+def _kind_of_remains(caption: str) -> str:
+    """Return what a caption has that is no part of a sentence; empty for nothing."""
+    if not has_content(caption):
+        return _NO_SENTENCE
+    if ("&" in caption or "<" in caption) and strip_html(caption) != caption:
+        return _HTML
+    return "" if clean_web_caption(caption) == caption else _WEB
 
 
 def _is_most(count: int, total: int) -> bool:
@@ -278,7 +367,8 @@ class _ReadColumns:
     def detected(self, mapped: Mapping[str, str]) -> Iterator[str]:
         """Yield a phrase for each field whose column has another name and was not mapped by the user."""
         for part in ("caption", "captions", "image"):
-            column = self.plan and (getattr(self.plan, part) or (self.plan.picture if part == "image" else None))
+            picture = self.plan.picture if self.plan and part == "image" else None
+            column = self.plan and (picture or getattr(self.plan, part))
             column = self.chosen.get(part) or column
             if column and column != part and part not in mapped:
                 yield f"{part} from column {column}"
@@ -297,8 +387,8 @@ class _ReadColumns:
             yield f"Captions are read from {caption}, not from the {columns} {', '.join(self.texts)}. {fix}"
 
 
-def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
-    """Return the columns of an input, judged by its first rows."""
+def _columns(located: LocatedInput, mapped: Mapping[str, str], within: Path | None) -> _ReadColumns:
+    """Return the columns of an input, judged by its first rows and the images in ``within``."""
     read = READERS.get(located.format).read(located.files[0])
     rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
     if not rows:  # reported by the reader
@@ -322,11 +412,52 @@ def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> _ReadColumns:
     if not (plan.image or plan.picture):
         images = list(pictures) or _of_kind(values, [name for name in names if name in plan.extra], _is_image)
         chosen |= {"image": images[0]} if len(images) == 1 else {}
-    free = [name for name in plan.extra if name not in chosen.values()]
+        if not images and not is_remote(located.root):
+            chosen |= _images_named_by_id(values, plan, located, within)
+    free = [name for name in plan.extra if name not in chosen.values() and not _is_among(name, chosen.values())]
     frequent = [name for name in free if 2 * len(values[name]) > len(rows)]  # unlike messages of errors
     texts = () if CAPTION_PARTS & mapped.keys() else _of_kind(values, frequent, _is_text)
+    if plan.caption and not plan.captions and (pattern := _numbered_pattern(texts, plan.caption)):
+        chosen["captions"] = pattern
+        texts = [name for name in texts if not _is_among(name, [pattern])]
     splits = list(dict.fromkeys(value for value in values.get(SPLIT, ()) if isinstance(value, str)))
     return _ReadColumns(chosen, plan, texts, splits if len(splits) > 1 or len(rows) == ROWS else ())
+
+
+def _numbered_pattern(names: Sequence[str], caption: str = "") -> str:
+    """Return the pattern of columns that are numbered alike (``caption_*``), of which one or more follow ``caption``."""
+    counts = Counter(_NUMBER.sub("*", name) for name in names if _NUMBER.search(name))
+    if caption:
+        fitting = [pattern for pattern in counts if pattern[:-1].rstrip("_- ") == caption]
+    else:  # all texts are captions of one image
+        fitting = [pattern for pattern, count in counts.items() if count == len(names) > 1]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def _is_among(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a numbered column is one of a pattern."""
+    return bool(_NUMBER.search(name)) and _NUMBER.sub("*", name) in patterns
+
+
+def _images_named_by_id(
+    values: Mapping[str, Sequence[Any]], plan: ColumnPlan, located: LocatedInput, within: Path | None
+) -> dict[str, str]:
+    """Return the template of the image files that are named by an id of the rows (``{image_id:012}.jpg``), as image."""
+    root = Path(os.path.normpath(located.root.absolute()))
+    folders = [root, *(folder for folder, _ in _candidate_folders(root, within))]
+    for column in dict.fromkeys(name for name in (plan.key, *values) if name and _ID_COLUMN.search(name)):
+        ids = [{column: value} for value in list(dict.fromkeys(filter(_is_id, values[column])))[:_CHECKED_IDS]]
+        for template in (f"{{{column}{end}" for end in _NAMED_BY_ID):
+            names = [str(compute(row, template)) for row in ids]
+            if ids and any(2 * sum((folder / name).exists() for name in names) > len(names) for folder in folders):
+                return {"image": template}
+    return {}
+
+
+def _is_id(value: Any) -> bool:
+    return (isinstance(value, int) and not isinstance(value, bool)) or (
+        isinstance(value, str) and 0 < len(value) <= _MAX_ID and not {"/", " ", "\0"} & set(value)
+    )
 
 
 def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: str) -> dict[str, str]:
@@ -340,6 +471,8 @@ def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: s
     if not (texts or lists):
         inside = _inner_values({name: values[name] for name in names})
         texts, lists = _of_kind(inside, inside, _is_text), _of_kind(inside, inside, _is_texts)
+    if captions := _numbered_pattern(texts):
+        return {"captions": captions}
     if lists and not texts:
         return {"captions": _only("captions", lists, names, where)}
     return {"caption": _only("caption", texts, names, where)}
@@ -415,7 +548,7 @@ class _ImageSearch:
     """Where the images of an input are.
 
     Attributes:
-        root: folder of most images; empty for that of the input.
+        root: folder of most images, or a brace pattern of folders; empty for that of the input.
         existing: number of images found there.
         checked: number of images looked for.
         beside: folder next to the input with too few of the images to be theirs for certain; empty for none.
@@ -429,19 +562,36 @@ class _ImageSearch:
     in_beside: int = 0
 
     @classmethod
-    def of(cls, located: LocatedInput, images: Sequence[str]) -> "_ImageSearch":
-        """Look for a sample of the images in the folders of the input, below it, and next to it (COCO's layout)."""
-        checked = images[:: -(-len(images) // _CHECKED_IMAGES)]
+    def of(cls, located: LocatedInput, images: Sequence[str], within: Path | None = None) -> "_ImageSearch":
+        """Look for a sample of the images in the folders of the input, below it, and next to it (COCO's layout).
+
+        Args:
+            located: the input.
+            images: locators.
+            within: a folder that has the images, itself or in subfolders; None if it is unknown.
+        """
+        distinct = list(dict.fromkeys(images))
+        checked = distinct[:: -(-len(distinct) // _CHECKED_IMAGES)]
         missing = [path for image in checked if not (_INSIDE.search(image) or (path := to_path(image)).exists())]
         found = cls("", len(checked) - len(missing), len(checked))
         root = Path(os.path.normpath(located.root.absolute()))  # as images are located, without ..
-        names = [image.relative_to(root) for image in missing if image.is_relative_to(root)]
-        for folder, least in _candidate_folders(root) if names else ():
-            count = sum((folder / name).exists() for name in names)
+        # An absolute path of another machine is looked for by its name.
+        names = [image.relative_to(root) if image.is_relative_to(root) else Path(image.name) for image in missing]
+        siblings: dict[tuple[Path, float], dict[Path, set[Path]]] = {}
+        for folder, least in _candidate_folders(root, within) if names else ():
+            has = {name for name in names if (folder / name).exists()}
+            if len(has) > found.existing and len(has) >= least * len(checked):
+                found = replace(found, root=str(folder), existing=len(has))
+            elif len(has) > found.in_beside:
+                found = replace(found, beside=str(folder), in_beside=len(has))
+            if has and not _BRACES.search(folder.name):
+                siblings.setdefault((folder.parent, least), {})[folder] = has
+        for (parent, least), folders in siblings.items():
+            chosen = _fewest_folders(folders)
+            count = len(set[Path]().union(*(folders[folder] for folder in chosen)))
             if count > found.existing and count >= least * len(checked):
-                found = replace(found, root=str(folder), existing=count)
-            elif count > found.in_beside:
-                found = replace(found, beside=str(folder), in_beside=count)
+                pattern = f"{{{','.join(folder.name for folder in chosen)}}}"
+                found = replace(found, root=str(parent / pattern), existing=count)
         return found
 
     def advice(self) -> str:
@@ -452,11 +602,29 @@ class _ImageSearch:
         return f"{how}; {_shown(self.beside)} has {self.in_beside:,} of the {self.checked:,} that were checked."
 
 
-def _candidate_folders(root: Path) -> Iterator[tuple[Path, float]]:
-    """Yield folders that may contain the images, and the minimal share of images to find there.
+def _fewest_folders(folders: Mapping[Path, set[Path]]) -> list[Path]:
+    """Return folders, that with most names first, of which each has a name that those before it lack."""
+    chosen, covered = list[Path](), set[Path]()
+    for folder in sorted(folders, key=lambda each: (-len(folders[each]), each)):
+        if not folders[folder] <= covered:
+            chosen.append(folder)
+            covered |= folders[folder]
+    return chosen
 
-    Folders below that of the input, two levels deep; and those next to it (COCO's layout), which may be unrelated.
+
+def _candidate_folders(root: Path, within: Path | None) -> Iterator[tuple[Path, float]]:
+    """Yield folders that may contain the images, each once, and the minimal share of images to find there.
+
+    ``within`` and folders below it and below that of the input, two levels deep; and those next to the input (COCO's
+    layout), which may be unrelated.
     """
-    patterns = ((root, "*", 0.0), (root, "*/*", 0.0), (root.parent, "*", _MIN_BESIDE))
-    folders = ((path, least) for base, pattern, least in patterns for path in sorted(base.glob(pattern)))
-    yield from islice((one for one in folders if one[0].is_dir() and one[0].name[0] != "."), _MAX_FOLDERS)
+    patterns = [(root, "*", 0.0), (root, "*/*", 0.0)]
+    if within and within != root:
+        patterns = [*patterns, (within, ".", 0.0), (within, "*", 0.0), (within, "*/*", 0.0)]
+    patterns.append((root.parent, "*", _MIN_BESIDE))
+    shares: dict[Path, float] = {}
+    for base, pattern, least in patterns:
+        for path in [base] if pattern == "." else sorted(base.glob(pattern)):
+            if path.is_dir() and path.name[0] != "." and len(shares) < _MAX_FOLDERS:
+                shares.setdefault(path, least)
+    yield from shares.items()

@@ -5,17 +5,15 @@ without an answer is a failed row and counts as a tie.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.records import Annotation, Pair
 from pairwright.filters.scorers.llm import NAME, LLMScorer, PrecomputedGaps, TextPair, pair_for_row
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
-from pairwright.flows.llm.row_run import run_rows
+from pairwright.flows.llm.row_run import collect_rows
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
 
@@ -51,16 +49,9 @@ def score_with_model(
     """
     access.check()
     task = _scoring_task(access, rows)
-    gaps: dict[TextPair, float] = {}
-    row_of = {pair_for_row(row).key: row for row in rows}
-
-    def add(pair: Pair, annotations: list[Annotation]) -> None:
-        scores = annotations[0].scores
-        if NAME in scores:
-            gaps[row_of[pair.key]] = scores[NAME]
-
     pairs = task.rows(map(pair_for_row, rows))
-    run = run_rows(access, task, pairs, len(rows), nullcontext(add), out=out, note=note, watch=watch)
+    found, run = collect_rows(access, task, pairs, len(rows), out=out, note=note, watch=watch)
+    gaps = {row: made[0].scores[NAME] for row, (_, made) in zip(rows, found, strict=True) if NAME in made[0].scores}
     return PrecomputedGaps(gaps), {**run.bill(), "rows": len(rows), "scored": len(gaps)}
 
 

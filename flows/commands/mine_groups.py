@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,14 +31,12 @@ from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.minimal_pairs import PoolCaption, find_minimal_pairs
 from pairwright.filters.scorers.image_groups import pair_group
 from pairwright.filters.validation.caption_context import ImageFacts
-from pairwright.flows.commands.generate import CHECKED_CAPTIONS
+from pairwright.flows.commands.checked_pool import count_checked_pool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.edits.written.sentence_extraction import comparison_key
-from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
@@ -208,8 +206,7 @@ class _GroupJudge:
     def __init__(self, pool: CaptionPool) -> None:
         self._pool = pool
         wordnet, self._tagger = load_wordnet(), CachingTagger(load_tagger())
-        texts = [caption.text for caption in islice(pool.captions(), CHECKED_CAPTIONS)]
-        counted = pool_or_general_english(count_captions(load_tagger().tag(texts)).frozen(), wordnet)
+        counted = count_checked_pool((caption.text for caption in pool.captions()), load_tagger(), wordnet)
         self._triples = Triples(EditChecks(wordnet, counted, self._tagger), self._tagger)
         self._known = Knowledge(wordnet, counted)
 

@@ -1,7 +1,6 @@
 """Reuse of negatives that are captions of another image as its positives (``pairwright refine --mirror-negatives``)."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 import polars as pl
 
@@ -11,11 +10,9 @@ from pairwright.filters.candidates.mirrored_negatives import CaptionsByImage, mi
 from pairwright.filters.candidates.rows import candidate_frame, complete_rows, edit_type_name
 from pairwright.filters.validation.caption_context import check_by_context, collect_facts
 from pairwright.filters.validation.verdicts import ValidationRow
-from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
-from pairwright.flows.commands.generate import CHECKED_CAPTIONS
-from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.flows.commands.checked_pool import count_checked_pool
+from pairwright.flows.commands.pair_inputs import read_auxiliary_pairs
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.triples import CachingTagger, Triples
@@ -41,8 +38,7 @@ def add_mirrored_negatives(frame: pl.DataFrame, corpus: str, note: Callable[[str
         return frame
     known = collect_facts(_pairs(frame, corpus), {group for group, _ in found})
     wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
-    captions = list(islice((text for each in known.values() for text in each.captions), CHECKED_CAPTIONS))
-    pool = pool_or_general_english(count_captions(tagger.tag(captions)).frozen(), wordnet)
+    pool = count_checked_pool((text for each in known.values() for text in each.captions), tagger, wordnet)
     tagger.learn(text for _, row in found for text in (row["caption"], row["negative"]))
     questions = (
         (

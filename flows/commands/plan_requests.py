@@ -17,7 +17,7 @@ from pairwright.flows.stages.generator_stages import generating_stages, selectio
 from pairwright.flows.stages.rationales import STAGE, TASK
 from pairwright.flows.state.inputs import read_options
 from pairwright.flows.state.layout import fetched_part_path, retrieved_part_path
-from pairwright.flows.state.selection import selected_pairs
+from pairwright.flows.state.selected_pairs import selected_pairs
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet

@@ -25,16 +25,13 @@ from pairwright.filters.candidates.files import check_extension, read_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.rows import candidate_frame, complete_rows, edit_type_name
 from pairwright.flows.commands.annotation_files import require_candidate_rows
-from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
-from pairwright.flows.commands.generate import BATCH, CHECKED_CAPTIONS
+from pairwright.flows.commands.checked_pool import count_checked_pool, note_general_english
+from pairwright.flows.commands.pair_inputs import BATCH, read_auxiliary_pairs
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_types import POSITIVE_TYPES
-from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.positives import PositiveOptions, RewriteRule, rewrite_rules
 from pairwright.generators.registry import Materials
@@ -130,11 +127,8 @@ class TripleRows:
         self.frame = read_candidates(request.input, self._screening)
         require_candidate_rows(request.input, self.frame.height)
         wordnet, self.tagger = load_wordnet(), load_tagger()
-        pool = pool_or_general_english(self._statistics(), wordnet)
-        if not isinstance(pool, PoolStatistics):
-            note(
-                "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
-            )
+        pool = count_checked_pool(self._pool_captions(), self.tagger, wordnet)
+        note_general_english(pool, note)
         self.materials = Materials(wordnet, pool, request.seed)
         self.caching_tagger = CachingTagger(self.tagger)
         self.triples = Triples(
@@ -143,10 +137,6 @@ class TripleRows:
             any_type=request.any_type,
             as_given=request.as_given,
         )
-
-    def _statistics(self) -> PoolStatistics:
-        captions = islice(self._pool_captions(), CHECKED_CAPTIONS)
-        return count_captions(tag_all(self.tagger, list(captions))).frozen()
 
     def _pool_captions(self) -> Iterator[str]:
         if not self.request.pool:

@@ -10,7 +10,6 @@ Memory: the rows, as `filters.candidates` stores them, and the facts about their
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from pairwright.datasets.images.loading import locate_row_image
 from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
-from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
 from pairwright.filters.candidates.files import check_extension, layout_of, read_candidates, write_candidates
@@ -30,17 +29,14 @@ from pairwright.filters.validation.clip_margin import check_by_clip_margin
 from pairwright.filters.validation.llm_judge import NegativeJudge, pair_for_row
 from pairwright.filters.validation.verdicts import ValidationRow, ValidationVerdict
 from pairwright.flows.commands.annotation_files import require_candidate_rows
-from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
-from pairwright.flows.commands.generate import CHECKED_CAPTIONS
+from pairwright.flows.commands.checked_pool import count_checked_pool
+from pairwright.flows.commands.pair_inputs import BATCH, read_auxiliary_pairs
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
-from pairwright.flows.llm.row_run import run_rows
+from pairwright.flows.llm.row_run import collect_rows
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
-from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
@@ -49,7 +45,6 @@ from pairwright.generators.triples import CachingTagger, Triples
 Validator = Literal["context", "clip", "llm"]
 VALIDATORS: tuple[Validator, ...] = get_args(Validator)
 UNDECIDED = frozenset({"judge_undecided", "judge_unreadable"})
-_BATCH = 512  # rows tagged per batch
 
 
 def parse_validators(written: str) -> tuple[Validator, ...]:
@@ -166,16 +161,14 @@ class Validation:
                 "No image has another caption or a box, so only rewordings can be found. Add captions with --captions FILE."
             )
         wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
-        captions = (text for each in known.values() for text in each.captions)
-        statistics = count_captions(tag_all(tagger, list(islice(dict.fromkeys(captions), CHECKED_CAPTIONS)))).frozen()
-        triples = Triples(
-            EditChecks(wordnet, pool_or_general_english(statistics, wordnet), tagger), tagger, as_given=True
-        )
+        captions = dict.fromkeys(text for each in known.values() for text in each.captions)
+        pool = count_checked_pool(captions, tagger, wordnet)
+        triples = Triples(EditChecks(wordnet, pool, tagger), tagger, as_given=True)
         undecided = self.undecided()
 
         def verdicts() -> Iterator[tuple[int, ValidationVerdict]]:
             waiting = iter(undecided)
-            while batch := list(islice(waiting, _BATCH)):
+            while batch := list(islice(waiting, BATCH)):
                 tagger.learn(text for at in batch for text in (undecided[at].positive, undecided[at].negative))
                 rows = (self._rows[at] for at in batch)
                 yield from zip(batch, check_by_context(rows, known, triples, tagger), strict=True)
@@ -221,15 +214,10 @@ class Validation:
         """Ask a model about rows by position, and add its verdicts; failed rows are written next to ``out``."""
         access = task.access
         access.check()
-        index_of = {pair_for_row(row).key: at for at, row in rows.items()}
-        verdicts: dict[int, ValidationVerdict] = {}
-
-        def add(pair: Pair, made: list[Annotation]) -> None:
-            verdicts[index_of[pair.key]] = ValidationVerdict(made[0].reason, tuple(sorted(made[0].scores.items())))
-
         pairs = task.rows(map(pair_for_row, rows.values()))
-        run = run_rows(access, task, pairs, len(rows), nullcontext(add), out=out, note=note, watch=watch)
-        self.add_verdicts(validator, sorted(verdicts.items()))
+        found, run = collect_rows(access, task, pairs, len(rows), out=out, note=note, watch=watch)
+        verdicts = (ValidationVerdict(made[0].reason, tuple(sorted(made[0].scores.items()))) for _, made in found)
+        self.add_verdicts(validator, zip(rows, verdicts, strict=True))
         self.facts[validator] |= run.bill()
 
     def judging_task(self, access: ModelAccess, rows: Iterable[ValidationRow]) -> PairTask:

@@ -5,19 +5,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.filters.candidates.files import write_candidates
 from pairwright.filters.candidates.rows import candidate_frame
 from pairwright.flows.commands.annotation_files import require_candidate_rows
+from pairwright.flows.commands.pair_inputs import BATCH, read_counted_pairs
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.word_orders import WORD_ORDERS, join_words
 
 FORM: Final = "order"
 VERSION: Final = 1
-_BATCH: Final = 512  # captions tagged at once
 
 
 def write_word_orders(options: ReadOptions, out: Path, seed: int) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def write_word_orders(options: ReadOptions, out: Path, seed: int) -> dict[str, A
         InputError: the input is invalid, or there are no pairs.
     """
     source, skipped = Path(str(options.input)), SkipCounts()
-    pairs = _pairs(options, skipped)
+    pairs = read_counted_pairs(options, skipped)
     frame = candidate_frame((f"{source}: {row['id']}", row) for row in _rows(pairs, seed))
     require_candidate_rows(source, frame.height)
     write_candidates(frame, out)
@@ -47,15 +47,9 @@ def write_word_orders(options: ReadOptions, out: Path, seed: int) -> dict[str, A
     }
 
 
-def _pairs(options: ReadOptions, skipped: SkipCounts) -> Iterator[Pair]:
-    for batch in read_pairs(options):
-        skipped.add(batch.rejects)
-        yield from batch.pairs
-
-
 def _rows(pairs: Iterable[Pair], seed: int) -> Iterator[Mapping[str, Any]]:
     tagger, remaining = load_tagger(), iter(pairs)
-    while batch := list(islice(remaining, _BATCH)):
+    while batch := list(islice(remaining, BATCH)):
         for pair, tokens in zip(batch, tagger.tag([pair.caption for pair in batch]), strict=True):
             caption = join_words(tokens)
             for name, perturb in WORD_ORDERS.items():

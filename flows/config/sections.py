@@ -24,6 +24,7 @@ from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDI
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.options import IndexOptions
 
+PRECOMPUTED = "precomputed"  # instead of an encoder: vectors that the input has
 ConversationType = Literal["conversation", "brief", "short", "choice", "detail", "reasoning"]
 
 
@@ -59,6 +60,16 @@ class InputSection(Section):
     on_error: Literal["stop", "skip"] = Field("stop", description="how broken rows are handled")
     max_caption: int = Field(
         MAX_EDITABLE_CAPTION, ge=1, description="characters of a caption; longer ones are rejected as caption_too_long"
+    )
+
+    clean_captions: bool = Field(
+        default=False,
+        description="remove HTML, addresses, mentions, hashtags, emoji and notes of agencies ('stock photo') from captions; "
+        "those of which nothing is left are rejected as no_content",
+    )
+
+    encoding: str = Field(
+        "", description="of rows of CSV, TSV and JSON Lines that are not UTF-8, such as cp1252; empty: they are broken"
     )
 
     @field_validator("where", mode="before")
@@ -110,7 +121,7 @@ class IndexSection(Section):
     def _encoder_exists(cls, value: str) -> str:
         from pairwright.indexes.encoders.registry import ENCODERS
 
-        known = [*ENCODERS.names(), "precomputed"]
+        known = [*ENCODERS.names(), PRECOMPUTED]
         if value not in known:
             raise ValueError(f"no encoder named {value}. {suggest_alternatives([value], known)}")
         return value

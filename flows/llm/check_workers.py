@@ -5,11 +5,10 @@ task = PairTask(generator, access, seed, options, checking.checks("llm-negatives
 """
 
 import gc
-import pickle
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +16,7 @@ from typing import Any, Final, Self
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.llm.answer_checks import AnswerCheck, AnswerChecks, in_background
+from pairwright.flows.runners.pickled_setup import SetupInFile
 from pairwright.generators.protocols import CheckedLLMGenerator
 from pairwright.generators.registry import LLMMaterials, build_llm_generator
 
@@ -61,16 +61,8 @@ class CheckWorkers:
         return AnswerChecks(in_background(check), self._executor, self._workers)
 
 
-class GeneratorCheck:
-    """`CheckedLLMGenerator.check` of a generator; pickled as the path of a file with its setup.
-
-    Args:
-        setup: of the generator.
-        path: of the file, which must exist while other processes work.
-    """
-
-    def __init__(self, setup: CheckSetup, path: Path) -> None:
-        self._setup, self._path = setup, path
+class GeneratorCheck(SetupInFile[CheckSetup]):
+    """`CheckedLLMGenerator.check` of a generator."""
 
     @cached_property
     def _generator(self) -> CheckedLLMGenerator[Any]:
@@ -82,14 +74,3 @@ class GeneratorCheck:
     def __call__(self, batch: Sequence[tuple[Pair, Any]]) -> list[list[Annotation]]:
         """Return the annotations of each pair of a batch."""
         return self._generator.check(batch)
-
-    def __reduce__(self) -> tuple[object, tuple[Path]]:
-        if not self._path.exists():  # written when the first process needs it
-            self._path.write_bytes(pickle.dumps(self._setup))
-        return _load_check, (self._path,)
-
-
-@lru_cache(maxsize=1)
-def _load_check(path: Path) -> GeneratorCheck:
-    setup: CheckSetup = pickle.loads(path.read_bytes())  # noqa: S301 - written by the parent process
-    return GeneratorCheck(setup, path)

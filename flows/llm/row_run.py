@@ -12,7 +12,7 @@ Memory: the rows in flight, and those whose answers are being checked.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -237,6 +237,22 @@ def run_rows(  # noqa: PLR0913 - keywords
         run.run(task, rows, total, sink, unit=unit, partial=partial)
     run.note_failures()
     return run
+
+
+def collect_rows(  # noqa: PLR0913 - keywords
+    access: ModelAccess,
+    task: RowTask[Item, Output],
+    rows: Iterable[ModelRow[Item, Any]],
+    total: int,
+    *,
+    out: Path,
+    note: Callable[[str], None],
+    watch: Callable[[Snapshot], None],
+) -> tuple[list[tuple[Item, Output]], RowRun]:
+    """Run rows as `run_rows` does; return the items with their outputs, and the run."""
+    found: list[tuple[Item, Output]] = []
+    sink = nullcontext(lambda item, output: found.append((item, output)))
+    return found, run_rows(access, task, rows, total, sink, out=out, note=note, watch=watch)
 
 
 def failed_rows_path(out: Path) -> Path:

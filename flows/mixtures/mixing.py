@@ -19,6 +19,7 @@ from pairwright.datasets.images.recoding import Recoding
 from pairwright.datasets.mixtures.conversations import Conversation
 from pairwright.datasets.mixtures.external_sort import RankBuckets, open_buckets
 from pairwright.datasets.mixtures.output import (
+    ONE_IMAGE_LAYOUTS,
     MixtureRow,
     choose_layout,
     decode_row,
@@ -73,7 +74,7 @@ def mix(request: MixtureRequest, watch: Watch) -> MixtureReport:
         for file in (out, rejected_file(out), report_file(out)):
             refuse_overwriting(file, *(section.path for section in config.sources))
     with _rejects(request) as write:
-        survey = SourceSurvey(config.seed, write, watch)
+        survey = SourceSurvey(config.seed, write, watch, one_image=layout if layout in ONE_IMAGE_LAYOUTS else "")
         surveyed = {section.name: survey.read(section) for section in config.sources}
     if out is not None:
         for one in surveyed.values():

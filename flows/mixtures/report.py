@@ -30,6 +30,7 @@ class TakenRows:
     turns: int = 0
     words: int = 0
     with_image: int = 0
+    several_images: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
 
     def count(self, conversation: Conversation) -> None:
@@ -37,7 +38,8 @@ class TakenRows:
         self.rows += 1
         self.turns += len(conversation.turns) // 2
         self.words += sum(len(turn.text.split()) for turn in conversation.turns[1::2])
-        self.with_image += bool(conversation.image)
+        self.with_image += bool(conversation.images)
+        self.several_images += len(conversation.images) > 1
         self.kinds[conversation.kind] += 1
 
     def numbers(self) -> dict[str, Any]:
@@ -46,6 +48,7 @@ class TakenRows:
             "turns": self.turns,
             "mean_answer_words": round(self.words / self.turns, 2) if self.turns else 0.0,
             "with_image": self.with_image,
+            **({"with_several_images": self.several_images} if self.several_images else {}),
             "kinds": dict(sorted(self.kinds.items())),
         }
 

@@ -5,7 +5,7 @@ Broken rows stop the run, or are written to a file and counted, as ``on_error`` 
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -93,6 +93,7 @@ class SourceSurvey:
         seed: of the mixture.
         rejects: writes a broken row; None to write none.
         watch: receives the progress.
+        one_image: layout of the mixture, if its rows hold one image; else empty.
         folder: common parent of all images.
         rejected: number of broken rows written.
     """
@@ -100,6 +101,7 @@ class SourceSurvey:
     seed: int
     rejects: Callable[[bytes], object] | None
     watch: Watch
+    one_image: str = ""
     folder: CommonFolder = field(default_factory=CommonFolder)
     rejected: int = 0
 
@@ -109,7 +111,7 @@ class SourceSurvey:
         Raises:
             InputError: for an unreadable file, a broken row that stops the run, or no usable row.
         """
-        source = find_conversation_source(section.path, section.format, source_read_options(section))
+        source = find_conversation_source(section.path, section.format, source_read_options(section, self.one_image))
         done = SourceSummary(section, source)
         # Images in shards were checked when they were written, and by `pairwright verify`.
         check = ImageChecker("off" if source.format == "shards" else section.verify_images)
@@ -129,18 +131,24 @@ class SourceSurvey:
         return done
 
     def _take(self, done: SourceSummary, place: str, conversation: Conversation, check: ImageChecker) -> None:
-        reason, detail = check.flaw(conversation.image)
+        flaws = (check.flaw(image) for image in conversation.images)
+        reason, detail = next((flaw for flaw in flaws if flaw[0]), ("", ""))
         if reason:
             self._refuse(done, make_reject(place, reason, detail))
-        elif conversation.image and not is_url(conversation.image):
-            path, member = split_locator(conversation.image)
-            done.in_tables += is_table_cell(conversation.image)
-            done.in_tars += bool(member) and not is_table_cell(conversation.image)
-            folder = str(done.source.root)
-            inside = not member and done.source.format != "build" and path.startswith(folder + os.sep)
-            self.folder.add(folder if inside else os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - a hot path
+        else:
+            self._place_images([image for image in conversation.images if not is_url(image)], done)
         done.identities.add(conversation, self.seed, usable=not reason)
         done.size += sum(map(len, conversation.texts)) + _ROW_BYTES
+
+    def _place_images(self, images: Sequence[str], done: SourceSummary) -> None:
+        """Count where the images of a conversation are, and add their folders."""
+        done.in_tables += any(map(is_table_cell, images))
+        done.in_tars += any(split_locator(image)[1] and not is_table_cell(image) for image in images)
+        folder = str(done.source.root)
+        for image in images:
+            path, member = split_locator(image)
+            inside = not member and done.source.format != "build" and path.startswith(folder + os.sep)
+            self.folder.add(folder if inside else os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - a hot path
 
     def _refuse(self, done: SourceSummary, flaw: Reject) -> None:
         if done.section.on_error == "stop":
@@ -153,8 +161,8 @@ class SourceSurvey:
             self.rejects(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
 
 
-def source_read_options(section: SourceSection) -> SourceOptions:
-    """Return the options of the reader of a source."""
+def source_read_options(section: SourceSection, one_image: str = "") -> SourceOptions:
+    """Return the options of the reader of a source; ``one_image`` as in `SourceOptions`."""
     return SourceOptions(
         section.columns,
         section.image_root,
@@ -162,6 +170,7 @@ def source_read_options(section: SourceSection) -> SourceOptions:
         section.split,
         section.prompt_text,
         drop_system=section.drop_system,
+        one_image=one_image,
         option_names=OF_SOURCE,
     )
 

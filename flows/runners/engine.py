@@ -8,7 +8,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import list_reasons
-from pairwright.datasets.worker_processes import WorkerProcesses, available_cores
+from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.llm.answer_service import LOOPBACK, AnswerService
 from pairwright.flows.prefect.artifacts import FlowArtifacts
@@ -120,16 +120,6 @@ class Engine:
                 raise left
             await asyncio.sleep(_POLL_S)
 
-    def pool_for(self, jobs: int) -> tuple[Executor, int]:
-        """Return a pool for so many jobs while no others run, and the cores per job (0 = unlimited)."""
-        if isinstance(self.pool, SlurmPool):
-            return self.pool.alone(), self.pool.cpus
-        if isinstance(self.pool, RayPool):
-            cores_each = self.pool.cores_each(jobs)
-            return self.pool.with_cores(cores_each), cores_each
-        at_once = min(self.workers, jobs)
-        return self.pool, max(1, available_cores() // at_once) if at_once > 1 else 0
-
     async def call_all(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Return what a function returns for each item, found by the pool; nothing is recorded.
 
@@ -179,20 +169,19 @@ class Engine:
         return receipt
 
     async def _run(self, job: Job) -> Receipt:
-        loop = asyncio.get_running_loop()
-        pool = self.pool
+        submit: Callable[..., Future[Any]] = self.pool.submit
         if job.asks is not None:
             await asyncio.to_thread(self.answers.start, job.asks)
             job = replace(job, asks=None)  # it holds the address of the server
-            pool = self.asking_pool
+            submit = self.asking_pool.submit
         if job.in_build_process:
-            pool = self.local_pool
-        elif job.multi_core:
-            pool, _ = self.pool_for(1)
+            submit = self.local_pool.submit
+        elif job.multi_core and isinstance(self.pool, RayPool | SlurmPool):
+            submit = self.pool.submit_alone
         try:
             # Shielded: the pool cancels its waiting jobs when it is shut down. If a job is cancelled here while its
             # process is killed, as by Ctrl-C, a thread of the pool ends with a traceback.
-            running = loop.run_in_executor(pool, run_job, self.root, job)
+            running = asyncio.wrap_future(submit(run_job, self.root, job))
             running.add_done_callback(_retrieve_exception)
             return await asyncio.shield(running)
         except BrokenProcessPool:

@@ -70,24 +70,18 @@ class RayPool(Executor):
         write_text(root / SHARED_MARK, self._mark)
         self._work = self._ray.remote(max_retries=_RETRIES)(_run_on_node)
 
-    def cores_each(self, jobs: int) -> int:
-        """Return the cores per job for so many jobs at the same time, alone on the cluster."""
-        return cores_per_job(
-            [int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]], jobs
-        )
-
-    def with_cores(self, cores: int) -> Executor:
-        """Return an executor of jobs on this pool with ``cores`` each instead of one."""
-        return _WithCores(self, cores)
-
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Run ``fn(*args)`` on some node; the future raises its error, or `PairwrightError` for a lost worker."""
         if kwargs:
             raise TypeError("jobs take positional arguments only")
-        return self.run(1, fn, *args)
+        return self._submit(1, fn, *args)
 
-    def run(self, cores: int, fn: Callable[..., Any], /, *args: Any) -> "Future[Any]":
-        """Run ``fn(*args)`` on some node with so many ``cores``, otherwise like `submit`."""
+    def submit_alone(self, fn: Callable[..., Any], /, *args: Any) -> "Future[Any]":
+        """Run ``fn(*args)`` on some node with its cores, while no other job runs; otherwise like `submit`."""
+        nodes = [int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]]
+        return self._submit(cores_alone(nodes), fn, *args)
+
+    def _submit(self, cores: int, fn: Callable[..., Any], /, *args: Any) -> "Future[Any]":
         checked = (self._root, self._mark, source_hash(), package_versions())
         reference = self._work.options(num_cpus=cores).remote(*checked, cores, fn, *args)
         self._open.add(reference)
@@ -120,31 +114,13 @@ class RayPool(Executor):
         self._ray.shutdown()
 
 
-class _WithCores(Executor):
-    """Executor of jobs with several cores each on a Ray pool; its shutdown leaves the pool open."""
-
-    def __init__(self, pool: RayPool, cores: int) -> None:
-        self._pool, self._cores = pool, cores
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """Run ``fn(*args)``, as `RayPool.submit` does."""
-        if kwargs:
-            raise TypeError("jobs take positional arguments only")
-        return self._pool.run(self._cores, fn, *args)
-
-
-def cores_per_job(nodes: Sequence[int], jobs: int) -> int:
-    """Return the cores per job for ``jobs`` jobs that all run at the same time; 1 if they cannot.
-
-    At most the cores of the smallest node, so that a job can still run after any other node is lost.
+def cores_alone(nodes: Sequence[int]) -> int:
+    """Return the cores of a job that runs alone: those of the smallest node, so that it can run after any other is lost.
 
     Args:
         nodes: the cores of each node (0 = no jobs).
-        jobs: at least 1.
     """
-    offered = [cores for cores in nodes if cores] or [1]
-    fitting = (each for each in range(min(offered), 1, -1) if sum(cores // each for cores in offered) >= jobs)
-    return next(fitting, 1)
+    return min((cores for cores in nodes if cores), default=1)
 
 
 def _connect(ray: Any, address: str) -> None:

@@ -118,23 +118,17 @@ class SlurmPool(Executor):
         self._thread = threading.Thread(target=self._work, name="pairwright-slurm", daemon=True)
         self._thread.start()
 
-    @property
-    def cpus(self) -> int:
-        """Cores of a task."""
-        return self._section.cpus
-
-    def alone(self) -> Executor:
-        """Return an executor of jobs that get a task, and all its cores, for themselves."""
-        return _Alone(self)
-
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Run ``fn(*args)`` in an array task; the future raises its error, or `PairwrightError` for a lost task."""
         if kwargs:
             raise TypeError("jobs take positional arguments only")
-        return self.add(fn, args)
+        return self._submit(fn, args, alone=False)
 
-    def add(self, fn: Callable[..., Any], args: tuple[Any, ...], *, alone: bool = False) -> "Future[Any]":
-        """Run ``fn(*args)`` in an array task, which runs no other job if it is ``alone``."""
+    def submit_alone(self, fn: Callable[..., Any], /, *args: Any) -> "Future[Any]":
+        """Run ``fn(*args)`` in an array task of its own, with all its cores; otherwise like `submit`."""
+        return self._submit(fn, args, alone=True)
+
+    def _submit(self, fn: Callable[..., Any], args: tuple[Any, ...], *, alone: bool) -> "Future[Any]":
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()  # it cannot be cancelled any more
         with self._changed:
@@ -307,19 +301,6 @@ class SlurmPool(Executor):
                 self._arrays.remove(array)  # its folder holds the log
         if again:
             self._submit_calls(again)
-
-
-class _Alone(Executor):
-    """Executor of jobs with a task of their own; its shutdown leaves the pool open."""
-
-    def __init__(self, pool: SlurmPool) -> None:
-        self._pool = pool
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """Run ``fn(*args)``, as `SlurmPool.submit` does."""
-        if kwargs:
-            raise TypeError("jobs take positional arguments only")
-        return self._pool.add(fn, args, alone=True)
 
 
 def task_script(section: SlurmSection, name: str, folder: Path, tasks: int) -> str:

@@ -18,7 +18,7 @@ from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.flows.state.inputs import named_state
 from pairwright.flows.state.layout import DOWNLOADS, fetched_images_path, fetched_part_path, pairs_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
-from pairwright.flows.state.selection import PairSelection, selected_pairs
+from pairwright.flows.state.selected_pairs import PairSelection, selected_pairs
 from pairwright.indexes.fetching.fetch import fetch_images
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.retrieval.exclusion import read_exclusions

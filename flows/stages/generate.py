@@ -14,7 +14,7 @@ from pairwright.flows.stages.tag import load_pool, statistics_path
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import drafts_path, pairs_path, tokens_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
-from pairwright.flows.state.selection import selection_mask
+from pairwright.flows.state.selected_pairs import selection_mask
 from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.general_english import pool_or_general_english

@@ -10,7 +10,7 @@ from pairwright.datasets.records import Annotation
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.config.sections import ConversationsSection, NegativesSection, PositivesSection
 from pairwright.flows.state.layout import annotations_path, candidates_path, drafts_path, rejected_path
-from pairwright.flows.state.selection import PairSelection
+from pairwright.flows.state.selected_pairs import PairSelection
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pairwright.datasets.images.loading import MEMBER_SEPARATOR, is_url, read_st
 from pairwright.datasets.remote.store_path import StoreListings
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.receipts import Counts, JobResult, json_hash
-from pairwright.flows.state.selection import PairSelection, selected_images
+from pairwright.flows.state.selected_pairs import PairSelection, selected_images
 
 if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
@@ -68,6 +68,13 @@ async def survey_images(run: "StageRun", selection: PairSelection, *, with_sizes
         found = [[_decode(*row) for row in receipt.handoff["images"]] for receipt in receipts]
     by_part = {images.part: images for group in found for images in group}
     return [by_part[part] for part in parts]
+
+
+async def image_states(run: "StageRun", selection: PairSelection, *, seen: bool) -> dict[str, str]:
+    """Return the state of the images of each part, by which a changed one is noticed; empty where they are not ``seen``."""
+    if not seen:
+        return dict.fromkeys(run.parts, "")
+    return {images.part: images.state for images in await survey_images(run, selection)}
 
 
 def survey_parts(

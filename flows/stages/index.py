@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.record_tables import REJECTS
+from pairwright.flows.config.sections import PRECOMPUTED
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, read_pair_parts, rejected_path
 from pairwright.flows.state.receipts import Counts, JobResult, json_hash
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from pairwright.flows.config.sections import IndexSection
     from pairwright.flows.runners.engine import StageJobs
     from pairwright.flows.stages.definition import StageRun
-
-PRECOMPUTED = "precomputed"
 
 
 def index_jobs(run: "StageRun") -> "StageJobs":

@@ -9,7 +9,6 @@ import polars as pl
 
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import TRAINING_ONLY_FORMS
-from pairwright.filters.refinement.result import Refinement
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.flows.stages.annotation_frames import (
@@ -30,32 +29,9 @@ ROWS = pl.Schema(dict.fromkeys(("id", "group", "positive", "negative", "type"), 
 _IS_CANDIDATE = (pl.col("kind") == NEGATIVE) & ~pl.col("form").is_in(sorted(TRAINING_ONLY_FORMS))
 
 
-def refine_with(
-    root: Path, stages: list[str], parts: list[str], judge: Callable[[pl.DataFrame], Refinement]
-) -> JobResult:
-    """Refine the hard negatives of ``stages`` in one job; the unit is a negative that a generator kept.
-
-    A negative is compared with its hard positive if it has one, else with the caption. SHUFFLE rows are counted as kept;
-    the fact ``for_training`` is their number. Annotations of other kinds are kept, except hard positives whose negatives
-    are all rejected.
-
-    Args:
-        root: the build directory.
-        stages: whose candidates are judged.
-        parts: of the pairs.
-        judge: takes the frame of `rows_to_judge`.
-    """
-    of_parts = [pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)]) for part in parts]
-    outcome = judge(pl.concat([ROWS.to_frame(), *of_parts]))
-    verdicts = outcome.gaps.with_columns(reason=pl.Series(outcome.reasons, dtype=pl.String))
-    outputs, facts = [], []
-    start = 0
-    for part, rows in zip(parts, of_parts, strict=True):
-        written, found = write_part(root, stages, part, verdicts.slice(start, rows.height))
-        outputs += written
-        facts.append(found)
-        start += rows.height
-    return summarize_parts(outputs, outcome.as_json(), facts)
+def read_candidates(root: Path, stages: Sequence[str], part: str) -> pl.DataFrame:
+    """Return the candidates of a part, stage by stage, as `rows_to_judge` does."""
+    return pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)])
 
 
 def groups_of(root: Path, part: str) -> pl.DataFrame:

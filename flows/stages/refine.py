@@ -7,8 +7,7 @@ part. A method stores the texts of each part, takes the steps of its plan, and w
 rows, which are for training only and easy to detect, are kept without being judged.
 """
 
-from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,17 +16,16 @@ import polars as pl
 
 from pairwright.datasets.option_names import OptionNames
 from pairwright.filters.attacks.registry import MEANING, fingerprint_scorers, load_scorer
-from pairwright.filters.refinement.general.attacked_rows import read_ids, store_texts
-from pairwright.filters.refinement.general.refine import AllAttacksOptions, JudgedRows, plan_refinement
-from pairwright.filters.refinement.reference.cell_quotas import Grids, read_verdicts, sum_verdicts
+from pairwright.filters.refinement.general.attacked_rows import store_texts
+from pairwright.filters.refinement.general.refine import AllAttacksOptions, plan_refinement
 from pairwright.filters.refinement.reference.parts import encode_part
-from pairwright.filters.refinement.reference.plan import name_texts, plan_reference
+from pairwright.filters.refinement.reference.plan import BALANCE, name_texts, plan_reference
 from pairwright.filters.refinement.reference.refine import RefineOptions
+from pairwright.filters.refinement.result import RefinedParts
 from pairwright.filters.refinement.steps import Facts, Plan, Step
 from pairwright.filters.scorers.text_scorers import GapScorer
 from pairwright.flows.stages.generator_stages import refined_stages
-from pairwright.flows.stages.judged_parts import ROWS, captions_of, rows_of, summarize_parts, write_part
-from pairwright.flows.state.layout import candidates_path
+from pairwright.flows.stages.judged_parts import captions_of, read_candidates, summarize_parts, write_part
 from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt
 
 if TYPE_CHECKING:
@@ -39,56 +37,32 @@ FOLDER: Final = "refinement"  # of the steps
 
 Result = TypeVar("Result")
 _Jobs = Generator[Sequence[Job], tuple[Receipt, ...], Result]
+_STORES: dict[str, Callable[[Path, str, pl.DataFrame, pl.DataFrame], list[Path]]] = {
+    "reference": encode_part,
+    "general": store_texts,
+}
 
 
 def refine_jobs(run: "StageRun") -> "StageJobs":
-    """Return the jobs of stage ``refine`` in a full build."""
+    """Yield the jobs of stage ``refine`` in a full build, in groups; return the last one."""
     section, stages, seed = run.config.refine, refined_stages(run.config), run.config.seed
     assert section
-    if section.method == "reference":
-        return reference_jobs(run, stages, reference_options(section, seed))
-    return general_jobs(run, stages, general_options(section, seed), scorers_state(section))
-
-
-def reference_jobs(run: "StageRun", stages: list[str], options: RefineOptions) -> _Jobs[Sequence[Job]]:
-    """Yield the jobs of method ``reference`` in groups; return the last one.
-
-    Args:
-        run: of the stage.
-        stages: whose candidates are refined.
-        options: of the refinement.
-    """
-    texts = yield [run.job(encode_texts, stages, part, part=name_texts(part)) for part in run.parts]
+    by_reference = section.method == "reference"
+    texts = yield [run.job(store_part, section.method, stages, part, part=name_texts(part)) for part in run.parts]
     done = {receipt.part: receipt for receipt in texts}
-    grids = yield from _take_steps(
-        run, plan_reference(run.parts, [receipt.facts["texts"] for receipt in texts], options), done
-    )
-    limits = [done["balance"]]
-    written = yield [
-        run.job(write_reference_verdicts, stages, part, grids, options, part=part, after=limits) for part in run.parts
-    ]
-    return [run.job(sum_up_reference, [dict(receipt.facts) for receipt in written], after=written)]
-
-
-def general_jobs(run: "StageRun", stages: list[str], options: AllAttacksOptions, state: str) -> _Jobs[Sequence[Job]]:
-    """Yield the jobs of method ``general`` in groups; return the last one.
-
-    Args:
-        run: of the stage.
-        stages: whose candidates are refined.
-        options: of the refinement.
-        state: of the scorers of other packages.
-    """
-    texts = yield [run.job(store_part, stages, part, part=name_texts(part)) for part in run.parts]
-    done = {receipt.part: receipt for receipt in texts}
-    plan = plan_refinement(tuple(run.parts), options, "pool")
-    judged = yield from _take_steps(run, plan, done, state=state, shown_as_one=True)
-    written = yield [
-        run.job(write_general_verdicts, stages, number, judged, part=part, after=list(done.values()))
-        for number, part in enumerate(run.parts)
-    ]
+    refined: RefinedParts
+    if by_reference:
+        numbers = [receipt.facts["texts"] for receipt in texts]
+        refined = yield from _take_steps(
+            run, plan_reference(run.parts, numbers, reference_options(section, seed)), done
+        )
+    else:
+        plan = plan_refinement(tuple(run.parts), general_options(section, seed), "pool")
+        refined = yield from _take_steps(run, plan, done, state=scorers_state(section), shown_as_one=True)
+    decided = [done[BALANCE]] if by_reference else list(done.values())
+    written = yield [run.job(write_verdicts, stages, part, refined, part=part, after=decided) for part in run.parts]
     facts = [dict(receipt.facts) for receipt in written]
-    return [run.job(sum_up_general, judged, options, facts, after=written, in_build_process=True)]
+    return [run.job(sum_up, refined, facts, after=written, in_build_process=True)]
 
 
 def _take_steps(
@@ -133,63 +107,28 @@ def take_step(root: Path, each: Step) -> JobResult:
     return _uncounted(outputs, orjson.loads(orjson.dumps(facts)))
 
 
-def encode_texts(root: Path, stages: list[str], part: str) -> JobResult:
-    """Store the captions and the candidates of a part for method ``reference``; the fact is their number."""
-    captions, rows = captions_of(root, part), _candidates(root, stages, part)
-    return _uncounted(encode_part(root / FOLDER, part, captions, rows), {"texts": captions.height + rows.height})
-
-
-def store_part(root: Path, stages: list[str], part: str) -> JobResult:
-    """Store the captions and the candidates of a part for method ``general``."""
+def store_part(root: Path, method: str, stages: list[str], part: str) -> JobResult:
+    """Store the captions and the candidates of a part for a method; the fact is their number."""
     captions = captions_of(root, part).unique(maintain_order=True)
-    return _uncounted(store_texts(root / FOLDER, part, captions, _candidates(root, stages, part)))
+    rows = read_candidates(root, stages, part)
+    outputs = _STORES[method](root / FOLDER, part, captions, rows)
+    return _uncounted(outputs, {"texts": captions.height + rows.height})
 
 
-def _candidates(root: Path, stages: list[str], part: str) -> pl.DataFrame:
-    return pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)])
+def _uncounted(outputs: Sequence[Path], facts: Mapping[str, Any]) -> JobResult:
+    return JobResult(outputs, Counts("negative"), facts)
 
 
-def _uncounted(outputs: Sequence[Path], facts: Mapping[str, Any] | None = None) -> JobResult:
-    return JobResult(outputs, Counts("negative"), facts or {})
-
-
-def write_reference_verdicts(
-    root: Path, stages: list[str], part: str, grids: Grids, options: RefineOptions
-) -> JobResult:
+def write_verdicts(root: Path, stages: list[str], part: str, refined: RefinedParts) -> JobResult:
     """Write the kept and the rejected candidates of a part; the fact ``verdicts`` counts them."""
-    verdicts, counts = read_verdicts(root / FOLDER, part, grids, options)
+    verdicts, counts = refined.read_verdicts(root / FOLDER, part)
     outputs, facts = write_part(root, stages, part, verdicts)
     return _uncounted(outputs, {**facts, "verdicts": counts})
 
 
-def write_general_verdicts(root: Path, stages: list[str], number: int, judged: JudgedRows) -> JobResult:
-    """Write the kept and the rejected candidates of a part; the fact ``reasons`` counts them by type and reason."""
-    part = judged.parts[number]
-    places, reasons = judged.read_reasons(root / FOLDER, number)
-    rows = read_ids(root / FOLDER, part)
-    gaps = judged.read_gaps(root / FOLDER, places)
-    verdicts = rows.select("id", pl.Series("reason", reasons, pl.String), *(pl.Series(*each) for each in gaps.items()))
-    outputs, facts = write_part(root, stages, part, verdicts)
-    counted: dict[str, Counter[str]] = {}
-    for kind, reason in zip(rows["type"], reasons, strict=True):
-        counted.setdefault(kind, Counter())[reason] += 1
-    return _uncounted(outputs, {**facts, "reasons": {kind: dict(each) for kind, each in counted.items()}})
-
-
-def sum_up_reference(root: Path, parts: list[dict[str, Any]]) -> JobResult:  # noqa: ARG001 - a job's
+def sum_up(_: Path, refined: RefinedParts, parts: Sequence[Mapping[str, Any]]) -> JobResult:
     """Return the counts and the facts of the stage; the unit is a negative that a generator kept."""
-    return summarize_parts([], sum_verdicts([part["verdicts"] for part in parts]), parts)
-
-
-def sum_up_general(
-    _: Path, judged: JudgedRows, options: AllAttacksOptions, parts: Sequence[Mapping[str, Any]]
-) -> JobResult:
-    """Return the counts and the facts of the stage; the unit is a negative that a generator kept."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for part in parts:
-        for kind, reasons in part["reasons"].items():
-            counts.update({(kind, reason): number for reason, number in reasons.items()})
-    return summarize_parts([], judged.summarize(counts, options).as_json(counts), parts)
+    return summarize_parts([], refined.summarize([part["verdicts"] for part in parts]), parts)
 
 
 def reference_options(section: "RefineSection", seed: int) -> RefineOptions:

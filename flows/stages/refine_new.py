@@ -1,22 +1,21 @@
 """Stage ``refine`` of an incremental build: judges the negatives of new pairs with the frozen scorers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pairwright.filters.refinement.appended.frozen_scorers import FrozenScorers
 from pairwright.filters.refinement.appended.refine import (
-    AppendedRefinement,
     CarriedPreferences,
     refine_appended_against_all,
     refine_appended_with_two_scorers,
 )
-from pairwright.filters.refinement.result import Refinement
 from pairwright.flows.stages.freeze import FROZEN
 from pairwright.flows.stages.generator_stages import refined_stages
-from pairwright.flows.stages.judged_parts import corpus_of_parts, refine_with
+from pairwright.flows.stages.judged_parts import ROWS, corpus_of_parts, read_candidates, summarize_parts, write_part
 from pairwright.flows.stages.refine import added_scorers, general_options, reference_options, scorers_state
 from pairwright.flows.state.receipts import Job, JobResult
 
@@ -43,7 +42,7 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
     seed: int,
     carried: CarriedPreferences,
 ) -> JobResult:
-    """Refine the hard negatives of new pairs with the frozen scorers; otherwise like `judged_parts.refine_with`.
+    """Refine the hard negatives of new pairs with the frozen scorers; the unit is a negative that a generator kept.
 
     Args:
         root: the folder of the new parts.
@@ -57,19 +56,19 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
     """
     frozen = FrozenScorers.load(home / FROZEN)
     corpus = corpus_of_parts([(home, part) for part in full])
-    carried_over: dict[str, Any] = {"carried": carried}
-
-    def judge(rows: pl.DataFrame) -> Refinement:
-        if section.method == "reference":
-            found: AppendedRefinement = refine_appended_with_two_scorers(
-                rows, frozen, corpus, reference_options(section, seed)
-            )
-        else:
-            scorers = added_scorers(section)
-            options = general_options(section, seed)
-            found = refine_appended_against_all(rows, frozen, corpus, options, carried, scorers=scorers)
-        carried_over["carried"] = found.carried
-        return found.refinement
-
-    outcome = refine_with(root, stages, parts, judge)
-    return JobResult(outcome.outputs, outcome.counts, {**outcome.facts, **carried_over})
+    of_parts = [read_candidates(root, stages, part) for part in parts]
+    rows = pl.concat([ROWS.to_frame(), *of_parts])
+    if section.method == "reference":
+        found = refine_appended_with_two_scorers(rows, frozen, corpus, reference_options(section, seed))
+    else:
+        options, scorers = general_options(section, seed), added_scorers(section)
+        found = refine_appended_against_all(rows, frozen, corpus, options, carried, scorers=scorers)
+    verdicts = found.refinement.gaps.with_columns(reason=pl.Series(found.refinement.reasons, dtype=pl.String))
+    outputs, facts, start = list[Path](), [], 0
+    for part, own in zip(parts, of_parts, strict=True):
+        written, counted = write_part(root, stages, part, verdicts.slice(start, own.height))
+        outputs += written
+        facts.append(counted)
+        start += own.height
+    summary = summarize_parts(outputs, found.refinement.as_json(), facts)
+    return replace(summary, facts={**summary.facts, "carried": found.carried})

@@ -46,7 +46,7 @@ from pairwright.flows.stages.image_states import image_bytes, survey_images
 from pairwright.flows.state.build_versions import finished_manifest
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, OutputFile, Receipt
-from pairwright.flows.state.selection import PairSelection, selected_frame, selected_images
+from pairwright.flows.state.selected_pairs import PairSelection, selected_frame, selected_images
 from pairwright.flows.state.shard_store import forget_lost_outputs, stored_output
 
 if TYPE_CHECKING:

@@ -45,6 +45,8 @@ def read_options(section: "InputSection", *, without_caption: bool = False) -> R
         on_error=section.on_error,
         verify_images=section.verify_images,
         max_caption=section.max_caption,
+        clean_captions=section.clean_captions,
+        encoding=section.encoding,
         without_caption=without_caption,
         option_names=UNDER_INPUT,
     )

@@ -46,6 +46,8 @@ def claim_folder(root: Path) -> None:
 
 
 def _unwritable(root: Path, error: OSError) -> StorageError:
+    if root.exists() and not root.is_dir():
+        return StorageError(f"{root}: is a file, not a folder. Choose another folder with --out.")
     return StorageError(
         f"{root}: is not writable ({describe_write_error(error)}). Check its permissions, or choose another folder with --out."
     )

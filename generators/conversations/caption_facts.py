@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pairwright.datasets.captions.cleaning import clean_caption
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.image_words import ImageWords
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.caption_cleaning import clean_caption
 from pairwright.generators.conversations.caption_lexicon import (
     AGENT_NOUNS,
     ARTICLES,
@@ -61,6 +61,11 @@ MAX_WORDS = 14  # of an action or a place
 _INDOORS, _OUTDOORS = frozenset({"indoor", "indoors"}), frozenset({"outdoor", "outdoors", "outside"})
 
 
+def _in_small_letters(caption: str) -> str:
+    """Return a caption in small letters if it is all in capitals: an answer quotes a part of it."""
+    return caption.lower() if caption.isupper() else caption
+
+
 @dataclass(frozen=True)
 class CaptionFacts:
     """Facts of the captions of a pair; ``words`` are the words of its captions and boxes."""
@@ -70,8 +75,8 @@ class CaptionFacts:
 
     @cached_property
     def _clauses(self) -> tuple[tuple[str, ...], ...]:
-        """Clauses of all captions without uncertain words; words as written."""
-        cleaned = (clean_caption(caption) for caption in (self.pair.caption, *self.pair.captions))
+        """Clauses of all captions without uncertain words; words as written, of a caption in capitals in small letters."""
+        cleaned = (_in_small_letters(clean_caption(caption)) for caption in (self.pair.caption, *self.pair.captions))
         captions = dict.fromkeys(_AND.sub("and", caption) for caption in cleaned)
         found = []
         for caption in captions:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from pairwright.datasets.captions.invisible_characters import remove_invisible
 from pairwright.generators.conversations.image_context import ImageContext
-from pairwright.generators.language.invisible_characters import remove_invisible
 from pairwright.generators.language.lemmas import dictionary_lemmas, singular_of
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.word_set import word_set

@@ -15,8 +15,8 @@ nothing, and presence and numbers of boxes are not asked about. The presence of 
 about it.
 
 HTML entities and tags are removed from captions. A pair without facts is rejected as `no_context`, and so is a brief
-answer that would be a placeholder or a URL; a caption with an image token is rejected as `image_token`. Left, right,
-above, below and size refer to the image plane.
+answer that would be a placeholder or a URL; one that is not in English as `other_language`, since the question is; a
+caption with an image token as `image_token`. Left, right, above, below and size refer to the image plane.
 """
 
 import random
@@ -24,20 +24,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from pairwright.datasets.captions.cleaning import clean_caption, has_content
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import IMAGE_TOKEN, Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.caption_cleaning import clean_caption, has_content
 from pairwright.generators.conversations.facts import Fact
 from pairwright.generators.conversations.grounding import Grounding
 from pairwright.generators.conversations.question_templates import PromptPlace, PromptTurns
+from pairwright.generators.language.identification import other_language
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.label_sets import labels_of
 
 NAME = "template-conversations"
-VERSION = 6
+VERSION = 7
 TEMPLATE_TYPES = ("conversation", "brief", "short", "choice")
 LETTERS = "ABCD"
 
@@ -114,6 +115,8 @@ class TemplateConversations:
     def _annotation(self, pair: Pair, kind: str, made: _Turns) -> Annotation:
         marked = any(IMAGE_TOKEN in turn.text for turn in made)
         turns = () if marked else made
+        foreign = kind == "brief" and bool(turns) and bool(other_language(turns[-1].text))  # the question is English
+        turns = () if foreign else turns
         origin = Origin(NAME, VERSION, self.options.seed)
         text = "\n".join(turn.text for turn in turns)
         return Annotation(
@@ -123,7 +126,7 @@ class TemplateConversations:
             origin=origin,
             turns=turns,
             status="kept" if turns else "rejected",
-            reason="" if turns else "image_token" if marked else "no_context",
+            reason="" if turns else "image_token" if marked else "other_language" if foreign else "no_context",
         )
 
     def _brief(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Turns:

@@ -16,12 +16,11 @@ from typing import Final
 
 from pairwright.generators.captions.caption import ANAPHORS, Caption, EditOutcome
 from pairwright.generators.captions.phrases import PROPER, NounPhrase
-from pairwright.generators.edits.swaps.proposal import exchanged_words
 from pairwright.generators.lexicon.nouns import nouns_of_class
 from pairwright.generators.lexicon.tables import read_rows
 
 _START: Final = "|"  # marks the start of a caption
-_MOST_NOUNS: Final = 3  # of a phrase; more are a clause with tagging errors
+_MOST_NOUNS: Final = 2  # of a phrase; more may be a clause with tagging errors
 _VERBS_AND_NAMES: Final = (
     frozenset({"VBG", "VBZ"}) | PROPER
 )  # "containing white flowers and a bench", "Mario and Luigi"
@@ -44,7 +43,7 @@ def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[EditOutcom
         ):
             yield "may_be_false"
         else:
-            yield exchanged_words(caption, (one.start, one.end), (other.start, other.end))
+            yield caption.exchange((one.start, one.end), (other.start, other.end))
 
 
 @lru_cache(maxsize=16)
@@ -73,16 +72,9 @@ def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> b
         return False
     if f"{caption.head(one)} and {caption.head(other)}" in _words("fixed"):
         return False
-    if any(_is_clause(caption, phrase) for phrase in (one, other)) or one.is_bare is not other.is_bare:
+    if max(len(one.nouns), len(other.nouns)) > _MOST_NOUNS or one.is_bare is not other.is_bare:
         return False
     return not one.is_bare or all(_needs_no_determiner(caption, phrase) for phrase in (one, other))
-
-
-def _is_clause(caption: Caption, phrase: NounPhrase) -> bool:
-    """Return whether a verb is tagged as a noun of the phrase: "a woman | cross country ski"."""
-    nouns = phrase.nouns
-    does = any(caption.lemmas[at] in nouns_of_class("person") | _words("beast") for at in nouns[:-2])
-    return does or (len(nouns) > _MOST_NOUNS and all(caption.tag(at) == "NNS" for at in nouns[:2]))
 
 
 def _needs_no_determiner(caption: Caption, phrase: NounPhrase) -> bool:

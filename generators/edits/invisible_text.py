@@ -7,9 +7,9 @@ caption as written: invisible characters are kept, except inside replaced words.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pairwright.datasets.captions.invisible_characters import OffsetMap, has_invisible, remove_invisible
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.captions.realisation import Change, apply_changes
-from pairwright.generators.language.invisible_characters import OffsetMap, has_invisible, remove_invisible
 from pairwright.generators.language.tokens import Token
 
 

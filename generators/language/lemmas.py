@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.language.invisible_characters import remove_invisible
+from pairwright.datasets.captions.invisible_characters import remove_invisible
 from pairwright.generators.language.spacy_import import import_lemminflect
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.tables import read_rows

@@ -23,9 +23,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from pairwright.datasets.blas_threads import limit_blas_to_one_thread
+from pairwright.datasets.captions.invisible_characters import OffsetMap, has_invisible, remove_invisible
 from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.generators.language.distinct_windows import DistinctWindowTagger, distinct_window_tagger
-from pairwright.generators.language.invisible_characters import OffsetMap, has_invisible, remove_invisible
 from pairwright.generators.language.lemmas import build_tokens, is_common_noun
 from pairwright.generators.language.spacy_import import import_spacy
 from pairwright.generators.language.tokens import Tagger, Token

@@ -192,7 +192,7 @@ class TaskDefinition:
             return tuple(found)
         if isinstance(found, bool) or not isinstance(found, str | int | float) or not str(found).strip():
             columns = " or ".join("+".join(joined) for joined in self.fields[name])
-            raise TaskRowError(f"no {name} (a text in the column {columns})")
+            raise TaskRowError(f"no text for the field `{name}` (column {columns})")
         return str(found).strip()
 
 

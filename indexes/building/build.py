@@ -16,7 +16,7 @@ from pairwright.datasets.rejects import Reject
 from pairwright.indexes.building.ingest import PairIngest, make_sample_queries
 from pairwright.indexes.building.pair_keys import PartKeys, check_unique_keys
 from pairwright.indexes.building.pair_vectors import EncodedVectors, PairVectors
-from pairwright.indexes.building.part_jobs import BuildParts, IndexProgress, PartJob, PartResult, build_parts
+from pairwright.indexes.building.part_jobs import IndexProgress, PartJob, PartResult, build_parts
 from pairwright.indexes.building.stored_pairs import StoredPairs
 from pairwright.indexes.encoders import lexical
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
@@ -55,7 +55,6 @@ def build_index_from_pairs(  # noqa: PLR0913 - keyword arguments, documented bel
     options: IndexOptions | None = None,
     shards: int = 1,
     workers: int = 1,
-    build: BuildParts | None = None,
     encoder_from: Path | None = None,
     keep_pairs: bool = True,
     rejected: RejectCallback = lambda _: None,
@@ -72,7 +71,6 @@ def build_index_from_pairs(  # noqa: PLR0913 - keyword arguments, documented bel
         options: options of the index.
         shards: parts per modality, of equal size.
         workers: processes that build parts in parallel.
-        build: builds the parts in another way, such as on a cluster; replaces ``workers``.
         encoder_from: folder of an index whose encoder is reused, so that the two can be merged.
         keep_pairs: store the pairs in the index, so that retrieved pairs can be shown and written.
         rejected: called with each pair that has no vector in a modality, after its part is built.
@@ -106,7 +104,7 @@ def build_index_from_pairs(  # noqa: PLR0913 - keyword arguments, documented bel
     choice = choose_pair_storage(source, stored, modalities, options)
     whole = PartJob(directory, "text", stored, 0, stored.count, choice, options)
     jobs = list(_make_part_jobs(whole, sample_queries, shards))
-    built = build(jobs, source, watch) if build else build_parts(jobs, source, workers, watch)
+    built = build_parts(jobs, source, workers, watch)
     counts = report_rejects(built, rejected)
     check_no_empty_modality(modalities, [one.info for one in built if one.info is not None], counts)
     own_files = [encoder_file_name(used)] if used else []

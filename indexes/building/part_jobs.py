@@ -93,9 +93,6 @@ class PartResult:
     rejects: list[Reject]
 
 
-BuildParts = Callable[[Sequence[PartJob], PairVectors, IndexProgress], list[PartResult]]
-
-
 def build_parts(jobs: Sequence[PartJob], vectors: PairVectors, workers: int, watch: IndexProgress) -> list[PartResult]:
     """Build all parts, in order of ``jobs``.
 
@@ -143,18 +140,15 @@ class _ProgressCounter:
         raise Empty
 
 
-def build_part(job: PartJob, vectors: PairVectors, threads: int, owner: tuple[str, str] | None = None) -> PartResult:
+def build_part(job: PartJob, vectors: PairVectors, threads: int, owner: tuple[str, str]) -> PartResult:
     """Build one part in this process.
 
     Args:
         job: part to build.
         vectors: vectors of the pairs.
         threads: threads of FAISS and of model libraries; 0 for the number in the options.
-        owner: stage and part to which progress is attributed; None for no progress.
+        owner: stage and part to which progress is attributed.
     """
-    if owner is None:
-        (built,) = _build_jobs([job], vectors, _ProgressCounter(lambda *_: None, 0), threads)
-        return built
     total = job.end - job.first
     with attribute_steps_to(*owner), open_step("vectors", total, "pairs") as step:
         (built,) = _build_jobs(

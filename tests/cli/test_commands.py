@@ -457,12 +457,12 @@ def test_broken_rows_of_a_file_are_skipped_and_counted_by_export(run: Run, tmp_p
     rows = [{"messages": message, "images": images} for images in (["1.jpg"], ["1.jpg", "2.jpg"], ["2.jpg"])]
     (tmp_path / "c.json").write_text(json.dumps(rows))
     stopped = run("export", "c.json", "--to", "llava", "--out", "l.json", ok=False)
-    assert "c.json:item 2: several_images: 2 images, where a conversation has one." in stopped.stderr
+    assert "c.json:item 2: image_count_mismatch: <image> occurs 1 time, for 2 images." in stopped.stderr
     assert "--on-error skip" in stopped.stderr
     done = json.loads(
         run("export", "c.json", "--to", "llava", "--out", "l.json", "--on-error", "skip", "--json").stdout
     )
-    assert (done["rows"], done["broken"]) == (2, {"several_images": 1})
+    assert (done["rows"], done["broken"]) == (2, {"image_count_mismatch": 1})
     (tmp_path / "n.jsonl").write_text('{"caption": "a dog", "negatives": ["a cat", 3]}\n')
     assert (
         "Skipped: 1 row" in run("export", "n.jsonl", "--to", "negclip", "--out", "n.csv", "--on-error", "skip").stdout

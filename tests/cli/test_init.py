@@ -379,10 +379,20 @@ def test_captions_of_the_web_that_are_no_plain_english_are_counted(run: Run, tmp
     assert not run("init", "--input", "b.jsonl", "--out", "other.yaml").stderr
 
 
-def test_what_a_name_of_a_dataset_cannot_have_is_one_dash(run: Run, tmp_path: Path) -> None:
-    write(tmp_path / "odd ü name.jsonl", json.dumps({"caption": CAPTIONS[0]}) + "\n")
-    run("init", "--input", "odd ü name.jsonl", "--out", "build.yaml")
-    assert yaml.safe_load((tmp_path / "build.yaml").read_text(encoding="utf-8"))["name"] == "odd-name"
+@pytest.mark.parametrize(("file", "name"), [("odd 猫 name", "odd-name"), ("ünï cödé", "uni-code")])
+def test_a_name_of_a_dataset_loses_accents_and_has_one_dash_for_other_letters(
+    run: Run, tmp_path: Path, file: str, name: str
+) -> None:
+    write(tmp_path / f"{file}.jsonl", json.dumps({"caption": CAPTIONS[0]}) + "\n")
+    done = run("init", "--input", f"{file}.jsonl", "--out", "my build.yaml")
+    assert yaml.safe_load((tmp_path / "my build.yaml").read_text(encoding="utf-8"))["name"] == name
+    assert "Next: pairwright build 'my build.yaml'" in done.stdout
+
+
+def test_a_folder_in_the_place_of_the_config_is_named_as_one(run: Run, captions: Path) -> None:
+    done = run("init", "--input", captions.name, "--out", ".", "--force", ok=False)
+    assert done.returncode == 2
+    assert ".: is a folder. Name a file in it, such as build.yaml." in done.stderr
 
 
 def test_splits_are_named_and_chosen_in_the_config(run: Run, tmp_path: Path) -> None:
@@ -425,3 +435,122 @@ def test_names_and_messages_of_errors_are_not_offered_as_captions(run: Run, tmp_
     rows[2]["error"] = rows[3]["error"] = None
     write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     assert "not from" not in run("init", "--input", "rows.jsonl", "--out", "build.yaml").stderr
+
+
+def folder_of_a_dataset(folder: Path, *, template: str = "{}.jpg", images: str = "photos") -> list[str]:
+    """Write images without captions beside them; return their names."""
+    names = [template.format(n) for n in range(5)]
+    for n, name in enumerate(names):
+        write(folder / images / name, picture(n))
+    return names
+
+
+DATASET_FOLDERS: dict[str, tuple[str, str, Callable[[str, str], str]]] = {
+    # name of the file, template of the images, and a row of it
+    "results_20130124.token": ("{}.jpg", "", lambda image, text: f"{image}#0\t{text}\n"),
+    "results.csv": ("{}.jpg", "image_name| comment_number| comment\n", lambda image, text: f"{image}| 0| {text}\n"),
+    "captions.txt": ("{}.jpg", "image,caption\n", lambda image, text: f"{image},{text}\n"),
+    "train.csv": ("{}.jpg", "\ufeffImage Name;Image Caption\r\n", lambda image, text: f"{image};{text}\r\n"),
+    "narratives/val.jsonl": (
+        "ab{}.jpg",
+        "",
+        lambda image, text: json.dumps({"image_id": image[:-4], "caption": text, "traces": []}) + "\n",
+    ),
+    "narratives/coco.jsonl": (
+        "{:012}.jpg",
+        "",
+        lambda image, text: json.dumps({"image_id": str(int(image[:-4])), "caption": text}) + "\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DATASET_FOLDERS)
+def test_init_finds_the_captions_of_a_folder_of_images_in_a_file(run: Run, tmp_path: Path, name: str) -> None:
+    template, header, row = DATASET_FOLDERS[name]
+    images = folder_of_a_dataset(tmp_path / "data", template=template)
+    rows = "".join(row(image, text) for image, text in zip(images, CAPTIONS, strict=True))
+    write(tmp_path / "data" / name, header + rows)
+    done = run("init", "--input", "data", "--template", "negatives", "--out", "build.yaml", "--json")
+    assert f"captions in data/{name}" in json.loads(done.stdout)["detected"]
+    config = yaml.safe_load((tmp_path / "build.yaml").read_text())
+    assert (config["input"]["path"], config["input"]["image_root"]) == (f"data/{name}", "data/photos")
+    assert "captions" not in config
+    built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1, "--json").stdout)
+    assert built["samples"] == 5
+
+
+@pytest.mark.parametrize("images", ["val2014", "images/val2014"])
+def test_init_reads_cocos_folder_and_says_which_captions_it_does_not_read(
+    run: Run, tmp_path: Path, images: str
+) -> None:
+    coco(tmp_path)
+    if images != "val2014":
+        (tmp_path / "images").mkdir()
+        (tmp_path / "val2014").rename(tmp_path / images)
+    captions = json.loads((tmp_path / "annotations" / "captions_val2014.json").read_text())
+    few = {"images": captions["images"][:2], "annotations": captions["annotations"][:2]}
+    write(tmp_path / "annotations" / "captions_mini.json", json.dumps(few))
+    done = run("init", "--input", ".", "--template", "negatives", "--out", "build.yaml")
+    names = ("annotations/captions_val2014.json", "annotations/captions_mini.json")
+    assert f"2 files have captions of these images: {names[0]} is read, not {names[1]}." in done.stderr
+    section = yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]
+    assert section["path"] == names[0]
+    assert (section["instances"], section["image_root"]) == ("annotations/instances_val2014.json", images)
+
+
+def test_files_about_the_images_without_captions_are_named(run: Run, tmp_path: Path) -> None:
+    images = folder_of_a_dataset(tmp_path / "data")
+    turns = [{"from": "human", "value": "<image> What?"}, {"from": "gpt", "value": "A dog."}]
+    write(tmp_path / "data" / "chat.json", json.dumps([{"id": "1", "image": images[0], "conversations": turns}]))
+    boxes = {"images": [{"id": 1, "file_name": images[0]}], "annotations": [{"image_id": 1, "bbox": [1, 1, 2, 2]}]}
+    write(tmp_path / "data" / "_annotations.coco.json", json.dumps(boxes))
+    done = run("init", "--input", "data", "--out", "build.yaml")
+    assert "data/chat.json is not read: LLaVA conversations." in done.stderr
+    assert "--columns caption=conversations.1.value" in done.stderr
+    assert "data/_annotations.coco.json is not read: COCO instances (boxes)." in done.stderr
+
+
+def test_images_in_two_folders_side_by_side_are_found(run: Run, tmp_path: Path) -> None:
+    rows = [{"id": n, "regions": [{"phrase": text}]} for n, text in enumerate(CAPTIONS)]
+    write(tmp_path / "vg" / "region_descriptions.json", json.dumps(rows))
+    for n in range(5):
+        write(tmp_path / "vg" / ("VG_100K_2" if n % 2 else "VG_100K") / f"{n}.jpg", picture(n))
+    run("init", "--input", "vg", "--template", "negatives", "--out", "build.yaml")
+    section = yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]
+    assert section["image_root"] == "vg/{VG_100K,VG_100K_2}"
+    built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1, "--json").stdout)
+    assert built["samples"] == 5
+
+
+def test_captions_of_the_web_are_cleaned_by_the_proposed_config(run: Run, tmp_path: Path) -> None:
+    texts = [f"{text} | Etsy" for text in CAPTIONS] + ["IMG_1.jpg"]
+    write(tmp_path / "a.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in texts))
+    done = run("init", "--input", "a.jsonl", "--template", "negatives", "--out", "build.yaml")
+    assert (
+        "an address, mention, hashtag, emoji or note of an agency 5, a file name, address or placeholder 1"
+        in done.stderr
+    )
+    assert yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]["clean_captions"] is True
+    built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1, "--json").stdout)
+    assert built["stages"]["pairs"]["rejected"] == {"no_content": 1}
+    stored = pl.concat([pl.read_parquet(path) for path in sorted((tmp_path / "out" / "pairs").glob("*.parquet"))])
+    assert sorted(stored["caption"]) == sorted(text.rstrip(",") for text in CAPTIONS)
+
+
+def test_rows_in_another_encoding_are_counted_with_the_way_out(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "caption\na dog on a mat\na cat at a café\n".encode("cp1252"))
+    done = run("init", "--input", "a.csv", "--out", "build.yaml")
+    assert "1 of the first 2 rows is rejected: not_utf8 1." in done.stderr
+    assert "name it: `encoding` under input" in done.stderr
+
+
+@pytest.mark.parametrize("first", ["caption", "caption_1"])
+def test_numbered_columns_of_captions_are_read_together(run: Run, tmp_path: Path, first: str) -> None:
+    rows = "".join(f"{text}|one {text}|two {text}\n" for text in CAPTIONS)
+    write(tmp_path / "a.csv", f"{first}|caption_2|caption_3\n{rows}")
+    done = run("init", "--input", "a.csv", "--template", "negatives", "--out", "build.yaml")
+    assert "captions from column caption_*" in done.stdout
+    assert "Captions are read from" not in done.stderr
+    run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    stored = pl.concat([pl.read_parquet(path) for path in sorted((tmp_path / "out" / "pairs").glob("*.parquet"))])
+    assert set(stored["captions"].list.len()) == {2}

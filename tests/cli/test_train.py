@@ -33,6 +33,14 @@ def test_wrong_settings_end_with_code_2_and_a_line_that_helps(run: Run) -> None:
     assert (done.returncode, "Did you mean `lr`?" in done.stderr) == (2, True)
 
 
+def test_missing_data_are_reported_before_the_hub_is_asked_for_the_model(run_model: Run, tmp_path: Path) -> None:
+    (tmp_path / "build" / "pairs").mkdir(parents=True)
+    for recipe in ("negclip", "llava-instruct"):
+        done = run_model("train", recipe, "--data", "build", "--model", "nobody/nothing", "--out", "run", ok=False)
+        assert (done.returncode, "build: no .tar in it." in done.stderr) == (1, True)
+        assert "hub" not in done.stderr
+
+
 def test_a_run_logs_its_steps_and_ends_with_a_report(run_model: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")

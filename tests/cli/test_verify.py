@@ -1,9 +1,11 @@
 """``pairwright verify``: what a path is, whether it is complete, and how to resume."""
 
 import fcntl
+import io
 import json
 import shlex
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,17 @@ def test_a_published_version_is_called_so(run: Run, config: Path, tmp_path: Path
     shutil.copytree(tmp_path / "out" / "shards", tmp_path / "other" / "shards")
     (tmp_path / "other" / "manifest.json").write_text("[]")
     assert "1 shard without the manifest of a build" in run("verify", "other").stderr
+
+
+def test_shards_of_another_tool_are_one_line_and_not_one_per_sample(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pool").mkdir()
+    with tarfile.open(tmp_path / "pool" / "00000.tar", "w") as tar:
+        for n in range(3):
+            about = json.dumps({"sample_id": n, "caption": "a dog", "url": "http://x.org/1.jpg"}).encode()
+            for ending, data in (("txt", b"a dog"), ("json", about)):
+                member = tarfile.TarInfo(f"{n:09d}.{ending}")
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    done = run("verify", "pool", ok=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "pool: shards of another tool" in done.stderr

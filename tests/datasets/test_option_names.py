@@ -8,7 +8,7 @@ import pytest
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.pairs import ReadOptions
-from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
+from pairwright.flows.commands.pair_inputs import read_auxiliary_pairs
 
 
 def test_a_command_and_a_config_name_options_in_their_own_syntax() -> None:

@@ -26,9 +26,10 @@ from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.incremental import prepare_increment, refuse_changed_settings
+from pairwright.flows.increments import prepare_increment
 from pairwright.flows.stage_selection import StageSelection
 from pairwright.flows.stages.words import STATISTICS
+from pairwright.flows.state.build_settings import refuse_changed_settings
 from pairwright.flows.state.build_versions import IncrementBase
 from tests.flows.conftest import checked, settings
 from tests.flows.test_build import Heard

@@ -71,7 +71,7 @@ def made(kind: str, pair: Pair, seeds: int = 12, **options: object) -> set[str]:
         ("replace-attribute", "a black dog and a white cat", "a black dog and an orange cat"),
         ("replace-relation", "a cat under a table", " on a table"),
         ("swap-object", "Two dogs and three cats.", "Two cats and three dogs."),
-        ("swap-attribute", "two dogs and three cats", "three dogs and two cats"),
+        ("swap-attribute", "a black dog and a white cat", "a white dog and a black cat"),
     ],
 )
 def test_each_type_edits_what_its_name_says(kind: str, caption: str, words: str) -> None:
@@ -100,7 +100,6 @@ def test_objects_stay_where_both_orders_are_true(caption: str) -> None:
         ("replace-relation", "on top of", pair_of("a cat under a table", "a cat atop a wooden table")),
         ("replace-relation", "on top of", pair_of("a cat under a table", "two cats near a table")),
         ("swap-object", "three dogs", pair_of("two dogs and three cats", "three dogs")),
-        ("swap-attribute", "three dogs", pair_of("two dogs and three cats", "three dogs")),
     ],
 )
 def test_what_is_known_of_the_image_is_never_written(kind: str, words: str, known: Pair) -> None:

@@ -17,6 +17,9 @@ from torch import Tensor
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.image_marks import count_marks, split_at_marks
+from pairwright.datasets.records import IMAGE_TOKEN
+from pairwright.datasets.rejects import RejectError
 
 Message = dict[str, Any]
 Span = tuple[int, int]
@@ -36,23 +39,42 @@ LLAVA_TEMPLATE = (
 )
 
 
-def to_messages(turns: Sequence[Mapping[str, str]], image: Any = None, *, image_first: bool = True) -> list[Message]:
+def to_messages(
+    turns: Sequence[Mapping[str, str]], images: Sequence[Any] = (), *, image_first: bool = True
+) -> list[Message]:
     """Return a conversation as messages for ``apply_chat_template``.
 
     Args:
-        turns: with ``role`` (``human`` or ``assistant``) and ``text``.
-        image: of the first question; None for a text-only conversation.
-        image_first: whether the image precedes the first question.
+        turns: with ``role`` (``human`` or ``assistant``) and ``text``; with several images, the questions have a mark for each.
+        images: of the conversation; a single one belongs to the first question.
+        image_first: whether a single image precedes the first question.
+
+    Raises:
+        RejectError: image_count_mismatch.
     """
-    roles = {"human": "user"}
+    roles, left = {"human": "user"}, iter(images)
+    several = len(images) > 1
+    marks = count_marks(turn["text"] for turn in turns)
+    if several and marks != len(images):
+        raise RejectError("image_count_mismatch", f"{IMAGE_TOKEN} occurs {marks} times, for {len(images)} images")
     messages: list[Message] = [
-        {"role": roles.get(turn["role"], turn["role"]), "content": [{"type": "text", "text": turn["text"]}]}
+        {
+            "role": roles.get(turn["role"], turn["role"]),
+            "content": [
+                {"type": "image", "image": next(left)} if several and part == IMAGE_TOKEN else _text_part(part)
+                for part in (split_at_marks(turn["text"]) if several else [turn["text"]])
+            ],
+        }
         for turn in turns
     ]
-    if image is not None:
+    if len(images) == 1:
         first = next(message for message in messages if message["role"] == "user")
-        first["content"].insert(0 if image_first else 1, {"type": "image", "image": image})
+        first["content"].insert(0 if image_first else 1, {"type": "image", "image": images[0]})
     return messages
+
+
+def _text_part(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
 
 
 def render(processor: Any, conversation: Sequence[Message]) -> tuple[str, list[Span]]:

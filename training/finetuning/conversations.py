@@ -2,7 +2,7 @@
 
 Labels are on answers only (LLaVA, eq. 3.3). Conversations without an image mix with others; a batch without any image gets
 one row more, a blank image without labels, because each process must run the vision tower in each step: a sharded model
-would wait for it. Conversations over ``max_tokens`` are cut after their images; one whose images or whose first answer lie
+would wait for it. Several images are where the questions mark them (``<image>``). Conversations over ``max_tokens`` are cut after their images; one whose images or whose first answer lie
 beyond the limit is skipped, as are broken images.
 """
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.images.loading import UnusableImageError, decode_image
-from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.rejects import Reject, RejectError, make_reject
 from pairwright.datasets.rng import make_rng
 from pairwright.training.finetuning.chat import Message, add_stop_tokens, answer_mask, render, to_messages
 from pairwright.training.loading.samples import SampleJson, StoredSample
@@ -36,7 +36,7 @@ class ConversationCollator:
     stops: frozenset[int]  # ids of the tokens that end an answer
     types: tuple[str, ...] = ()  # conversation types; empty: all
     max_tokens: int = 2048  # per row, image tokens included
-    image_first: bool = True  # whether the image precedes the first question; otherwise the place is random
+    image_first: bool = True  # whether a single image precedes the first question; otherwise its place is random
     seed: int = 0  # of random choices
 
     unit = "conversations"
@@ -66,6 +66,8 @@ class ConversationCollator:
                 rows.append((sample.where, self.messages(sample)))
             except UnusableImageError as error:
                 skipped.append(make_reject(sample.where, error.reason, error.what))
+            except RejectError as error:
+                skipped.append(make_reject(sample.where, error.reason, error.detail))
         batch, cut = self._encode([messages for _, messages in rows]), 0
         if batch["input_ids"].shape[1] > self.max_tokens:
             lost = self._lost(batch)
@@ -83,9 +85,10 @@ class ConversationCollator:
     def messages(self, sample: StoredSample) -> list[Message]:
         """Return the conversation that the sample's unit selects."""
         turns = select_conversations(sample.body, self.types)[sample.unit]["turns"]
-        image = decode_image(sample.image, sample.where).convert("RGB") if sample.image else None
+        stored = (sample.image, *sample.further_images) if sample.image else ()
+        images = [decode_image(data, sample.where).convert("RGB") for data in stored]
         first = self.image_first or make_rng(self.seed, "image place", sample.key, sample.unit).random() < 0.5
-        return to_messages(turns, image, image_first=first)
+        return to_messages(turns, images, image_first=first)
 
     def _encode(self, conversations: Sequence[list[Message]]) -> dict[str, Tensor]:
         images = [
@@ -98,7 +101,7 @@ class ConversationCollator:
         blank = not images
         if blank:
             images = [Image.new("RGB", (64, 64))]
-            conversations = [*conversations, to_messages(_BLANK, images[0])]
+            conversations = [*conversations, to_messages(_BLANK, images)]
         written = [render(self.processor, messages) for messages in conversations]
         tokenizer = self.processor.tokenizer
         begins = tokenizer.bos_token is not None and written[0][0].startswith(tokenizer.bos_token)

@@ -61,10 +61,19 @@ def check_inputs(recipe: FinetuningRecipe, data: str, validation: str) -> None:
     if recipe.early_stop and not validation:
         raise UsageError("`early_stop` requires --validation.")
     for one in filter(None, (data, validation)):
-        if one.endswith(".jsonl"):
-            check_rows_file(Path(one))
-        else:
-            find_indexed_shards(one)
+        check_training_data(one)
+
+
+def check_training_data(data: str) -> None:
+    """Check that data exist: shards, or a ``.jsonl`` of rationale rows.
+
+    Raises:
+        InputError: no such data.
+    """
+    if data.endswith(".jsonl"):
+        check_rows_file(Path(data))
+    else:
+        find_indexed_shards(data)
 
 
 def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:
@@ -76,12 +85,19 @@ def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -
 
 def read_lengths(dataset: ShardDataset, collator: RowCollator, numbers: Sequence[int]) -> dict[int, int]:
     """Return the characters of rows by number; reads their samples. Unusable samples have 0."""
-    found: dict[int, int] = {}
+    return {
+        number: collator.length(sample) if isinstance(sample, StoredSample) else 0
+        for number, sample in read_rows(dataset, numbers)
+    }
+
+
+def read_rows(
+    dataset: ShardDataset, numbers: Sequence[int]
+) -> Iterator[tuple[int, StoredSample | Reject | PairwrightError]]:
+    """Yield rows with their numbers, reading several samples at a time."""
     for start in range(0, len(numbers), _READ_TOGETHER):
         some = numbers[start : start + _READ_TOGETHER]
-        for number, sample in zip(some, dataset.__getitems__(some), strict=False):
-            found[number] = collator.length(sample) if isinstance(sample, StoredSample) else 0
-    return found
+        yield from zip(some, dataset.__getitems__(some), strict=False)
 
 
 class EpochOrder(Sampler[int]):

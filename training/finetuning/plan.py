@@ -13,7 +13,6 @@ gradients of trained weights, and the forward pass again with checkpointing, at 
 ``hardware.utilization`` assumes.
 """
 
-import statistics
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +23,11 @@ from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.arguments import check_planned_arguments, divide_batch, explain_refusals
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import RowCollator, check_inputs, open_dataset, read_lengths
+from pairwright.training.finetuning.dataset import RowCollator, check_inputs, open_dataset, read_rows
 from pairwright.training.finetuning.networks import build_meta_network, freeze_untrained, sharded_layer_names
 from pairwright.training.finetuning.settings import ConversationMethod, FinetuningRecipe, StepByStepMethod
 from pairwright.training.loading.rationales import RationaleCollator
+from pairwright.training.loading.samples import StoredSample, count_images
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import count_parameters
 
@@ -68,6 +68,7 @@ class FinetuningPlan:
     accumulation: int  # forward passes of a step
     tokens: int  # per row, images included: mean of the data, at most batches.max_tokens
     image_tokens: int  # of these for each image
+    images: float  # per row: mean of the data
     memory: MemoryEstimate  # per GPU, for rows of batches.max_tokens tokens
     memory_gb: float  # what a GPU has
     rows: int  # of the data per epoch
@@ -81,6 +82,7 @@ class FinetuningPlan:
         memory, total = self.memory, self.memory.total
         fits = "fits" if total <= 0.9 * self.memory_gb else "does NOT fit with a tenth to spare"
         offloaded = f"; offloaded {memory.offloaded:.1f}" if memory.offloaded else ""
+        several = "" if self.images in {0.0, 1.0} else f"; {self.images:.1f} images a row"
         batch = f"{count_phrase(self.gpus, 'GPU')} x {count_phrase(self.per_device, 'row')} x {self.accumulation} accumulated"
         return f"""\
 {self.model}
@@ -91,7 +93,7 @@ class FinetuningPlan:
 activations {memory.activations:.1f}{offloaded}
   steps        {self.steps:,} ({self.rows:,} rows an epoch), about {self.step_seconds:.2f} s each
   loader       {self.rows_per_second:,.1f} rows/s, {self.tokens_per_second:,.0f} tokens/s over all processes \
-({self.tokens:,} tokens a row, {self.image_tokens:,} of an image)""".splitlines()
+({self.tokens:,} tokens a row, {self.image_tokens:,} of an image{several})""".splitlines()
 
 
 def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str = "") -> FinetuningPlan:
@@ -110,9 +112,14 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str =
     collator = _text_collator(recipe)
     dataset = open_dataset(data, collator)
     some = range(0, len(dataset), max(1, len(dataset) // _SAMPLED_ROWS))
-    characters = statistics.fmean(read_lengths(dataset, collator, some).values())
+    sampled = [sample for _, sample in read_rows(dataset, some)]
+    usable = [sample for sample in sampled if isinstance(sample, StoredSample)]
+    characters = sum(map(collator.length, usable)) / len(sampled)
+    images = sum(map(count_images, usable)) / len(sampled)
     image_tokens = _image_tokens(network.config) if isinstance(recipe.method, ConversationMethod) else 0
-    tokens = max(1, min(recipe.batches.max_tokens, round(characters / _CHARACTERS_PER_TOKEN) + image_tokens))
+    tokens = max(
+        1, min(recipe.batches.max_tokens, round(characters / _CHARACTERS_PER_TOKEN) + round(images * image_tokens))
+    )
     rows = len(dataset)
     steps = recipe.schedule.steps or recipe.schedule.epochs * -(-rows // recipe.batches.size)
     flop = tokens * recipe.batches.size * _flop_per_token(sizes.trained, sizes.frozen, recipe)
@@ -128,7 +135,8 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str =
         accumulation=batch["gradient_accumulation_steps"],
         tokens=tokens,
         image_tokens=image_tokens,
-        memory=_memory(network, recipe, each, sharding),
+        images=images,
+        memory=_memory(network, recipe, each, sharding, max(1.0, images)),
         memory_gb=recipe.hardware.memory_gb,
         rows=rows,
         steps=steps,
@@ -183,7 +191,7 @@ def _flop_per_token(trained: int, frozen: int, recipe: FinetuningRecipe) -> floa
     return forward + forward + 2 * trained + again
 
 
-def _memory(network: nn.Module, recipe: FinetuningRecipe, rows: int, sharding: str) -> MemoryEstimate:
+def _memory(network: nn.Module, recipe: FinetuningRecipe, rows: int, sharding: str, images: float) -> MemoryEstimate:
     sizes = count_parameters(network)
     parameters = sizes.trained + sizes.frozen
     engine = bool(recipe.trainer.get("deepspeed")) and recipe.precision != "fp32"  # DeepSpeed's mixed precision
@@ -208,7 +216,7 @@ def _memory(network: nn.Module, recipe: FinetuningRecipe, rows: int, sharding: s
         weights=(held["weights"] + copies) / _GB,
         gradients=held["gradients"] / _GB,
         optimizer=held["optimizer"] / _GB,
-        activations=_activations(network, recipe, rows) / _GB,
+        activations=_activations(network, recipe, rows, images) / _GB,
         offloaded=offloaded / _GB,
     )
 
@@ -233,8 +241,15 @@ def _largest_layer(network: nn.Module) -> int:
     return max([rest, *sizes])
 
 
-def _activations(network: Any, recipe: FinetuningRecipe, rows: int) -> float:
-    """Return the bytes of activations and logits: of the text model, and of a vision tower that is trained."""
+def _activations(network: Any, recipe: FinetuningRecipe, rows: int, images: float) -> float:
+    """Return the bytes of activations and logits: of the text model, and of a vision tower that is trained.
+
+    Args:
+        network: with its config.
+        recipe: of the run.
+        rows: of a forward pass.
+        images: per row.
+    """
     text = network.config.get_text_config()
     precise = 2 if recipe.precision == "fp32" else 1
     tokens = rows * recipe.batches.max_tokens
@@ -246,7 +261,7 @@ def _activations(network: Any, recipe: FinetuningRecipe, rows: int) -> float:
     ):
         depth = getattr(vision, "num_hidden_layers", None) or vision.depth
         merged = getattr(vision, "spatial_merge_size", 1) ** 2
-        patches = rows * merged * _image_tokens(network.config)
+        patches = round(rows * images * merged * _image_tokens(network.config))
         found += _stack(patches, depth, vision.hidden_size, checkpointing=recipe.gradient_checkpointing)
     return float(precise * found + _LOGIT_BYTES * tokens * text.vocab_size)
 

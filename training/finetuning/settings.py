@@ -39,7 +39,7 @@ class ConversationMethod(FinetuningMethod):
     chat_template: FilePath | None = Field(None, description="Jinja file; null: the model's own.")
     types: tuple[str, ...] = Field((), description="Conversation types; empty: all.")
     image_first: bool = Field(
-        default=True, description="Image before the first question; false: before or after, at random."
+        default=True, description="A single image before the first question; false: before or after, at random."
     )
 
 

@@ -24,22 +24,26 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
-from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.datasets.rejects import Reject
+from pairwright.datasets.errors import InputError, PairwrightError, UsageError
+from pairwright.datasets.images.loading import UnusableImageError
+from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import B, move_batch
 from pairwright.training.loading.collation import CollationContext, Collator
-from pairwright.training.loading.image_transforms import ImageOptions
+from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage, load_parts
 from pairwright.training.loading.sample_order import Ends, SampleOrder
-from pairwright.training.loading.samples import OnError
-from pairwright.training.loading.shard_index import index_shards
+from pairwright.training.loading.samples import OnError, StoredSample
+from pairwright.training.loading.shard_index import ShardSamples, index_shards
 from pairwright.training.loading.skipped_samples import check_usable, data_notes
-from pairwright.training.loading.step_batches import StepBatches
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 
 LoaderState = dict[str, Any]
 """Position of a loader, see `ShardLoader.state_dict`."""
+
+_MAX_STEPS_TRIED = 16
+"""Steps that are searched for a usable sample before the run stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,64 @@ class LoadingOptions:
             raise UsageError("loading: workers must be at least 0, ahead at least 1.")
         if not 0 <= self.rank < self.ranks:
             raise UsageError(f"rank {self.rank} of {self.ranks} ranks: ranks count from 0.")
+
+
+@dataclass(frozen=True)
+class StepBatches(Dataset[Any], Generic[B]):
+    """The batches of one rank by (epoch, step), as workers load them: any process makes the same ones."""
+
+    index: ShardSamples
+    order: SampleOrder
+    recipe: Collator[B]
+    context: CollationContext  # of epoch 0
+    rank: int
+    on_error: OnError
+
+    def __getitem__(self, at: tuple[int, int]) -> B | PairwrightError:
+        """Return a batch, or a `PairwrightError` as a value: raised, torch would wrap it in a worker's traceback."""
+        try:
+            return self._load_batch(*at)
+        except PairwrightError as error:
+            return error
+
+    def _load_batch(self, epoch: int, step: int) -> B:
+        context = replace(self.context, epoch=epoch)
+        first: tuple[Reject, ...] = ()
+        for later in range(min(_MAX_STEPS_TRIED, self.order.steps)):
+            numbers = self.order.take(epoch, (step + later) % self.order.steps, self.rank)
+            usable, skipped = self._split_usable(numbers.tolist(), context)
+            first = first or skipped
+            if usable:
+                samples, prepared_images = zip(*usable, strict=True)
+                return self.recipe.collate(samples, prepared_images, context)._replace(skipped=first)
+        raise InputError(
+            f"no usable sample in this step and the following ones; the first: {first[0].detail}",
+            where=first[0].place,
+            fix="`pairwright verify` lists the broken samples of shards.",
+        )
+
+    def _split_usable(
+        self, numbers: list[int], context: CollationContext
+    ) -> tuple[list[tuple[StoredSample, PreparedImage]], tuple[Reject, ...]]:
+        """Return the usable samples with their images, in order, and the rejects."""
+        ordered = sorted(numbers)  # in file order
+        found = {
+            number: _prepare(sample, context) for number, sample in zip(ordered, self.index.find(ordered), strict=True)
+        }
+        rejects = tuple(each for each in found.values() if isinstance(each, Reject))
+        if rejects and self.on_error == "stop":
+            raise rejects[0].error()
+        return [each for number in numbers if not isinstance(each := found[number], Reject)], rejects
+
+
+def _prepare(sample: StoredSample | Reject, context: CollationContext) -> tuple[StoredSample, PreparedImage] | Reject:
+    if isinstance(sample, Reject):
+        return sample
+    rng = make_rng(context.seed, context.epoch, "crop", sample.key)
+    try:
+        return sample, load_parts(sample.image, context.images, rng, sample.where)
+    except UnusableImageError as error:
+        return make_reject(sample.where, error.reason, error.what)
 
 
 class ShardLoader(Generic[B]):

@@ -35,3 +35,9 @@ class StoredSample:
     body: SampleJson  # contents of ``.json``; empty if missing
     image: bytes  # bytes of the image; empty for text-only samples
     unit: int = 0  # selected unit of the sample, from 0 (`SampleSelection.units`)
+    further_images: tuple[bytes, ...] = ()  # of a conversation of several images, those after the first
+
+
+def count_images(sample: StoredSample) -> int:
+    """Return the number of images of a sample."""
+    return 1 + len(sample.further_images) if sample.image else 0

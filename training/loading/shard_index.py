@@ -24,7 +24,7 @@ import numpy.typing as npt
 from webdataset.tariterators import group_by_keys, tar_file_expander
 
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.images.loading import select_image_extensions
+from pairwright.datasets.images.loading import select_further_images, select_image_extensions
 from pairwright.datasets.rejects import REASONS, Reject, RejectError, make_reject
 from pairwright.datasets.remote.reading import Range, read_ranges
 from pairwright.datasets.shards.index import SampleContents, ShardIndex, split_member_name
@@ -101,7 +101,8 @@ def _sample(span: Range, data: bytes, unit: int) -> StoredSample | Reject:
     except UnicodeDecodeError as error:
         return make_reject(where, "not_utf8", f"the caption: {error}")
     images = select_image_extensions(members)
-    return StoredSample(key, where, caption, body, members[images[0]] if images else b"", unit)
+    further = tuple(members[ext] for ext in (select_further_images(members) if images else ()))
+    return StoredSample(key, where, caption, body, members[images[0]] if images else b"", unit, further)
 
 
 def _split_members(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
@@ -182,6 +183,8 @@ class _SampleFilter:
             raise RejectError("duplicate_member", "duplicate member")
         if "image" in self.selection.members and not contents.image:
             raise RejectError("missing_image", "no image")
+        if "image" in self.selection.members and contents.further_images:
+            raise RejectError("several_images", "several images")
         if "caption" in self.selection.members and not contents.caption:
             raise RejectError("missing_caption", "no .txt")
 

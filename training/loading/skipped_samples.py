@@ -25,6 +25,9 @@ _RATIONALES = "a rationale of this split. Build them with the section `rationale
 
 _WORDS = {
     "missing_image": _Wording("no image", _IMAGES),
+    "several_images": _Wording(
+        "several images", "one image each. Conversations about several are for finetuning recipes"
+    ),
     "missing_caption": _Wording("no caption", "a caption each, as .txt. Use shards with captions"),
     "duplicate_member": _Wording("a duplicate member", "one image and one caption each. Write the shards again"),
     "broken_json": _Wording("no readable JSON", "readable JSON. Write the shards again"),

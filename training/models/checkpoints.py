@@ -31,11 +31,8 @@ _UNREADABLE = (OSError, ValueError, KeyError, SafetensorError, RuntimeError, Imp
 def load_pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     """Load the checkpoint ``name``, a folder or a name on the hub, as ``kind``, a class of transformers.
 
-    Weights are float32 for training, also under autocast; transformers would use the file's type.
-
-    Raises:
-        MissingResourceError: no such checkpoint, and it cannot be downloaded.
-        InputError: the checkpoint is damaged or of another kind.
+    Weights are float32 for training, also under autocast; transformers would use the file's type. Errors as of
+    `explain_unreadable`.
     """
     with explain_unreadable(name):
         model, report = kind.from_pretrained(name, dtype=dtype, output_loading_info=True)
@@ -54,22 +51,13 @@ def load_pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.fl
 
 
 def read_config(name: str) -> Any:
-    """Load the config of the checkpoint ``name`` without its weights.
-
-    Raises:
-        MissingResourceError: no such checkpoint, and it cannot be downloaded.
-        InputError: it has no config that transformers knows.
-    """
+    """Load the config of the checkpoint ``name`` without its weights; errors as of `explain_unreadable`."""
     with explain_unreadable(name):
         return AutoConfig.from_pretrained(name)
 
 
 def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of the checkpoint ``name``.
-
-    Raises:
-        MissingResourceError: no such checkpoint, or it has none.
-    """
+    """Load the tokenizer of the checkpoint ``name``; errors as of `explain_unreadable`."""
     with explain_unreadable(name):
         tokenizer = AutoTokenizer.from_pretrained(name)
     assert isinstance(tokenizer, PreTrainedTokenizerBase)

@@ -148,10 +148,7 @@ class Clip(nn.Module):
         Raises:
             ValueError: images or texts do not fit the model (of transformers).
         """
-        return self.embed_states(self.image_states(images, instructions), texts, text_mask, local=local)
-
-    def embed_states(self, states: Tensor, texts: Tensor, text_mask: Tensor | None, *, local: bool) -> ClipOutput:
-        """Return the output for given image states; other arguments as for `forward`."""
+        states = self.image_states(images, instructions)
         words, pooled = self._text_states(texts)
         images, rows = self.pool(states), self._text_rows(pooled)
         if not local:

@@ -155,12 +155,6 @@ class FocalLensMllm(nn.Module):
         """Clamp the scale as `Clip.limit_scale` does; call after each training step."""
         clamp_scale(self.logit_scale)
 
-    def unused_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters of the output layer unless they are shared with the word embeddings."""
-        out, words = cast("Any", self.llava.get_output_embeddings()), cast("Any", self.llava.get_input_embeddings())
-        shared = {id(one) for one in words.parameters()}
-        return [] if out is None else [one for one in out.parameters() if id(one) not in shared]
-
     def added_weights(self) -> dict[str, Tensor]:
         """Return the weights of the head and the temperature."""
         return {"head.weight": self.head.weight, "head.bias": self.head.bias, "logit_scale": self.logit_scale}

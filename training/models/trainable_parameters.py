@@ -7,7 +7,7 @@ Patterns match parameter names (`fnmatch`). Sources:
 - ``siglip-locked-text``: likewise for SigLIP, whose towers project in their heads.
 - ``react``: only the gated blocks (theta prime in eq. 2.4); the temperature is a hyperparameter.
 - ``focallens-clip``: T of eq. 5.1 is frozen; image tower and instruction tower are trained (000, section 5.3).
-- ``focallens-mllm``: as in LLaVA the vision tower is frozen, and so is the target's text tower.
+- ``focallens-mllm``: as in LLaVA the vision tower is frozen; so are the target's text tower and the unused output layer.
 - ``lora``: only the low-rank matrices.
 """
 
@@ -37,7 +37,6 @@ TRAINABLE: dict[str, tuple[str, ...]] = {
     "focallens-mllm": (
         "llava.*multi_modal_projector*",
         "llava.*language_model*",
-        "llava.lm_head*",
         "head.*",
         "logit_scale",
     ),

@@ -196,8 +196,6 @@ def _prepare_mllm(method: FocalLensMllmMethod, recipe: Recipe, model: str) -> Pr
     lens = _open_mllm(model, method.target)
     lens.pixels = replace(lens.pixels, tiles=lens.pixels.tiles or method.tiles)
     train_only(lens, "focallens-mllm")
-    for unused in lens.unused_parameters():  # distributed training would wait for its gradient
-        unused.requires_grad_(False)
     names = (model, method.target) if method.target else (str(Path(model) / "llava"), str(Path(model) / "target"))
     asked, context = recipe.batches.max_tokens, lens.target.context
     instructions = TextOptions(names[0], asked or _INSTRUCTION_TOKENS)

@@ -188,19 +188,18 @@ def load_captions(folder: Path, parts: Sequence[str]) -> StoredTexts:
 
 
 def read_reasons(  # noqa: PLR0913, PLR0917 - the part, and what decides
-    folder: Path, part: str, start: int, few: Sequence[str], subset: SubsetRows, names: Sequence[str]
+    folder: Path, types: pl.Series, start: int, few: Sequence[str], subset: SubsetRows, names: Sequence[str]
 ) -> tuple[IntArray, list[str]]:
     """Return the place of each row of a part among those under attack, -1 for others; and its reason, empty if it is kept.
 
     Args:
         folder: of all steps.
-        part: its name.
+        types: type of each row of the part.
         start: number of the rows of the parts before it.
         few: types with too few rows.
         subset: that is kept.
         names: of the evidence.
     """
-    types = read_part(folder, "rows", part)["type"]
     places = map_array(folder, "places")[start : start + len(types)]
     labels = [f"detected_by_{name}" for name in names]
     reasons = [

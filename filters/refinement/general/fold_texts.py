@@ -137,12 +137,12 @@ class FoldTexts:
         wanted, end = [], 0
         for number in range(len(self.words.parts)):
             part, start = self.words.part(number), end
-            end += len(part.forms(side))
+            end += part.count(side)
             first, last = np.searchsorted(corpus, (start, end)).tolist()
             places = corpus[first:last] - start
             if half is not None:
                 places = places[halves[first:last] == half]
-            tested = _is_among(part.forms(side)[places], forms) | _is_among(part.groups(side)[places], groups)
+            tested = _is_among(part.forms(side, places), forms) | _is_among(part.groups(side, places), groups)
             wanted.append(places[~tested].astype(np.int32))
         captions = StoredCaptions(self.words, side, wanted)
         if not captions and half is None and self.source == "elsewhere":
@@ -163,8 +163,8 @@ class FoldTexts:
         forms, groups = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
         for number, rows in enumerate(self.rows):
             part = self.words.part(number)
-            forms += [np.unique(part.forms(side)[rows]) for side in ("positive", "negative")]
-            groups.append(np.unique(part.groups("positive")[rows]))
+            forms += [np.unique(part.forms(side, rows)) for side in ("positive", "negative")]
+            groups.append(np.unique(part.groups("positive", rows)))
         return np.unique(np.concatenate(forms)), np.unique(np.concatenate(groups))
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,11 +25,10 @@ from pairwright.filters.attacks.accuracy import (
     AttackChange,
     AttackSummary,
     PreferenceRates,
-    RoundResult,
 )
 from pairwright.filters.metrics.confidence_intervals import Z95
 from pairwright.filters.refinement.defaults import DEFAULT_MIN_KEEP, DEFAULT_ROUNDS, DEFAULT_TARGET
-from pairwright.filters.refinement.general.attacked_rows import order_rows, read_reasons, store_texts
+from pairwright.filters.refinement.general.attacked_rows import order_rows, read_ids, read_reasons, store_texts
 from pairwright.filters.refinement.general.evidence_collection import AttackSet, EvidencePlan
 from pairwright.filters.refinement.general.evidence_files import load_gaps
 from pairwright.filters.refinement.general.round_steps import load_subset
@@ -42,18 +42,11 @@ from pairwright.filters.refinement.general.rounds import (
     compute_transfer_goal,
 )
 from pairwright.filters.refinement.general.stored_words import CaptionSource
-from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
-from pairwright.filters.refinement.result import (
-    BalancingStep,
-    Refinement,
-    build_reason_ledger,
-    describe_refinement,
-    describe_search,
-)
+from pairwright.filters.refinement.one_per_caption import NOT_CHOSEN
+from pairwright.filters.refinement.result import Refinement, RefinementSummary, build_reason_ledger
 from pairwright.filters.refinement.rows import check_rows
 from pairwright.filters.refinement.steps import Facts, Plan, Step, StepResult, repeat, take_steps, take_together
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
-from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 MAX_ROWS_TOGETHER = 500_000
 """Up to so many rows all rounds are one step, with some 2 KB of memory a row: some 40 groups of steps follow one another, and
@@ -123,22 +116,22 @@ def refine_against_all_attacks(
         folder = Path(temporary)
         store_texts(folder, _PART, named, rows)
         refined = take_steps(folder, plan_refinement((_PART,), options, source, tuple(scorers or ())))
-        places, reasons = refined.read_reasons(folder, 0)
-        gaps = refined.read_gaps(folder, places)
+        verdicts, _ = refined.read_verdicts(folder, _PART)
+    reasons = verdicts["reason"].to_list()
     if refined.ordered["slots"]:
         reasons = _keep_one_row_per_slot(reasons, rows["slot"].to_list(), rows["id"].to_list())
-    summary = refined.summarize(Counter(zip(rows["type"], reasons, strict=True)), options)
+    summary = refined.count(Counter(zip(rows["type"], reasons, strict=True)))
     return Refinement(
         kept=np.array([not reason for reason in reasons], np.bool_),
         reasons=tuple(reasons),
-        gaps=pl.DataFrame({"id": rows["id"], **gaps}),
+        gaps=verdicts.drop("reason"),
         **{each.name: getattr(summary, each.name) for each in fields(summary)},
     )
 
 
 def plan_refinement(
     parts: tuple[str, ...], options: AllAttacksOptions, source: CaptionSource, scorers: tuple[GapScorer, ...] = ()
-) -> Plan["JudgedRows"]:
+) -> Plan["AttackedParts"]:
     """Plan the refinement of rows that `attacked_rows.store_texts` stored.
 
     Args:
@@ -161,7 +154,7 @@ def plan_refinement(
     else:
         (taken,) = yield [Step("rounds", take_rounds, (search,), multi_core=True)]
         judged = repeat(search.judge(), taken)
-    return JudgedRows(parts, ordered, tuple(collected), judged)
+    return AttackedParts(parts, options, ordered, tuple(collected), judged)
 
 
 def take_rounds(folder: Path, search: SubsetSearch) -> StepResult:
@@ -170,86 +163,62 @@ def take_rounds(folder: Path, search: SubsetSearch) -> StepResult:
 
 
 @dataclass(frozen=True)
-class JudgedRows:
-    """The result of a plan: which rows are kept, in files.
+class AttackedParts:
+    """The result of a plan (`result.RefinedParts`): which rows are kept, in files.
 
     Attributes:
         parts: names of all parts.
+        options: of the refinement.
         ordered: facts of `attacked_rows.order_rows`.
         evidence: of each attack.
         judged: the selected subset, and what attacks find in it.
     """
 
     parts: tuple[str, ...]
+    options: AllAttacksOptions
     ordered: Facts
     evidence: tuple[PlannedEvidence, ...]
     judged: JudgedSubset
 
-    def read_reasons(self, folder: Path, number: int) -> tuple[IntArray, list[str]]:
-        """Return `attacked_rows.read_reasons` of the part with this number."""
-        subset = load_subset(folder, self.judged.selected.subset)
-        start, names = sum(self.ordered["rows"][:number]), [each.name for each in self.evidence]
-        return read_reasons(folder, self.parts[number], start, self.ordered["few"], subset, names)
+    def read_verdicts(self, folder: Path, part: str) -> tuple[pl.DataFrame, Mapping[str, Any]]:
+        """Return the verdicts on a part; and its rows by type and reason, which is empty for kept rows."""
+        rows, start = read_ids(folder, part), sum(self.ordered["rows"][: self.parts.index(part)])
+        subset, names = load_subset(folder, self.judged.selected.subset), [each.name for each in self.evidence]
+        places, reasons = read_reasons(folder, rows["type"], start, self.ordered["few"], subset, names)
+        gaps = {each.name: np.append(load_gaps(folder, each.name), np.nan) for each in self.evidence if each.scorer}
+        counted: dict[str, Counter[str]] = {}
+        for kind, reason in zip(rows["type"], reasons, strict=True):
+            counted.setdefault(kind, Counter())[reason] += 1
+        verdicts = rows.select("id", pl.Series("reason", reasons, pl.String))
+        return verdicts.with_columns(pl.Series(name, gap[places]) for name, gap in gaps.items()), {
+            kind: dict(reasons) for kind, reasons in counted.items()
+        }
 
-    def read_gaps(self, folder: Path, places: IntArray) -> dict[str, FloatArray]:
-        """Return the gaps of the fixed scorers of rows, given their places among those under attack; NaN for others."""
-        found = {}
-        for each in self.evidence:
-            if each.scorer:
-                gaps = load_gaps(folder, each.name)
-                found[each.name] = np.append(gaps, np.nan)[places]
-        return found
+    def summarize(self, counted: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+        """Return `Refinement.as_json`, given the counts of all parts."""
+        counts: Counter[tuple[str, str]] = Counter()
+        rejected: Counter[str] = Counter()
+        for part in counted:
+            for kind, reasons in part.items():
+                for reason, number in reasons.items():
+                    counts[kind, reason] += number
+                    rejected[reason] += number if reason else 0
+        return self.count(counts).describe(+rejected)
 
-    def summarize(self, counts: Mapping[tuple[str, str], int], options: AllAttacksOptions) -> "RefinementSummary":
-        """Return the numbers of the refinement, given the number of rows of each type and reason."""
-        max_kept = self.ordered["max_kept"]
-        return RefinementSummary.of(counts, self.judged, self.ordered["kinds"], max_kept, options)
-
-
-@dataclass(frozen=True)
-class RefinementSummary:
-    """Numbers of a refinement against all attacks; its fields are those of `Refinement`."""
-
-    total: AttackSummary
-    by_type: Mapping[str, AttackSummary]
-    ledger: tuple[BalancingStep, ...]
-    rounds: int
-    bound: int
-    holds: bool
-    history: tuple[RoundResult, ...]
-    advice: str
-
-    @classmethod
-    def of(
-        cls,
-        counts: Mapping[tuple[str, str], int],
-        judged: JudgedSubset,
-        kinds: Sequence[str],
-        max_kept: int,
-        options: AllAttacksOptions,
-    ) -> "RefinementSummary":
-        """Return the summary.
-
-        Args:
-            counts: number of all rows by type and reason, which is empty for kept rows.
-            judged: the result of the search.
-            kinds: types of the rows under attack.
-            max_kept: maximum number of kept rows.
-            options: of the refinement.
-        """
-        selected = judged.selected
+    def count(self, counts: Mapping[tuple[str, str], int]) -> RefinementSummary:
+        """Return the numbers of the refinement, given the number of all rows of each type and reason."""
+        judged, selected, max_kept = self.judged, self.judged.selected, self.ordered["max_kept"]
         counted: Counter[str] = Counter()
         kept: Counter[str] = Counter()
         for (kind, reason), number in counts.items():
             counted[kind] += number if reason != NOT_CHOSEN else 0
             kept[kind] += number if not reason else 0
-        after = _compare_attacks(judged.before, selected.rates, 0)
         by_type = {
             name: AttackSummary(counted[name], kept[name], _compare_attacks(judged.before, judged.after, place))
-            for place, name in enumerate(kinds, 1)
+            for place, name in enumerate(self.ordered["kinds"], 1)
         }
-        advice = "" if selected.holds else _write_advice(judged, kept.total(), max_kept, options)
-        return cls(
+        after = _compare_attacks(judged.before, selected.rates, 0)
+        return RefinementSummary(
             total=AttackSummary(counted.total(), kept.total(), after),
             by_type=by_type,
             ledger=build_reason_ledger(counts),
@@ -257,16 +226,8 @@ class RefinementSummary:
             bound=min(judged.bounds[""], max_kept),
             holds=selected.holds and bool(kept.total()),
             history=selected.rounds,
-            advice=advice,
+            advice="" if selected.holds else _write_advice(judged, kept.total(), max_kept, self.options),
         )
-
-    def as_json(self, counts: Mapping[tuple[str, str], int]) -> dict[str, object]:
-        """Return `Refinement.as_json` of the rows with these counts."""
-        rejected: Counter[str] = Counter()
-        for (_, reason), number in counts.items():
-            rejected[reason] += number if reason else 0
-        found = describe_refinement(self.total, self.by_type, +rejected, self.ledger, self.rounds)
-        return found | describe_search(self.bound, self.holds, self.history, self.advice)
 
 
 def _keep_one_row_per_slot(reasons: Sequence[str], slots: Sequence[str], ids: Sequence[str]) -> list[str]:

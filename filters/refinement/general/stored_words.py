@@ -1,13 +1,11 @@
 """Words of the texts of a part, stored once so that scorers do not split the texts again.
 
-A part has one table of words, of which its texts are numbers; and 64-bit hashes of texts and groups. Texts with equal words
-are one *form*, whatever their case and spacing.
+A part has one table of words, of which its texts are numbers; and 64-bit hashes of forms (`forms.py`) and groups.
 """
 
-import hashlib
-from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -15,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pairwright.filters.refinement.forms import PartForms
 from pairwright.filters.refinement.part_arrays import map_columns, save_mapped
 from pairwright.filters.refinement.rows import Hashes, hash_ids
-from pairwright.filters.scorers.shared_texts import SplitTexts, WordTable, gather_runs
-from pairwright.generators.language.vocabulary import IntArray, tokenize
+from pairwright.filters.scorers.shared_texts import SplitTexts, WordTable, find_offsets, gather_runs
+from pairwright.generators.language.vocabulary import IntArray
 
 Side = Literal["caption", "positive", "negative"]
 CaptionSource = Literal["pool", "elsewhere", "rows"]
 """Captions to train scorers on: those that the rows were made from, others, or the positives of the rows."""
-_FLAT, _OFFSETS, _FORMS, _GROUPS = "flat", "offsets", "forms", "groups"
 
 
 def store_words(
@@ -40,34 +38,19 @@ def store_words(
     Returns:
         The file; and of each row whether its texts have different forms, bool (n,).
     """
-    words: dict[str, int] = {}
+    forms = PartForms.of(captions["caption"], rows["positive"], rows["negative"])
     arrays: dict[str, npt.NDArray[Any] | pl.Series] = {
-        f"caption-{_GROUPS}": hash_ids(captions["group"]),
-        f"row-{_GROUPS}": hash_ids(rows["group"]),
+        "caption": forms.captions,
+        "positive": forms.positives,
+        "negative": forms.negatives,
+        "forms": forms.hashes,
+        "lengths": forms.lengths,
+        "flat": forms.flat,
+        "words": forms.words,
+        "caption_group": hash_ids(captions["group"]),
+        "row_group": hash_ids(rows["group"]),
     }
-    for side, texts in (
-        ("caption", captions["caption"]),
-        ("positive", rows["positive"]),
-        ("negative", rows["negative"]),
-    ):
-        arrays |= {f"{side}-{name}": values for name, values in _split(texts, words).items()}
-    arrays["words"] = pl.Series(list(words), dtype=pl.String)
-    differs = np.asarray(arrays[f"positive-{_FORMS}"] != arrays[f"negative-{_FORMS}"], np.bool_)
-    return save_mapped(_path(folder, part), arrays), differs
-
-
-def _split(texts: Iterable[str], words: dict[str, int]) -> dict[str, npt.NDArray[Any]]:
-    flat, offsets, forms = array("i"), array("q", [0]), bytearray()
-    for text in texts:
-        tokens = tokenize(text)
-        flat.extend(words.setdefault(word, len(words)) for word in tokens)
-        offsets.append(len(flat))
-        forms += hashlib.blake2b(" ".join(tokens).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return {
-        _FLAT: np.frombuffer(flat, np.int32) if flat else np.zeros(0, np.int32),
-        _OFFSETS: np.frombuffer(offsets, np.int64),
-        _FORMS: np.frombuffer(bytes(forms), "<u8"),
-    }
+    return save_mapped(_path(folder, part), arrays), forms.positives != forms.negatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,19 +69,28 @@ class PartWords:
 
     def split(self, side: Side, places: IntArray) -> SplitTexts:
         """Return the texts at these places as words."""
-        flat, sizes = gather_runs(self._of(side, _FLAT), self._of(side, _OFFSETS), places)
+        flat, sizes = gather_runs(self._array("flat"), self._offsets, self._array(side)[places])
         return SplitTexts(self.table, self.places[flat], sizes)
 
-    def forms(self, side: Side) -> Hashes:
-        """Return the hashes of the forms of all texts, uint64."""
-        return self._of(side, _FORMS)
+    def count(self, side: Side) -> int:
+        """Return the number of texts."""
+        return len(self.columns[side])
 
-    def groups(self, side: Side) -> Hashes:
-        """Return the hashes of the groups of all texts, uint64."""
-        return self._of("caption" if side == "caption" else "row", _GROUPS)
+    def forms(self, side: Side, places: IntArray) -> Hashes:
+        """Return the hashes of the forms of the texts at these places, uint64."""
+        found: Hashes = self._array("forms")[self._array(side)[places]]
+        return found
 
-    def _of(self, side: str, name: str) -> npt.NDArray[Any]:
-        found: npt.NDArray[Any] = self.columns[f"{side}-{name}"].to_numpy()
+    def groups(self, side: Side, places: IntArray) -> Hashes:
+        """Return the hashes of the groups of the texts at these places, uint64."""
+        return self._array("caption_group" if side == "caption" else "row_group")[places]
+
+    @cached_property
+    def _offsets(self) -> IntArray:
+        return find_offsets(self._array("lengths").astype(np.int64))
+
+    def _array(self, name: str) -> npt.NDArray[Any]:
+        found: npt.NDArray[Any] = self.columns[name].to_numpy()
         return found
 
 

@@ -4,7 +4,7 @@
 2. `list_cells`: the rows of each cell of a part, by their place in the random order of the rows (`draw_order`).
 3. `limit_rows`: over all parts, the last row of each cell that is kept. Of the cells that keep some of their rows only,
    it holds the places of all rows, 8 bytes each, in an array on disk; of others their number.
-4. `read_verdicts`: the decision on the rows of a part; `sum_verdicts` adds up what it counted.
+4. `BalancedParts`: the decision on the rows of a part, and the sum of what it counted.
 
 The result is that of `refine.refine_scored_rows`, as long as no two rows of a cell have ids with equal hashes.
 """
@@ -38,7 +38,7 @@ from pairwright.filters.refinement.reference.grid_balancing import (
 )
 from pairwright.filters.refinement.reference.language_models import GRAMMAR, PLAUSIBILITY, folds_path, texts_path
 from pairwright.filters.refinement.reference.refine import REASONS, RefineOptions
-from pairwright.filters.refinement.result import BalancingStep, describe_refinement
+from pairwright.filters.refinement.result import BalancingStep, RefinementSummary
 from pairwright.filters.refinement.rows import Hashes
 from pairwright.filters.refinement.steps import StepResult
 from pairwright.filters.scorers.shared_texts import sum_counts
@@ -147,29 +147,6 @@ def _collect_drawn(folder: Path, parts: Sequence[str], cells: IntArray, starts: 
         free[place] += sizes
 
 
-def read_verdicts(folder: Path, part: str, grids: Grids, options: RefineOptions) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Return the verdicts on the rows of a part.
-
-    Returns:
-        ``id``, the gap of each scorer, and ``reason`` (empty for kept rows); and `VerdictCounts`.
-    """
-    placed, limits = _place_part(folder, part, grids, options), map_arrays(_limits_path(folder))
-    keep = placed.balanced
-    if len(limits["cells"]):
-        place = np.minimum(np.searchsorted(limits["cells"], placed.cells), len(limits["cells"]) - 1)
-        limited = limits["cells"][place] == placed.cells
-        keep &= ~limited | ((limits["kept"][place] > 0) & (placed.drawn <= limits["last"][place]))
-    unbalanced = np.where(placed.rules > 0, REASONS.index("unbalanced_cell"), REASONS.index("unscored"))
-    codes = np.where(placed.same, REASONS.index("identical"), np.where(keep, 0, unbalanced))
-    gaps = map_array(folder, f"gaps-{part}")
-    columns = {name: gaps[:, column] for column, name in enumerate(SCORERS)}
-    reasons = pl.Series(REASONS, dtype=pl.String).gather(codes)
-    frame = pl.DataFrame(
-        {"id": read_strings(map_columns(texts_path(folder, part))["ids"]), **columns, "reason": reasons}
-    )
-    return frame, _count_verdicts(placed, columns, codes)
-
-
 def _count_verdicts(placed: _PlacedPart, gaps: Mapping[str, Array], codes: IntArray) -> dict[str, Any]:
     kept = codes == 0
     rejected = {reason: int(np.count_nonzero(codes == code)) for code, reason in enumerate(REASONS) if code}
@@ -193,23 +170,53 @@ def _count_verdicts(placed: _PlacedPart, gaps: Mapping[str, Array], codes: IntAr
     return {"types": types, "rejected": rejected, "ledger": ledger}
 
 
-def sum_verdicts(counted: Sequence[VerdictCounts]) -> dict[str, object]:
-    """Return `result.Refinement.as_json` of the verdicts on all parts."""
-    counts: dict[str, Any] = {"types": {}, "rejected": {}, "ledger": {}}
-    for each in counted:
-        counts = _add(counts, each)
-    total: dict[str, Any] = {"rows": 0, "kept": 0, "leads": {name: {"before": 0, "after": 0} for name in SCORERS}}
-    for each in counts["types"].values():
-        total = _add(total, each)
-    ledger = [
-        BalancingStep(step, stratum, **counts["ledger"][stratum][step])
-        for stratum in sorted(counts["ledger"])
-        for step in STEPS
-        if counts["ledger"][stratum][step]["rows"]
-    ]
-    by_type = {name: _summarize(counts["types"][name]) for name in sorted(counts["types"])}
-    rejected = {reason: number for reason, number in counts["rejected"].items() if number}
-    return describe_refinement(_summarize(total), by_type, rejected, ledger, 1)
+@dataclass(frozen=True)
+class BalancedParts:
+    """The result of a plan (`result.RefinedParts`).
+
+    Attributes:
+        grids: of the rows of all parts.
+        options: of the refinement.
+    """
+
+    grids: Grids
+    options: RefineOptions
+
+    def read_verdicts(self, folder: Path, part: str) -> tuple[pl.DataFrame, VerdictCounts]:
+        """Return the verdicts on the rows of a part."""
+        placed, limits = _place_part(folder, part, self.grids, self.options), map_arrays(_limits_path(folder))
+        keep = placed.balanced
+        if len(limits["cells"]):
+            place = np.minimum(np.searchsorted(limits["cells"], placed.cells), len(limits["cells"]) - 1)
+            limited = limits["cells"][place] == placed.cells
+            keep &= ~limited | ((limits["kept"][place] > 0) & (placed.drawn <= limits["last"][place]))
+        unbalanced = np.where(placed.rules > 0, REASONS.index("unbalanced_cell"), REASONS.index("unscored"))
+        codes = np.where(placed.same, REASONS.index("identical"), np.where(keep, 0, unbalanced))
+        gaps = map_array(folder, f"gaps-{part}")
+        columns = {name: gaps[:, column] for column, name in enumerate(SCORERS)}
+        reasons = pl.Series(REASONS, dtype=pl.String).gather(codes)
+        frame = pl.DataFrame(
+            {"id": read_strings(map_columns(texts_path(folder, part))["ids"]), **columns, "reason": reasons}
+        )
+        return frame, _count_verdicts(placed, columns, codes)
+
+    def summarize(self, counted: Sequence[VerdictCounts]) -> dict[str, object]:
+        """Return `result.Refinement.as_json` of the verdicts on all parts."""
+        counts: dict[str, Any] = {"types": {}, "rejected": {}, "ledger": {}}
+        for each in counted:
+            counts = _add(counts, each)
+        total: dict[str, Any] = {"rows": 0, "kept": 0, "leads": {name: {"before": 0, "after": 0} for name in SCORERS}}
+        for each in counts["types"].values():
+            total = _add(total, each)
+        ledger = tuple(
+            BalancingStep(step, stratum, **counts["ledger"][stratum][step])
+            for stratum in sorted(counts["ledger"])
+            for step in STEPS
+            if counts["ledger"][stratum][step]["rows"]
+        )
+        by_type = {name: _summarize(counts["types"][name]) for name in sorted(counts["types"])}
+        rejected = {reason: number for reason, number in counts["rejected"].items() if number}
+        return RefinementSummary(total=_summarize(total), by_type=by_type, ledger=ledger).describe(rejected)
 
 
 def _summarize(counts: Mapping[str, Any]) -> AttackSummary:

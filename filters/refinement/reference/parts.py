@@ -1,6 +1,5 @@
 """Parts of a pool in the reference method (`plan.py`): encoding of their texts, word statistics, and scores of their rows."""
 
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pairwright.filters.refinement.forms import PartForms
 from pairwright.filters.refinement.part_arrays import map_arrays, map_columns, save_array, save_mapped
 from pairwright.filters.refinement.reference.cell_quotas import SCORERS
 from pairwright.filters.refinement.reference.fold_assignment import REPEATED
@@ -22,7 +22,6 @@ from pairwright.filters.refinement.reference.language_models import (
 )
 from pairwright.filters.refinement.rows import check_columns, hash_ids
 from pairwright.filters.scorers.text_scorers import DECIMALS
-from pairwright.generators.language.vocabulary import tokenize
 
 
 def encode_part(folder: Path, part: str, captions: pl.DataFrame, rows: pl.DataFrame) -> list[Path]:
@@ -38,40 +37,23 @@ def encode_part(folder: Path, part: str, captions: pl.DataFrame, rows: pl.DataFr
         UsageError: a column is missing or not of strings.
     """
     check_columns(rows)
-    words: dict[str, int] = {}
-    forms: dict[bytes, int] = {}
-    spelled: list[list[int]] = []
-    known: dict[str, int] = {}
-
-    def form(text: str) -> int:
-        number = known.get(text)
-        if number is None:
-            tokens = tokenize(text)
-            number = forms.setdefault(_digest(" ".join(tokens)), len(forms))
-            if number == len(spelled):
-                spelled.append([words.setdefault(word, len(words)) for word in tokens])
-            known[text] = number
-        return number
-
-    def numbers(texts: pl.Series) -> npt.NDArray[np.int32]:
-        return np.fromiter(map(form, texts), np.int32, len(texts))
-
     captions = captions.unique(maintain_order=True)
     groups = pl.concat([captions["group"], rows["group"]]).unique(maintain_order=True)
     types = rows["type"].unique().sort()
     names = captions.select(pl.concat_str("group", pl.lit("\0"), "caption")).to_series()
+    forms = PartForms.of(captions["caption"], rows["positive"], rows["negative"])
     arrays: dict[str, Any] = {
-        "caption_form": numbers(captions["caption"]),
+        "caption_form": forms.captions,
         "caption_group": _places(captions["group"], groups),
         "caption_name": hash_ids(names),
-        "positive": numbers(rows["positive"]),
-        "negative": numbers(rows["negative"]),
+        "positive": forms.positives,
+        "negative": forms.negatives,
         "row_group": _places(rows["group"], groups),
         "row_type": _places(rows["type"], types),
-        "forms": np.frombuffer(b"".join(forms), np.uint64),
-        "lengths": np.fromiter(map(len, spelled), np.int32, len(spelled)),
-        "flat": np.fromiter((word for each in spelled for word in each), np.int32),
-        "words": pl.Series(list(words), dtype=pl.String),
+        "forms": forms.hashes,
+        "lengths": forms.lengths,
+        "flat": forms.flat,
+        "words": forms.words,
         "types": types,
         "groups": groups,
         "ids": rows["id"],
@@ -113,10 +95,6 @@ def score_part(folder: Path, part: str, folds: Iterable[int]) -> list[Path]:
             found = scores[name][place[positive]] - scores[name][place[negative]]
             gaps[members, column] = np.round(found, DECIMALS)
     return [save_array(folder, f"gaps-{part}", gaps)]
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def _places(values: pl.Series, among: pl.Series) -> npt.NDArray[np.int32]:

@@ -9,15 +9,13 @@ texts of each part as numbers of words. Then there are these steps, each of whic
 3. `fold_sums.py`: both models of a fold, which are the sums of all statistics, in ranges of keys if there are many.
 4. `parts.score_part`: two numbers for each row of a part.
 5. `cell_quotas.py`: the decision from these two numbers, the id and the type of each row.
-
-Texts with equal words are one *form*, whatever their case and spacing, identified by 64 bits of its hash: among ten
-million different ones, the probability that any two collide is one in 400,000.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from pairwright.filters.refinement.reference.cell_quotas import (
+    BalancedParts,
     Grids,
     choose_grids,
     count_rows,
@@ -45,14 +43,16 @@ from pairwright.filters.refinement.reference.parts import count_part, score_part
 from pairwright.filters.refinement.reference.refine import RefineOptions
 from pairwright.filters.refinement.steps import Facts, Plan, Step, StepResult
 
+BALANCE = "balance"  # the step whose files decide
+
 
 def name_texts(part: str) -> str:
     """Return the name of the step that stores the texts of a part, which comes before the plan."""
     return f"texts-{part}"
 
 
-def plan_reference(parts: Sequence[str], texts: Sequence[int], options: RefineOptions) -> Plan[Grids]:
-    """Plan the refinement of rows that `parts.encode_part` stored; the result are the grids.
+def plan_reference(parts: Sequence[str], texts: Sequence[int], options: RefineOptions) -> Plan[BalancedParts]:
+    """Plan the refinement of rows that `parts.encode_part` stored; its last step is `BALANCE`.
 
     Args:
         parts: names of all parts.
@@ -67,8 +67,8 @@ def plan_reference(parts: Sequence[str], texts: Sequence[int], options: RefineOp
     grids = choose_grids((each["rows"] for each in counts), fitted, options)
     fits = tuple(f"fold-{fold}" for fold in range(options.folds))
     yield [Step(f"gaps-{part}", place_part, (part, fitted, grids, options), after=fits) for part in parts]
-    yield [Step("balance", limit_rows, (list(parts),), after=tuple(f"gaps-{part}" for part in parts))]
-    return grids
+    yield [Step(BALANCE, limit_rows, (list(parts),), after=tuple(f"gaps-{part}" for part in parts))]
+    return BalancedParts(grids, options)
 
 
 def _plan_folds(parts: Sequence[str], texts: Sequence[int], options: RefineOptions) -> Plan[dict[str, str]]:

@@ -1,14 +1,12 @@
 """Insertion points: positions of a caption at which words may be added, with their cloze contexts.
 
-An object is added after a phrase ("a dog | with a ball"), in a coordination ("a cup, | a fork and a plate"), at the end
-of the caption ("... | near a tree", "... | with a boat in the background") or before it ("a lamp and | a bed in a
-room"). An attribute is added before a noun without modifiers ("a | red | bus").
+An object is added at the end of the caption ("... | near a tree", "... | with a boat in the background") or before it
+("a lamp and | a bed in a room"). An attribute is added before a noun without modifiers ("a | red | bus").
 
 The words around an added object are a *template*. Whether captions would use it there is predicted by the cloze model:
 `AdditionTemplate.relation` is the key of the relation of the template.
 """
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -27,7 +25,6 @@ OBJECT, ATTRIBUTE = "object", "attribute"
 _BAG: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
 _BE: Final = frozenset({"is", "are"})
-_COMMA: Final = re.compile(r"(?<=[^\W\d])\s*,\s*(?=[^\W\d])")  # between words, with the spaces around it
 _FINITE_TAGS: Final = frozenset({"VBZ", "VBP", "VBD", "MD"})
 _VERB_TAGS: Final = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
 
@@ -111,7 +108,6 @@ class InsertionPoint(NamedTuple):
 
 
 _ATTRIBUTE: Final = AdditionTemplate("", " ")
-_AND, _WITH = AdditionTemplate.parse("and {}"), AdditionTemplate.parse("with {}", "with")
 
 
 @lru_cache(maxsize=1)
@@ -129,9 +125,8 @@ def shape_nouns() -> frozenset[str]:
 
 
 def object_insertions(caption: Caption) -> list[InsertionPoint]:
-    """Return the insertion points for a singular object, from left to right."""
-    points = [point for phrase in caption.things for point in _behind_phrase(caption, phrase)]
-    return [*_first(caption), *points, *_last(caption)]
+    """Return the insertion points for a singular object: before the caption and at its end."""
+    return [*_first(caption), *_last(caption)]
 
 
 def attribute_insertions(caption: Caption) -> list[InsertionPoint]:
@@ -159,39 +154,6 @@ def _is_bare(caption: Caption, phrase: NounPhrase) -> bool:
         and noun - 1 not in caption.parts
         and caption.tag(noun - 1)[:2] in {"DT", "CD", "PR", "IN", "CC", "VB"}
     )
-
-
-def _behind_phrase(caption: Caption, phrase: NounPhrase) -> Iterator[InsertionPoint]:
-    """Yield the insertion points after a phrase: in a coordination, by "and" after "with", or by "with"."""
-    before, after = caption.word(phrase.start - 1), caption.word(phrase.end)
-    if not _is_indefinite(caption, phrase) or "between" in caption.lower[: phrase.start]:
-        return
-    if after in {",", "and"}:
-        following = caption.starting_at(phrase.end + 1 + (caption.word(phrase.end + 1) == "and"))
-        listed = after == "and" or (following is not None and caption.word(following.end) in {",", "and"})
-        if following is not None and listed and _is_indefinite(caption, following):
-            comma = format_list_comma(caption.pair.caption, caption.tokens[phrase.end - 1].end)
-            yield _behind(caption, phrase, AdditionTemplate(comma, "", (",", "a")))
-    elif (not after or after in words_with("closing")) and before in words_with("having") - {"and"}:
-        yield _behind(caption, phrase, _AND)
-    elif _leads_to_scene(caption, phrase) and not words_with("having") & set(caption.lower):
-        yield _behind(caption, phrase, _WITH)
-
-
-def _leads_to_scene(caption: Caption, phrase: NounPhrase) -> bool:
-    """Return whether a phrase that is no object of a verb is followed by a location: "a man | in a field"."""
-    following = caption.starting_at(phrase.end + 1)
-    return (
-        caption.tag(phrase.end) == "IN"
-        and following is not None
-        and caption.head(following) in flagged("surroundings") | shape_nouns()
-        and caption.tag(phrase.start - 1) not in _VERB_TAGS
-    )
-
-
-def _behind(caption: Caption, phrase: NounPhrase, template: AdditionTemplate) -> InsertionPoint:
-    at = caption.tokens[phrase.end - 1].end
-    return InsertionPoint(template, at, at, phrase.end, caption.head(phrase))
 
 
 def end_of_caption(caption: Caption) -> tuple[int, int] | None:
@@ -258,14 +220,3 @@ def context_of_insertion(
 @lru_cache(maxsize=8)  # a caption has many insertion points
 def _content(caption: Caption) -> tuple[str, ...]:
     return tuple([each.lemma for each in caption.tokens if each.pos in _BAG][:MAX_BAG])
-
-
-def _is_indefinite(caption: Caption, phrase: NounPhrase) -> bool:
-    inside = caption.lower[phrase.start : phrase.end]
-    return inside[0] in words_with("indefinite") and ANAPHORS.isdisjoint(inside)
-
-
-def format_list_comma(text: str, at: int = 0) -> str:
-    """Return a comma with the spacing that the caption uses: at a position, else at its first comma."""
-    found = (_COMMA.match(text, at) or _COMMA.search(text)) if "," in text else None
-    return found[0] if found is not None else ", "

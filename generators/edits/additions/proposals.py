@@ -65,7 +65,6 @@ class Additions:
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
         self._alive, self._figures = map(self.objects.mask_of, (nouns.is_alive, shape_nouns().__contains__))
-        self._cooccurring = lru_cache(maxsize=10_000)(self._find_cooccurring)
         self._attested_with = lru_cache(maxsize=10_000)(self._find_attested)
 
     def propose(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[WordProposals]:
@@ -127,11 +126,7 @@ class Additions:
 
     def _fitting_objects(self, point: InsertionPoint, objects: int) -> int:
         """Return those of some objects that co-occur with the noun of a point."""
-        if not point.head:
-            return objects
-        return objects & self._cooccurring(
-            point.head, alike=bool(point.template.before and not point.template.relation)
-        )
+        return objects & self.objects.cooccurring(point.head) if point.head else objects
 
     def _relations_fit(self, added: Sequence[tuple[Caption, InsertionPoint, str]]) -> Iterator[bool]:
         """Yield for points and added nouns whether the model expects the relation of the point, if it must."""
@@ -152,14 +147,6 @@ class Additions:
         """Return for each adjective whether the pool attests it with a noun."""
         counts = map(self._pool.adjacency, self._model.targets("adjective"), repeat(head))
         return np.array([*counts], np.int64) >= MIN_COUNT
-
-    def _find_cooccurring(self, head: str, *, alike: bool) -> int:
-        """Return the objects that co-occur with the noun of a point and, in a coordination, share a class with it."""
-        together = self.objects.cooccurring(head)
-        if not alike:
-            return together
-        classes = self._nouns.classes(head)
-        return together & self.objects.mask_of(lambda noun: not classes.isdisjoint(self._nouns.classes(noun)))
 
     def _false_objects(self, points: Sequence[InsertionPoint], fit: FloatArray, absent: int) -> Iterator[WordPair]:
         fits = fit[:, self._columns] >= np.log(self._floors[OBJECT])

@@ -33,7 +33,6 @@ from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 
 _COLLECTIVE: Final = words_with("collective")
-_BIRDS: Final = frozenset({"bird", "birds"})
 _MAX_DISTANCE: Final = 8  # words between subject and object
 _WINDOW: Final = 4  # words before a noun that are searched for its preposition
 
@@ -66,9 +65,6 @@ def is_stated_object(edit: ProposedEdit, known: Knowledge) -> bool:
     # "sofa" may mean the bed, but says that a couch is there.
     if names and not (old and names <= loosely_same(old) - same_forms(new)):
         return True
-    is_a = known.thesaurus.is_a
-    if not _BIRDS.isdisjoint(words.elsewhere) and is_a(new, "bird", "NOUN") and not is_a(old, "bird", "NOUN"):
-        return True  # one captioner may know the species, another only "bird"
     return any(part.endswith("ed") and part.startswith(new) for parts in words.hyphenated for part in parts)
 
 

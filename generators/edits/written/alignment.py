@@ -1,61 +1,87 @@
 """Word-by-word differences between a caption and a text, with agreement set apart.
 
-Tokens are aligned so that the fewest words are unmatched, in the fewest hunks. A *hunk* is a span in which the texts
-differ. Two words *agree* if one is the other in another number (a dog, dogs; is, are), or one article or pronoun
-replaces another because a noun changed. Capitals make no difference.
+A *difference* is a span of the caption and the span of the text that replaces it, between equal words (`difflib`). Two
+words *agree* if one is the other in another number (a dog, dogs; is, are), or one article or pronoun replaces another
+because a noun changed. Capitals make no difference.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from math import inf
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from functools import cached_property, lru_cache
 from typing import Final
 
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.tables import read_rows
 
-_UNMATCHED: Final = 1.0
-_AGREEMENT: Final = 0.9
-_HUNK: Final = 0.25
 _UNINFLECTED: Final = frozenset({"ADP", "ADV", "CCONJ", "SCONJ"})  # "toward" and "towards" are no two numbers
+_MINOR: Final = frozenset({"DT", "PRP$", "PDT", "HYPH", "POS", "CC", "WDT", ","})
 _FORMS: Final = tuple(frozenset(row["forms"].split()) for row in read_rows("agreeing_forms"))
 _OTHER_FORMS: Final = frozenset({"be", "is"}).union(*_FORMS)
 
-Step = tuple[int, int, bool]
-_SAME: Final[Step] = (1, 1, True)
-_AGREEING: Final[Step] = (1, 1, False)
-_DELETED: Final[Step] = (1, 0, False)
-_INSERTED: Final[Step] = (0, 1, False)
-_END: Final[Step] = (0, 0, False)
+
+@dataclass(frozen=True)
+class TokenSpan:
+    """Tokens ``start`` up to ``end`` of a text, of which those at positions ``at`` changed (deleted or inserted)."""
+
+    tokens: Sequence[Token]
+    start: int
+    end: int
+    at: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tokens: Sequence[Token], span: tuple[int, int]) -> "TokenSpan":
+        """Return a span of which all words changed."""
+        return cls(tokens, *span, tuple(range(*span)))
+
+    @cached_property
+    def words(self) -> list[Token]:
+        """The changed words."""
+        return [self.tokens[at] for at in self.at]
+
+    @cached_property
+    def content(self) -> list[Token]:
+        """The changed words without articles, conjunctions and punctuation."""
+        return [word for word in self.words if word.tag not in _MINOR and word.pos != "PUNCT"]
+
+    def following(self) -> Token | None:
+        """Return the token behind the span."""
+        return self.tokens[self.end] if self.end < len(self.tokens) else None
+
+    def before(self) -> Token | None:
+        """Return the token before the span."""
+        return self.tokens[self.start - 1] if self.start else None
 
 
 @dataclass(frozen=True, slots=True)
-class Hunk:
-    """A difference: tokens ``start`` to ``end`` of the source, ``new_start`` to ``new_end`` of the text.
+class Difference:
+    """A difference between a caption and a text.
 
     Attributes:
-        start: first token of the source that differs.
-        end: one past the last.
-        new_start: first token of the text that differs.
-        new_end: one past the last.
-        gone: positions of deleted words in the source.
-        new: positions of inserted words in the text.
-        agreed: (position in source, position in text) of words that differ in agreement only.
+        old: span of the caption, with its deleted words.
+        new: span of the text, with its inserted words.
+        agreed: (position in the caption, position in the text) of words that differ in agreement only.
     """
 
-    start: int
-    end: int
-    new_start: int
-    new_end: int
-    gone: tuple[int, ...]
-    new: tuple[int, ...]
+    old: TokenSpan
+    new: TokenSpan
     agreed: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, old: TokenSpan, new: TokenSpan, agreed: Sequence[tuple[int, int]] = ()) -> "Difference":
+        """Return the difference of two spans, of which all words changed that do not agree."""
+        kept = {one for one, _ in agreed}, {other for _, other in agreed}
+        old, new = (
+            replace(each, at=tuple(at for at in range(each.start, each.end) if at not in own))
+            for each, own in zip((old, new), kept, strict=True)
+        )
+        return cls(old, new, tuple(agreed))
 
     @property
     def is_agreement(self) -> bool:
         """Whether nothing but agreement differs."""
-        return not self.gone and not self.new
+        return not self.old.at and not self.new.at
 
 
 def agree(one: Token, other: Token) -> bool:
@@ -80,74 +106,23 @@ def _agree(one: str, lemma: str, other: str, other_lemma: str) -> bool:
     )
 
 
-def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Hunk]:
+def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Difference]:
     """Return where two texts differ, from left to right."""
-    words, new_words = [t.text.lower() for t in source], [t.text.lower() for t in text]
-    start, end, new_end = 0, len(words), len(new_words)
-    while start < min(end, new_end) and words[start] == new_words[start]:
-        start += 1
-    while end > start and new_end > start and words[end - 1] == new_words[new_end - 1]:
-        end, new_end = end - 1, new_end - 1
-    return list(_hunks_between(tuple(source[start:end]), tuple(text[start:new_end]), start))
+    words, new_words = ([token.text.lower() for token in tokens] for tokens in (source, text))
+    steps = SequenceMatcher(None, words, new_words, autojunk=False).get_opcodes()
+    return [
+        _difference(TokenSpan(source, start, end, ()), TokenSpan(text, new_start, new_end, ()))
+        for kind, start, end, new_start, new_end in steps
+        if kind != "equal"
+    ]
 
 
-@lru_cache(maxsize=64)  # a text is compared for its repairs, and as an edit of each type
-def _hunks_between(source: tuple[Token, ...], text: tuple[Token, ...], start: int) -> tuple[Hunk, ...]:
-    return tuple(_hunks(_aligned(source, text), start))
-
-
-def _aligned(source: Sequence[Token], text: Sequence[Token]) -> list[Step]:
-    """Return the steps (words of the source, words of the text, same or not) of the cheapest alignment.
-
-    The tables hold the least cost from each pair of positions to the end, outside and inside of a hunk.
-    """
-    rows, columns = len(source), len(text)
-    words, new_words = [t.text.lower() for t in source], [t.text.lower() for t in text]
-    inside, outside = [[0.0] * (columns + 1) for _ in range(rows + 1)], [[0.0] * (columns + 1) for _ in range(rows + 1)]
-    choice = [[_END] * (columns + 1) for _ in range(rows + 1)]
-    for i in range(rows, -1, -1):
-        word = words[i] if i < rows else ""
-        first = word[:1]
-        for j in range(columns, -1, -1):
-            least, step = inf, _END
-            if i < rows and j < columns:
-                new = new_words[j]
-                if word == new:
-                    least, step = outside[i + 1][j + 1], _SAME
-                elif (first == new[:1] or word in _OTHER_FORMS) and agree(source[i], text[j]):
-                    least, step = _AGREEMENT + inside[i + 1][j + 1], _AGREEING
-            if i < rows and (cost := _UNMATCHED + inside[i + 1][j]) < least:
-                least, step = cost, _DELETED
-            if j < columns and (cost := _UNMATCHED + inside[i][j + 1]) < least:
-                least, step = cost, _INSERTED
-            if step is not _END:
-                inside[i][j], choice[i][j] = least, step
-                outside[i][j] = least if step is _SAME else least + _HUNK
-    steps, i, j = [], 0, 0
-    while (i, j) != (rows, columns):
-        steps.append(choice[i][j])
-        i, j = i + steps[-1][0], j + steps[-1][1]
-    return steps
-
-
-def _hunks(steps: Sequence[Step], start: int) -> list[Hunk]:
-    hunks: list[Hunk] = []
-    i = j = start
-    at = 0
-    while at < len(steps):
-        first, new_first = i, j
-        gone, new, agreed = [], [], []
-        while at < len(steps) and not steps[at][2]:
-            down, right, _ = steps[at]
-            if down and right:
-                agreed.append((i, j))
-            elif down:
-                gone.append(i)
-            else:
-                new.append(j)
-            i, j, at = i + down, j + right, at + 1
-        if (i, j) != (first, new_first):
-            hunks.append(Hunk(first, i, new_first, j, tuple(gone), tuple(new), tuple(agreed)))
-        while at < len(steps) and steps[at][2]:
-            i, j, at = i + 1, j + 1, at + 1
-    return hunks
+def _difference(old: TokenSpan, new: TokenSpan) -> Difference:
+    """Return the difference of two spans; words that agree are matched from left to right."""
+    agreed, at = list[tuple[int, int]](), new.start
+    for one in range(old.start, old.end):
+        other = next((each for each in range(at, new.end) if agree(old.tokens[one], new.tokens[each])), None)
+        if other is not None:
+            agreed.append((one, other))
+            at = other + 1
+    return Difference.of(old, new, agreed)

@@ -27,7 +27,7 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.written.agreement import adds_agreement_error
-from pairwright.generators.edits.written.alignment import Hunk, differences
+from pairwright.generators.edits.written.alignment import Difference, TokenSpan, differences
 from pairwright.generators.edits.written.edit_location import (
     agrees_with_edit,
     as_proposed_edit,
@@ -38,13 +38,13 @@ from pairwright.generators.edits.written.edit_location import (
 from pairwright.generators.edits.written.repairs import restore_minor_words, restore_spelling
 from pairwright.generators.edits.written.sentence_extraction import comparison_key, extract_sentence
 from pairwright.generators.edits.written.source_changes import (
-    change_of_hunk,
+    change_of,
     changes_of_swap,
     comma_for_and,
     without_final_mark,
 )
 from pairwright.generators.edits.written.swaps import as_proposed_swap, find_swap, is_of_target
-from pairwright.generators.edits.written.targets import RELATION, RequestedEdit, TokenSpan, verb_of_phrase
+from pairwright.generators.edits.written.targets import RELATION, RequestedEdit, verb_of_phrase
 from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize, singular_of
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.lexicon.function_words import words_with
@@ -310,40 +310,37 @@ class EditChecks:
             return "same_words"
         if adds_agreement_error(source, new):
             return "not_grammatical"
-        hunks = differences(source, new)
-        grown = find_list_extension(hunks, source, new) if requested.form == "add" else None
-        main = grown or find_edit(requested, hunks, source, new)
+        found = differences(source, new)
+        grown = find_list_extension(found) if requested.form == "add" else None
+        main = grown or find_edit(requested, found)
         if isinstance(main, str):
             return main
-        agreeing = [hunk for hunk in hunks if agrees_with_edit(hunk, main, source, new)]
-        taken = (main, *agreeing)
-        if taken != tuple(hunks) and adds_agreement_error(source, _apply_hunks(source, new, taken)):
+        taken = (main, *(each for each in found if agrees_with_edit(each, main)))
+        if taken != tuple(found) and adds_agreement_error(source, _apply(source, taken)):
             return "repaired"  # the edit requires a repair that was undone
-        changes = [change_of_hunk(source, new, hunk, self._is_name) for hunk in taken]
+        changes = [change_of(each, self._is_name) for each in taken]
         if grown:
-            changes.append(comma_for_and(source, hunks[0]))
-        agreed = {at for hunk in taken for _, at in hunk.agreed}
-        new = self._retag_new_word(source, new, main)
-        old = TokenSpan(source, main.start, main.end, main.gone)
-        fresh = TokenSpan(new, main.new_start, main.new_end, main.new)
+            changes.append(comma_for_and(found[0].old))
+        agreed = {at for each in taken for _, at in each.agreed}
+        old, fresh = main.old, self._retag_new_word(main)
         if reason := find_mismatch(requested, old, fresh):
             return reason
         return _FoundEdit(as_proposed_edit(caption, requested, old, fresh), changes, len(agreed) + bool(grown))
 
-    def _retag_new_word(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
-        """Return the text's tokens with the last new word (in verb phrases the first) tagged like the old one, if possible.
+    def _retag_new_word(self, main: Difference) -> TokenSpan:
+        """Return the span of the text with its last new word (in verb phrases the first) tagged like the old one, if possible.
 
         Taggers often misread rare words; the slot tells the part of speech.
         """
-        if not hunk.gone or not hunk.new:
-            return new
-        end = 0 if verb_of_phrase(TokenSpan(source, hunk.start, hunk.end, hunk.gone)) else -1
-        at = hunk.new[end]
-        old, word = source[hunk.gone[end]], new[at]
-        base = lemmatize(word.text, old.tag)
-        if old.pos == word.pos or old.pos not in _OPEN or not self._is_listed(base, old.pos):
-            return new
-        return [*new[:at], replace(word, tag=old.tag, pos=old.pos, lemma=base), *new[at + 1 :]]
+        if not main.old.at or not main.new.at:
+            return main.new
+        end = 0 if verb_of_phrase(main.old) else -1
+        old, at, new = main.old.words[end], main.new.at[end], main.new.tokens
+        base = lemmatize(new[at].text, old.tag)
+        if old.pos == new[at].pos or old.pos not in _OPEN or not self._is_listed(base, old.pos):
+            return main.new
+        retagged = replace(new[at], tag=old.tag, pos=old.pos, lemma=base)
+        return replace(main.new, tokens=[*new[:at], retagged, *new[at + 1 :]])
 
     def _is_listed(self, word: str, pos: str) -> bool:
         return self._thesaurus.has(word, pos) or self._pool.frequency(word, pos) > 0
@@ -370,11 +367,11 @@ class EditChecks:
         return token.tag in {"NNP", "NNPS"} and not self._pool.frequency(token.text.lower(), "NOUN")
 
 
-def _apply_hunks(source: Sequence[Token], new: Sequence[Token], hunks: Sequence[Hunk]) -> list[Token]:
+def _apply(source: Sequence[Token], found: Sequence[Difference]) -> list[Token]:
     """Return the tokens of the source with differences applied."""
     made = list(source)
-    for hunk in sorted(hunks, key=lambda each: -each.start):
-        made[hunk.start : hunk.end] = new[hunk.new_start : hunk.new_end]
+    for each in sorted(found, key=lambda each: -each.old.start):
+        made[each.old.start : each.old.end] = each.new.tokens[each.new.start : each.new.end]
     return made
 
 

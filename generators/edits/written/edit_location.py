@@ -1,7 +1,8 @@
 """Location of the edit among the differences between a text and its source.
 
-Exactly one hunk must be the edit. Words that agree with it may differ as well, and repairs of function words are undone
-(`repairs`). Any other hunk is a second edit. Hunks of one relation ("next to", "to the left of") are merged.
+Exactly one difference must be the edit. Words that agree with it may differ as well, and repairs of function words are
+undone (`repairs`). Any other difference is a second edit. Differences of one relation are merged ("standing on top of",
+"sitting on").
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.written.alignment import Hunk
+from pairwright.generators.edits.written.alignment import Difference, TokenSpan
 from pairwright.generators.edits.written.repairs import is_minor
 from pairwright.generators.edits.written.targets import (
     ATTRIBUTE,
@@ -21,7 +22,6 @@ from pairwright.generators.edits.written.targets import (
     OBJECT,
     RELATION,
     RequestedEdit,
-    TokenSpan,
     is_number_change,
     noun_after,
     targets_of_addition,
@@ -45,87 +45,73 @@ _DETERMINING: Final = frozenset({"DT", "PRP$", "CD", "JJ"})
 _LIST_CONNECTIVES: Final = frozenset({",", "and", "or"})
 
 
-def find_edit(
-    requested: RequestedEdit, hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]
-) -> Hunk | str:
-    """Return the one hunk that is the edit, or a reason."""
-    edits = [hunk for hunk in hunks if not hunk.is_agreement and not _is_repair(hunk, source, new)]
+def find_edit(requested: RequestedEdit, found: Sequence[Difference]) -> Difference | str:
+    """Return the one difference that is the edit, or a reason."""
+    edits = [each for each in found if not each.is_agreement and not _is_repair(each)]
     if requested.target == RELATION and edits:
-        edits = _merge_relation_hunks(edits, source, new)
+        edits = _merge_relation(edits)
     if not edits:
-        return "another_form" if all(hunk.is_agreement for hunk in hunks) else "repaired"
+        return "another_form" if all(each.is_agreement for each in found) else "repaired"
     if len(edits) > 1:
         return "several_edits"
-    main = _trim_repairs(edits[0], source, new)
+    main = _trim_repairs(edits[0])
     if requested.kind == "hard_positive" and requested.form == "replace" and requested.target == OBJECT:
-        main = _extend_by_noun(main, source)
+        main = _extend_by_noun(main)
     return main
 
 
-def find_list_extension(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | None:
+def find_list_extension(found: Sequence[Difference]) -> Difference | None:
     """Return the item that extends a coordination at its end ("X and Y" to "X, Y, and Z"), or None.
 
-    The first hunk is then the comma that replaces "and", or the deleted "and" after a comma.
+    The first difference is then the comma that replaces "and", or the deleted "and" after a comma.
     """
-    if len(hunks) < 2:
+    if len(found) < 2:
         return None
-    first, last = hunks[0], hunks[-1]
-    old, extended = _words(source[first.start : last.end]), _words(new[first.new_start : last.new_end])
-    if not first.start or old[:1] != ["and"] or len(old) == 1:
+    source, new, start, end = found[0].old.tokens, found[0].new.tokens, found[0].old.start, found[-1].old.end
+    old, extended = _words(source[start:end]), _words(new[found[0].new.start : found[-1].new.end])
+    if not start or old[:1] != ["and"] or len(old) == 1:
         return None
-    items = old[1:] if source[first.start - 1].text == "," else [",", *old[1:]]
+    items = old[1:] if source[start - 1].text == "," else [",", *old[1:]]
     if extended[: len(items)] != items:
         return None
     added = extended[len(items) :]
     ands = added[added[:1] == [","] :]
     if ands[:1] != ["and"] or len(ands) == 1 or "and" in items or not {",", "and"}.isdisjoint(ands[1:]):
         return None
-    start = first.new_start + len(items)
-    return Hunk(last.end, last.end, start, last.new_end, (), tuple(range(start, last.new_end)))
+    item = found[0].new.start + len(items), found[-1].new.end
+    return Difference(TokenSpan(source, end, end, ()), TokenSpan.of(new, item))
 
 
-def agrees_with_edit(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Return whether a hunk is agreement with the edit: a pronoun, or a verb, noun or article of another number."""
-    if _is_article_of(hunk, main, source, new):
+def agrees_with_edit(difference: Difference, main: Difference) -> bool:
+    """Return whether a difference is agreement with the edit: a pronoun, or a verb, noun or article of another number."""
+    source, edited = difference.old.tokens, main.old
+    if _is_article_of(difference, main):
         return True
-    if not hunk.is_agreement or main.start <= hunk.start < main.end:
+    if not difference.is_agreement or edited.start <= difference.old.start < edited.end:
         return False
-    number = _changes_number(main, source, new)
-    owned = number and any(source[at].tag == "PRP$" for at, _ in hunk.agreed)  # "its paw", "their paws"
+    number = _changes_number(main)
+    owned = number and any(source[at].tag == "PRP$" for at, _ in difference.agreed)  # "its paw", "their paws"
     return owned or all(
         source[at].tag in {"PRP", "PRP$"}
         or (number and source[at].pos in {"AUX", "VERB"})
         or (
             source[at].tag in NOUNS
-            and at >= main.end
-            and _INSIDE_PHRASE.issuperset(t.tag for t in source[main.end : at])
+            and at >= edited.end
+            and _INSIDE_PHRASE.issuperset(token.tag for token in source[edited.end : at])
         )
-        for at, _ in hunk.agreed
+        for at, _ in difference.agreed
     )
 
 
-def _is_article_of(hunk: Hunk, main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
+def _is_article_of(difference: Difference, main: Difference) -> bool:
     """Return whether an article was inserted or deleted because its noun changed number: "a long | tongue"."""
-    words = [source[at] for at in hunk.gone] + [new[at] for at in hunk.new]
-    if (
-        len(words) != 1
-        or words[0].text.lower() not in ARTICLES
-        or hunk.end > main.start
-        or not (main.gone and main.new)
-    ):
+    words, old = [*difference.old.words, *difference.new.words], difference.old
+    if len(words) != 1 or words[0].text.lower() not in ARTICLES or not old.start or old.end > main.old.start:
         return False
-    nouns = source[main.gone[-1]], new[main.new[-1]]
-    uncertain = any(
-        noun.tag == "NNS" and noun.text.lower() == noun.lemma for noun in nouns
-    )  # "single sheep" may be one
-    if uncertain or not hunk.start:  # a capital would have to move
-        return False
-    between = {token.tag for token in source[hunk.end : main.start]}
-    return (
-        tuple(noun.tag for noun in nouns) == (("NN", "NNS") if hunk.gone else ("NNS", "NN"))
-        and bool(between)
-        and between <= _INSIDE_PHRASE
-    )
+    numbers = [[word.tag for word in span.words][-1:] for span in (main.old, main.new)]
+    between = {token.tag for token in old.tokens[old.end : main.old.start]}
+    inside = bool(between) and between <= _INSIDE_PHRASE
+    return inside and numbers == ([["NN"], ["NNS"]] if old.at else [["NNS"], ["NN"]])
 
 
 def find_mismatch(requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -> str:
@@ -161,7 +147,7 @@ def as_proposed_edit(caption: Caption, requested: RequestedEdit, old: TokenSpan,
     """Return the proposed edit, for constraints."""
     source = old.tokens
     before = next((token.lemma for token in reversed(source[: old.start]) if token.tag in NOUNS), "")
-    # A noun that only changed number within the hunk is the described one.
+    # A noun that only changed number within the span is the described one.
     inside = [source[at] for at in range(old.start, old.end) if at not in old.at]
     described = next((token.lemma for token in reversed(inside) if token.tag in NOUNS), "")
     after = described or noun_after(source, old.end)
@@ -204,22 +190,28 @@ def _words(tokens: Sequence[Token]) -> list[str]:
     return [token.text.lower() for token in tokens]
 
 
-def _is_repair(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    return all(is_minor(source[at]) for at in hunk.gone) and all(is_minor(new[at]) for at in hunk.new)
+def _is_repair(difference: Difference) -> bool:
+    return all(map(is_minor, (*difference.old.words, *difference.new.words)))
 
 
-def _trim_repairs(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) -> Hunk:
+def _trim_repairs(edit: Difference) -> Difference:
     """Return an edit without repairs at its ends: an inserted auxiliary, comma or article that the source omits."""
-    if hunk.gone and hunk.agreed[:1] == ((hunk.start, hunk.new_start),) and source[hunk.start].text.lower() in ARTICLES:
-        hunk = replace(hunk, start=hunk.start + 1, new_start=hunk.new_start + 1, agreed=hunk.agreed[1:])
-    gone, start, end = [source[at] for at in hunk.gone], hunk.new_start, hunk.new_end
-    before = source[hunk.start - 1].tag if hunk.start else ""
+    source, new = edit.old.tokens, edit.new.tokens
+    same_article = (
+        edit.agreed[:1] == ((edit.old.start, edit.new.start),) and source[edit.old.start].text.lower() in ARTICLES
+    )
+    if edit.old.at and same_article:
+        old, fresh = (replace(span, start=span.start + 1) for span in (edit.old, edit.new))
+        edit = Difference(old, fresh, edit.agreed[1:])
+    gone, start, end, before = edit.old.words, edit.new.start, edit.new.end, edit.old.before()
     acts = any(token.pos in {"AUX", "VERB"} for token in gone)
-    determined = before in _DETERMINING or (bool(gone) and source[hunk.start].tag in _DETERMINING)
+    determined = (before is not None and before.tag in _DETERMINING) or (
+        bool(gone) and source[edit.old.start].tag in _DETERMINING
+    )
 
     def is_extra(at: int, *, first: bool) -> bool:
         token = new[at]
-        if at not in hunk.new:
+        if at not in edit.new.at:
             return False
         if token.text == ",":
             return bool(gone) and "," not in _words(gone)
@@ -232,51 +224,40 @@ def _trim_repairs(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) -> 
         end -= 1
     while end - 1 > start and is_extra(start, first=True):
         start += 1
-    kept = tuple(at for at in hunk.new if start <= at < end)
-    return replace(hunk, new_start=start, new_end=end, new=kept)
+    kept = tuple(at for at in edit.new.at if start <= at < end)
+    return replace(edit, new=TokenSpan(new, start, end, kept))
 
 
-def _extend_by_noun(hunk: Hunk, source: Sequence[Token]) -> Hunk:
-    """Return the hunk extended by the noun before it, if it only inserts or deletes words: "laptop | computer"."""
-    if (hunk.gone and hunk.new) or not hunk.start or source[hunk.start - 1].tag not in NOUNS:
-        return hunk
-    return _resize_hunk(hunk, hunk.start - 1, hunk.end, hunk.new_start - 1, hunk.new_end)
+def _extend_by_noun(edit: Difference) -> Difference:
+    """Return an edit extended by the noun before it, if it only inserts or deletes words: "laptop | computer"."""
+    before = edit.old.before()
+    if (edit.old.at and edit.new.at) or before is None or before.tag not in NOUNS:
+        return edit
+    old, new = (replace(span, start=span.start - 1) for span in (edit.old, edit.new))
+    return Difference.of(old, new, edit.agreed)
 
 
-def _merge_relation_hunks(edits: list[Hunk], source: Sequence[Token], new: Sequence[Token]) -> list[Hunk]:
-    """Return the hunks, merged if one relation replaces another: "in front of" for "in"."""
+def _merge_relation(edits: list[Difference]) -> list[Difference]:
+    """Return the differences, merged if one relation replaces another: "in front of" for "in", "standing on top of" for "sitting on"."""
     first, last = edits[0], edits[-1]
+    source, new = first.old.tokens, first.new.tokens
     find = load_relations().find_prepositions
     known = find(_words(source)).items()
     for start, end in find(_words(new)).items():
-        before, behind = first.new_start - start, end - last.new_end
-        span = first.start - before, last.end + behind
+        before, behind = first.new.start - start, end - last.new.end
+        span = first.old.start - before, last.old.end + behind
         if before >= 0 <= behind and span in known:
-            return [_resize_hunk(first, *span, start, end)]
-    between = [token for one, two in pairwise(edits) for token in source[one.end : two.start]]
-    if all(token.tag in _PREPOSITIONAL for token in between):  # "standing on top of", "sitting on"
-        return [_resize_hunk(first, first.start, last.end, first.new_start, last.new_end)]
-    return edits
+            return [Difference.of(TokenSpan(source, *span, ()), TokenSpan(new, start, end, ()), first.agreed)]
+    between = [token for one, two in pairwise(edits) for token in source[one.old.end : two.old.start]]
+    if any(token.tag not in _PREPOSITIONAL for token in between):
+        return edits
+    old, new_span = replace(first.old, end=last.old.end), replace(first.new, end=last.new.end)
+    return [Difference.of(old, new_span, first.agreed)]
 
 
-def _resize_hunk(hunk: Hunk, start: int, end: int, new_start: int, new_end: int) -> Hunk:
-    """Return a hunk of these tokens; all but agreeing ones count as deleted and inserted."""
-    old, new = ({pair[side] for pair in hunk.agreed} for side in (0, 1))
-    gone = tuple(at for at in range(start, end) if at not in old)
-    return Hunk(
-        start,
-        end,
-        new_start,
-        new_end,
-        gone,
-        tuple(at for at in range(new_start, new_end) if at not in new),
-        hunk.agreed,
-    )
-
-
-def _changes_number(main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
+def _changes_number(main: Difference) -> bool:
     """Return whether an edit may change the number of its noun, so that its verb must change."""
-    tags = [[tokens[at].tag for at in places] for tokens, places in ((source, main.gone), (new, main.new))]
+    tags = [[word.tag for word in span.words] for span in (main.old, main.new)]
     nouns = all(each and each[-1] in NOUNS for each in tags)
     several = any({"CC", "CD", "DT"} & {*each} for each in tags)
     return not nouns or several or (tags[0][-1] in _PLURAL) is not (tags[1][-1] in _PLURAL)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.captions.phrases import ARTICLES
-from pairwright.generators.edits.written.alignment import Hunk, agree, differences
+from pairwright.generators.edits.written.alignment import Difference, agree, differences
 from pairwright.generators.edits.written.targets import NOUNS
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
@@ -45,11 +45,11 @@ def restore_spelling(
     gone, new = _unmatched_words(source, text)
     if not gone or not new:
         return text
-    hunks = differences(source, text)
-    old = [source[at] for hunk in hunks for at in hunk.gone]
+    found = differences(source, text)
+    old = [token for each in found for token in each.old.words]
     misspelt = [token for token in old if _form(token) in gone]
     made = list(text)
-    for at in sorted((at for hunk in hunks for at in hunk.new), reverse=True):
+    for at in sorted((at for each in found for at in each.new.at), reverse=True):
         token, following = text[at], made[at + 1 : at + 2]
         parts = next((two for two in pairwise(old) if _joined(*two) == token.text.lower()), None)
         whole = next((each for each in old if following and _joined(token, *following) == each.text.lower()), None)
@@ -91,23 +91,23 @@ def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: 
         text: tokens of an addition, or of a swap.
         add: whether it is an addition, whose new minor words are kept.
     """
-    hunks = differences(source, text)
-    if add and not any(is_minor(source[at]) for hunk in hunks for at in hunk.gone):
+    found = differences(source, text)
+    if add and not any(is_minor(token) for each in found for token in each.old.words):
         return text
     gone, new = _unmatched_words(source, text)
     if not any(is_minor(token) for token in source if _form(token) in gone) and (add or not new):
         return text
     words, removed = {token.text.lower() for token in source}, set[int]()
     inserted: dict[int, list[Token]] = {}
-    for hunk in hunks:
-        if add and all(is_minor(text[at]) for at in hunk.new):
+    for each in found:
+        if add and all(map(is_minor, each.new.words)):
             continue
-        for at in hunk.new if not add else ():
+        for at in each.new.at if not add else ():
             if new[_form(text[at])] and _may_move(text[at]) and _may_insert(text[at], text, at + 1, words):
                 new[_form(text[at])] -= 1
                 removed.add(at)
-        for at in hunk.gone:
-            token, place = source[at], _place(hunk, at, add=add)
+        for at in each.old.at:
+            token, place = source[at], _place(each, at, add=add)
             if (
                 gone[_form(token)]
                 and _may_move(token)
@@ -124,11 +124,11 @@ def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: 
     return made
 
 
-def _place(hunk: Hunk, at: int, *, add: bool) -> int:
+def _place(difference: Difference, at: int, *, add: bool) -> int:
     """Return the position in the text at which a deleted word is restored."""
-    counterpart = dict(hunk.agreed)
-    end = hunk.new_end if add or at > hunk.start else hunk.new_start
-    return next((counterpart[then] for then in range(at + 1, hunk.end) if then in counterpart), end)
+    counterpart, old, new = dict(difference.agreed), difference.old, difference.new
+    end = new.end if add or at > old.start else new.start
+    return next((counterpart[then] for then in range(at + 1, old.end) if then in counterpart), end)
 
 
 def _may_move(token: Token) -> bool:

@@ -7,10 +7,10 @@ a noun are attributes and elsewhere relations ("a parked car", "a car parked on 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 from pairwright.generators.captions.phrases import ARTICLES
+from pairwright.generators.edits.written.alignment import TokenSpan
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.attributes import opposites, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
@@ -25,7 +25,6 @@ _NOMINAL: Final = NOUNS | {"PRP"}
 _VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
 _MODIFIERS: Final = frozenset({"JJ", "JJR", "JJS", "CD", "VBN", "VBG", "RB", "RBR", "RBS"})
 _PREPOSITIONAL: Final = frozenset({"IN", "RP", "TO"})
-_MINOR: Final = frozenset({"DT", "PRP$", "PDT", "HYPH", "POS", "CC", "WDT", ","})
 _JOINS_MODIFIERS: Final = frozenset({"HYPH", "CC", ","})
 _PLACE_NOUNS, _NUMBERS, _COPULA = words_with("place_noun"), words_with("counts"), words_with("copula")
 _PURPOSE = words_with("purpose")
@@ -46,39 +45,6 @@ class RequestedEdit:
         """Return an edit of a type such as "replace-object"."""
         form, _, target = name.partition("-")
         return cls(kind, form, target)
-
-
-@dataclass(frozen=True)
-class TokenSpan:
-    """Tokens ``start`` up to ``end`` of a text, of which those at positions ``at`` changed (deleted or inserted)."""
-
-    tokens: Sequence[Token]
-    start: int
-    end: int
-    at: tuple[int, ...]
-
-    @classmethod
-    def of(cls, tokens: Sequence[Token], span: tuple[int, int]) -> "TokenSpan":
-        """Return a span of which all words changed."""
-        return cls(tokens, *span, tuple(range(*span)))
-
-    @cached_property
-    def words(self) -> list[Token]:
-        """The changed words."""
-        return [self.tokens[at] for at in self.at]
-
-    @cached_property
-    def content(self) -> list[Token]:
-        """The changed words without articles, conjunctions and punctuation."""
-        return [word for word in self.words if word.tag not in _MINOR and word.pos != "PUNCT"]
-
-    def following(self) -> Token | None:
-        """Return the token behind the span."""
-        return self.tokens[self.end] if self.end < len(self.tokens) else None
-
-    def before(self) -> Token | None:
-        """Return the token before the span."""
-        return self.tokens[self.start - 1] if self.start else None
 
 
 def targets_of_words(span: TokenSpan) -> frozenset[str]:

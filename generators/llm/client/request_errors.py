@@ -42,7 +42,9 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
         "transient", "the server had an error", "Run again; if it stays, look at the server's log."
     ),
     "timeout": RequestErrorCode(
-        "transient", "no whole answer came in time", "Raise the timeout, or lower the concurrency."
+        "transient",
+        "no complete answer came in time",
+        "Raise --timeout (in a config, `timeout` under llm), or lower the concurrency.",
     ),
     "unreachable": RequestErrorCode(
         "transient", "no connection could be made", "Check the base URL, and that the server runs."

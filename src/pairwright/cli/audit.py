@@ -58,6 +58,7 @@ def audit(
 
     \b
     Examples:
+      pairwright audit demo
       pairwright audit replace_obj.json
       pairwright audit negatives.jsonl --corpus captions.jsonl --report audit.html
       pairwright audit build/mine --max 0.52 --json

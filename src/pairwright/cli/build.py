@@ -13,7 +13,7 @@ from pairwright.cli.options.model_runs import cancelled_lines
 from pairwright.cli.output.build_summary import (
     build_lines,
     build_result,
-    misses_target,
+    missed_target,
     nothing_kept_in_build,
     stage_counts,
 )
@@ -49,7 +49,10 @@ def build(
     only: Annotated[str, typer.Option(metavar="STAGE", help="Run this stage only; earlier ones have to be done.")] = "",
     begin: Annotated[str, typer.Option("--from", metavar="STAGE", help="Rerun this stage and all later ones.")] = "",
     part: Annotated[
-        str, typer.Option(metavar="I/N", help="Run share I of N of the jobs, as one of several processes.")
+        str,
+        typer.Option(
+            metavar="I/N", help="Run the I-th of N shares of the jobs; start the others as processes of their own."
+        ),
     ] = "",
     wait: Annotated[
         float,
@@ -142,7 +145,7 @@ def build(
         emit({"out": place, "stages": stage_counts(manifest)}, lines, as_json=as_json)
     else:
         emit(build_result(folder, manifest), build_lines(folder, manifest, details=details), as_json=as_json)
-    if (reasons := nothing_kept_in_build(manifest["stages"])) or (not only and misses_target(manifest)):
+    if reasons := nothing_kept_in_build(manifest["stages"]) or ([] if only else missed_target(manifest)):
         exit_below_target(*reasons)
 
 

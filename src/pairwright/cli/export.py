@@ -89,6 +89,7 @@ def export(
 
     \b
     Examples:
+      pairwright export demo --to llava --out demo.json
       pairwright export build/birds --to llava --out birds.json
       pairwright export build/birds --to hf --out birds-hub
       pairwright export build/birds --to webdataset --out s3://datasets/birds
@@ -144,6 +145,8 @@ def export(
     if packed := counts.get("packed_images"):
         what = f"The rows name {count_phrase(packed, 'image')} that tars or tables hold, so there are no such files"
         note(f"{what}. Unpack the tars into the trainer's folder of images; of tables, export the build's shards.")
+    if several := counts.get("several_images"):
+        note(f"{count_phrase(several, 'sample')} of several images omitted: a row of {to} has one.")
     if unmatched:
         note(f"{count_phrase(unmatched, 'rationale')} {verb_form(unmatched, 'match')} no sample of {input_}.")
     skipped = policy.skipped.as_json()
@@ -236,7 +239,10 @@ def _open_source(
         return join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]), None
     if from_file:
         return open_conversation_files(
-            input_, rows.image_root, rows.policy.skipped if rows.policy.on_error == "skip" else None
+            input_,
+            rows.image_root,
+            rows.policy.skipped if rows.policy.on_error == "skip" else None,
+            one_image="" if format_.several_images else format_.name,
         )
     return input_, None
 

@@ -30,7 +30,7 @@ DISABLED = "off"
 
 
 @with_progress
-@with_input_options("explode", "image_root")
+@with_input_options("explode", "image_root", "clean_captions")
 def filter_pairs(
     input_: InputArgument,
     *,

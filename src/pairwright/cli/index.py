@@ -48,7 +48,7 @@ _PRECOMPUTED = "precomputed"
 
 @app.command("build")
 @with_progress
-@with_input_options("explode", "image_root")
+@with_input_options("explode", "image_root", "clean_captions")
 def build(
     input_: InputArgument,
     *,
@@ -143,7 +143,7 @@ def build(
 
 @app.command("add")
 @with_progress
-@with_input_options("explode", "image_root")
+@with_input_options("explode", "image_root", "clean_captions")
 def add(
     folder: FolderArgument,
     input_: InputArgument,
@@ -342,14 +342,15 @@ def _emit(info: "IndexInfo", out: Path, *, as_json: bool, skipped: SkipCounts | 
         "Without a vector": list_counts(info.rejected),
         "Stored once": ", ".join(copies),
     }
-    vectors = "" if info.encoder_name else " --query-vectors queries.npy"
+    vectors = [] if info.encoder_name else ["--query-vectors", "queries.npy"]
+    retrieve = ["retrieve", "--index", out, "--queries", "queries.txt", *vectors, "--k", 50, "--out", "hits.parquet"]
     size = f"{result['bytes'] / 1e6:,.1f} MB, {info.seconds} s"
     lines = [
         headline(f"{count_phrase(info.vectors, 'vector')} ({' and '.join(info.modalities)}), {size}"),
         *([list_counts(more)] if more else []),
         *(f"{name}: {value}" for name, value in counts.items() if value),
         f"Written to {out}; all figures: pairwright index info {out}",
-        *next_step(f"pairwright retrieve --index {out} --queries queries.txt{vectors} --k 50 --out hits.parquet"),
+        *next_step(*retrieve),
     ]
     emit(result, lines, as_json=as_json)
 

@@ -39,7 +39,6 @@ def init(
     from pairwright.datasets.suggestions import require_known
     from pairwright.flows.commands.config_templates import render_deployment, render_template, template_names
     from pairwright.flows.commands.input_survey import InputSettings, survey_input
-    from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
     require_known("--template: no template named", [template], template_names())
     survey = InputSettings(parse_columns(columns))
@@ -47,17 +46,14 @@ def init(
         survey = survey_input(str(Path(input_).expanduser()), survey.columns)
     elif input_ and not is_remote(input_):
         note(f"{input_}: no such file yet. Nothing was detected; create it before the build.")
-    text = render_template(template, input_path=input_, survey=survey, config=out)
+    text = render_template(template, input_path=survey.path or input_, survey=survey, config=out)
     texts = {out: text}
     if prefect:
         texts[out.parent / "prefect.yaml"] = render_deployment(text, out)
     if out.name == "prefect.yaml" and prefect:
         raise UsageError(f"{out}: --prefect writes the schedule to this file. Choose another --out.")
     for path in texts:
-        refuse_overwriting(path, input_)
-    existing = [] if force else [path for path in texts if path.exists()]
-    if existing:
-        raise UsageError(f"{existing[0]}: exists. Choose another --out, or overwrite it with --force.")
+        _check_writable(path, survey.path or input_, force=force)
     for path, content in texts.items():
         write_text(path, content)
     for line in survey.notes:
@@ -65,7 +61,7 @@ def init(
     lines = [f"Wrote {out}." + (f" Detected: {'; '.join(survey.found)}." if survey.found else "")]
     if prefect:
         lines.append(f"Wrote {out.parent / 'prefect.yaml'}, whose first lines say how to deploy it.")
-    lines += next_step(f"pairwright build {out}")
+    lines += next_step("build", out)
     result = {
         "config": str(out),
         "files": [str(path) for path in texts],
@@ -73,6 +69,18 @@ def init(
         "notes": survey.notes,
     }
     emit(result, lines, as_json=as_json)
+
+
+def _check_writable(path: Path, input_: str, *, force: bool) -> None:
+    """Refuse to write over the input, a folder, or without ``force`` any file."""
+    from pairwright.datasets.errors import UsageError
+    from pairwright.flows.state.overwrite_checks import refuse_overwriting
+
+    refuse_overwriting(path, input_)
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder. Name a file in it, such as {path / 'build.yaml'}.")
+    if path.exists() and not force:
+        raise UsageError(f"{path}: exists. Choose another --out, or overwrite it with --force.")
 
 
 def _exists_locally(text: str) -> bool:

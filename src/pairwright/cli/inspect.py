@@ -28,6 +28,7 @@ def inspect(
 
     \b
     Examples:
+      pairwright inspect demo --sheet demo.png
       pairwright inspect build/birds
       pairwright inspect build/birds --sheet birds.png --cells 60
     """

@@ -45,7 +45,8 @@ from pairwright.cli.output.console import printable
 from pairwright.datasets.errors import PairwrightError
 
 app = App(
-    "Make, refine and pack image-text training data.\n\nStart with `pairwright demo --out demo`, then `pairwright init`.",
+    "Make, refine and pack image-text training data.\n\n"
+    "Start with `pairwright demo --out demo`: examples that read demo then work as shown. Next: `pairwright init`.",
     name="pairwright",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -94,7 +94,7 @@ def refine(
     from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
     from pairwright.filters.refinement.candidates import refine_candidates
     from pairwright.filters.refinement.general.refine import AllAttacksOptions
-    from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
+    from pairwright.filters.refinement.one_per_caption import NOT_CHOSEN
     from pairwright.filters.refinement.reference.refine import RefineOptions
     from pairwright.flows.commands.annotation_files import require_candidate_rows
     from pairwright.flows.state.overwrite_checks import refuse_overwriting
@@ -149,7 +149,7 @@ def _prepare_rows(
     """Return the rows with what --mirror-negatives and --fix add or change, and the captions of --corpus."""
     from pairwright.filters.candidates.format_normalization import normalize_rows
     from pairwright.filters.candidates.rows import FOR_TRAINING
-    from pairwright.filters.refinement.pair_selection import add_original_captions
+    from pairwright.filters.refinement.one_per_caption import add_original_captions
 
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
         note(f"{count_phrase(shuffled, 'shuffle row')} for training only: rejected as {FOR_TRAINING}.")
@@ -167,7 +167,7 @@ def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
     from pairwright.datasets.readers.pairs import ReadOptions
     from pairwright.filters.candidates.attack_input import usable_corpus
     from pairwright.filters.scorers.image_groups import build_corpus
-    from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
+    from pairwright.flows.commands.pair_inputs import read_auxiliary_pairs
 
     pool, captions = usable_corpus(build_corpus(read_auxiliary_pairs(ReadOptions(input=corpus), note)), frame)
     if pool.pool:
@@ -235,7 +235,7 @@ def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
         *(bill_lines(result) if "llm" in result else []),
         "",
         f"Written to {result['out']}",
-        *(next_step(f"pairwright audit {result['out']}") if result["kept"] else []),
+        *(next_step("audit", result["out"]) if result["kept"] else []),
     ]
 
 

@@ -72,6 +72,7 @@ def review(
 
     \b
     Examples:
+      pairwright review demo --sample 20
       pairwright review build/birds --sample 200 --reviewer ann
       pairwright review build/birds --report build/birds/review/decisions.jsonl
       pairwright review negatives.jsonl --apply negatives.jsonl.decisions.jsonl --out reviewed.jsonl

@@ -38,7 +38,8 @@ def train(
     ],
     *,
     data: Annotated[
-        str, input_option(help="Shards: {00000..00099}.tar, a tar or a folder of them, or the URL of one (s3://...).")
+        str,
+        input_option(help="A build, a folder of shards, a .tar or {00000..00099}.tar, or the URL of one (s3://...)."),
     ],
     validation: Annotated[str, input_option(help="Shards for early_stop, if the recipe has it.")] = "",
     on_error: Annotated[
@@ -58,7 +59,7 @@ def train(
         bool,
         typer.Option(
             "--dry-run",
-            help="Of a generative recipe: print parameters, memory per GPU, steps and required data rate; train nothing.",
+            help="Print parameters, memory per GPU, steps and required data rate; train nothing (generative recipes only).",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -69,7 +70,7 @@ def train(
 
     \b
     Examples:
-      pairwright train negclip --data 'shards/{00000..00004}.tar' --model openai/clip-vit-base-patch32 --out run
+      pairwright train negclip --data build/birds --model openai/clip-vit-base-patch32 --out run
       pairwright train fsc-clip --data shards --model clip --out run --set precision=bf16 --set optimizer.lr=1e-5
       pairwright train fsc-clip --data shards --model clip --out run --set precision=bf16 --set optimizer.lr=1e-5 --resume
       pairwright train vlm-instruct --data shards --model Qwen/Qwen2.5-VL-3B-Instruct --out run --set method.lora.rank=16
@@ -88,9 +89,14 @@ def train(
     with open_step("loading PyTorch", unit=""):
         from transformers.utils import logging
 
+        from pairwright.datasets.shards.indexed_shards import find_indexed_shards
+        from pairwright.training.finetuning.dataset import check_training_data
         from pairwright.training.reporters import check_reporters
 
     check_reporters(reporters)
+    check_data = check_training_data if isinstance(settings, FinetuningRecipe) else find_indexed_shards
+    for each in filter(None, (data, validation)):
+        check_data(each)  # before the hub is asked for the model
     note_hub_models([model])
     logging.disable_progress_bar()  # of loading weights
     logging.set_verbosity_error()  # "requires torchvision; falling back"

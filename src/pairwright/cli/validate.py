@@ -127,8 +127,7 @@ def validate(
         if judged is None:
             return
         result = judged
-    next_command = f"pairwright audit {result['out']}"
-    emit(result, validation_lines(result, next_command, details=details), as_json=as_json)
+    emit(result, validation_lines(result, ["audit", result["out"]], details=details), as_json=as_json)
     exit_if_none_kept(result)
 
 
@@ -156,13 +155,13 @@ def _refuse_unused(
 
 
 def validation_lines(
-    result: Mapping[str, Any], next_command: str, *, details: bool, facts: Sequence[str] = ()
+    result: Mapping[str, Any], next_command: Sequence[object], *, details: bool, facts: Sequence[str] = ()
 ) -> list[str]:
     """Return the summary of a validation.
 
     Args:
         result: of `flows.commands.validate.Validation.finish`.
-        next_command: suggestion for the next step.
+        next_command: words of the command for the next step.
         details: print all reasons, and the counts of each validator.
         facts: further lines.
     """
@@ -184,5 +183,5 @@ def validation_lines(
         *skipped_lines(result),
         "",
         f"Written to {result['out']}",
-        *(next_step(next_command) if result["kept"] else []),
+        *(next_step(*next_command) if result["kept"] else []),
     ]

@@ -31,6 +31,7 @@ def verify(
 
     \b
     Examples:
+      pairwright verify demo
       pairwright verify build/birds
       pairwright verify birds.json --images photos
       pairwright verify s3://datasets/birds

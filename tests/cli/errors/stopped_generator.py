@@ -27,7 +27,7 @@ def _stopped(self: BatchAnnotator, batch: Sequence[Waiting]) -> list[list[Annota
 
 if __name__ == "__main__":
     _NUMBER = int(sys.argv.pop())
-    generate.BATCH = _BATCH
+    generate.BATCH = _BATCH  # type: ignore[attr-defined]
     BatchAnnotator.__call__ = _stopped  # type: ignore[method-assign]
     sys.argv[1:1] = ["generate", "negatives", "captions.jsonl", "--out", "negatives.jsonl", "--workers", "1"]
     run()

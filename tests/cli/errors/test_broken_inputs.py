@@ -1,6 +1,7 @@
 """Partly broken inputs of the smaller commands: each broken row is counted or reported."""
 
 import json
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
+from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.datasets.shards.sample_source import source_from_records
 from pairwright.datasets.shards.writing import write_shards
 from tests.cli.conftest import Run
@@ -235,3 +237,36 @@ def test_a_prompt_is_shown_on_the_first_pair_whatever_comes_behind(run: Run, tmp
     lines(tmp_path / "mixed.jsonl", *reversed(MIXED), *MIXED)
     done = run("prompts", "render", "swap-object", "--sample", "mixed.jsonl")
     assert 'Caption: "a dog on a bed"' in done.stdout
+
+
+def test_the_working_folder_is_no_file_to_write_rows_to(run: Run, captions: Path) -> None:
+    done = run("generate", "negatives", captions.name, "--out", ".", ok=False)
+    assert done.returncode == 2
+    assert ".: write these rows to a file that ends in .jsonl" in done.stderr
+
+
+def test_a_file_in_the_place_of_a_build_is_named_as_one(run: Run, captions: Path, tmp_path: Path) -> None:
+    run("init", "--input", captions.name, "--out", "build.yaml")
+    done = run("build", "build.yaml", "--no-prefect", "--out", captions.name, ok=False)
+    assert done.returncode == 1
+    assert f"{captions.name}: is a file, not a folder. Choose another folder with --out." in done.stderr
+
+
+def test_a_build_that_refinement_leaves_empty_says_so(run: Run, tmp_path: Path) -> None:
+    lines(tmp_path / "one.jsonl", {"caption": "A fluffy cat is lying on a blue chair."})
+    run("init", "--input", "one.jsonl", "--out", "one.yaml")
+    config = (tmp_path / "one.yaml").read_text(encoding="utf-8")
+    (tmp_path / "one.yaml").write_text(config.replace("workers: 0", "workers: 1"), encoding="utf-8")
+    done = run("build", "one.yaml", "--no-prefect", "--quiet", ok=False)
+    assert done.returncode == 3
+    assert re.search(r"refine: 0 of \d negatives kept \(unscored \d\)\. Use more captions, or", done.stderr)
+
+
+def test_training_reads_the_shards_of_a_build(build: Path) -> None:
+    assert find_indexed_shards(str(build)) == find_indexed_shards(str(build / "shards"))
+
+
+def test_a_build_in_the_place_of_a_dataset_is_named_with_its_shards(run: Run, build: Path) -> None:
+    done = run("generate", "negatives", build.name, "--out", "out.jsonl", ok=False)
+    assert done.returncode == 1
+    assert f"It is a build: give its shards, {Path(build.name) / 'shards'}, or its config's input." in done.stderr

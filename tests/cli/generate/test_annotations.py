@@ -215,3 +215,22 @@ def test_captions_over_the_limit_are_rejected_and_counted(what: str, tmp_path: P
 def test_the_limit_of_captions_can_be_set(pool: Path) -> None:
     printed = json.loads(call("generate", "negatives", pool, "--out", "n.jsonl", "--max-caption", 42, "--json"))
     assert 0 < printed["broken"]["caption_too_long"] == 40 - printed["captions"]
+
+
+def test_remains_of_web_pages_are_counted_and_removed_on_request(tmp_path: Path) -> None:
+    texts = [
+        "A cat &amp; a dog on a red sofa",
+        "A white dog on a blue bed #cute",
+        "A man on a brown horse",
+        "IMG_1.jpg",
+    ]
+    rows = "".join(json.dumps({"id": n, "caption": text}) + "\n" for n, text in enumerate(texts))
+    (tmp_path / "web.jsonl").write_text(rows)
+    written = CliRunner().invoke(app, ["generate", "negatives", "web.jsonl", "--out", "n.jsonl"])
+    assert "2 captions have HTML, addresses, hashtags, emoji or notes of agencies" in written.stderr
+    assert "To remove them: --clean-captions." in written.stderr
+    printed = json.loads(call("generate", "negatives", "web.jsonl", "--clean-captions", "--out", "c.jsonl", "--json"))
+    assert (printed["captions"], printed["broken"]) == (3, {"no_content": 1})
+    texts = [row["negative"] for row in map(json.loads, (tmp_path / "c.jsonl").open()) if row["status"] == "kept"]
+    assert texts
+    assert not [text for text in texts if "&amp;" in text or "#" in text]

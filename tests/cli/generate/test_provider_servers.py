@@ -171,6 +171,13 @@ def test_rules_that_keep_nothing_end_in_exit_code_3_with_the_reason(verb: str) -
     assert "No text was kept of 1 caption. Reasons by candidate: no_edit " in printed(result)
 
 
+def test_a_reason_that_all_rows_have_is_explained() -> None:
+    with serving() as server:
+        result = ran(server.url, "--see-image")
+    assert result.exit_code == 3
+    assert "no_image: the model needs the image, which is missing, invalid or too large." in printed(result)
+
+
 def test_a_build_whose_model_kept_no_text_ends_in_exit_code_3_and_points_to_no_sample() -> None:
     with serving(faults={"refusal": 1.0}) as server:
         config = f"name: b\nworkers: 1\ninput: {{path: captions.csv}}\nllm: {{model: m, base_url: '{server.url}'}}\n"

@@ -1,6 +1,8 @@
 """Summaries of commands."""
 
-from pairwright.cli.output.summary import rejected_line, type_table
+from pathlib import Path
+
+from pairwright.cli.output.summary import next_step, rejected_line, type_table
 
 
 def test_a_table_of_types_gives_a_share_of_captions_or_a_number_per_caption() -> None:
@@ -22,3 +24,7 @@ def test_a_line_of_reasons_says_when_it_shows_only_some() -> None:
     assert rejected_line(rejected, details=False) == ["rejected: b 3, c 2, ..."]
     assert rejected_line(rejected, details=True) == ["rejected: b 3, c 2, a 1"]
     assert rejected_line({"d": 0}, details=False) == []
+
+
+def test_a_suggested_command_can_be_pasted_whatever_its_paths_are() -> None:
+    assert next_step("refine", Path("my rows.jsonl"), "--k", 5) == ["Next: pairwright refine 'my rows.jsonl' --k 5"]

@@ -323,6 +323,11 @@ def test_unknown_formats_and_endings_are_refused(build: Path, tmp_path: Path) ->
         export(build, "coco", tmp_path / "x.json")
     with pytest.raises(UsageError, match=r"ends in \.tsv or \.csv"):
         export(build, "negclip", tmp_path / "x.json")
+    with pytest.raises(UsageError, match=r"trl writes a folder\. Name it without \.jsonl: .*x\.$"):
+        export(build, "trl", tmp_path / "x.jsonl")
+    with pytest.raises(UsageError, match=r"sugarcrepe writes a folder, or a file that ends in \.json\."):
+        export(build, "sugarcrepe", tmp_path / "x.tsv")
+    assert export(build, "webdataset", tmp_path / "birds.v1").files
     with pytest.raises(InputError, match=r"no \.tar"):
         open_sample_source(tmp_path)
     assert all(row.about for row in EXPORTS.rows())

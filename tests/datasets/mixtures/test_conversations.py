@@ -48,7 +48,45 @@ def conversations(fields: dict[str, Any], columns: dict[str, str] | None = None)
 )
 def test_every_layout_gives_the_same_turns_and_image(fields: dict[str, Any]) -> None:
     (conversation,) = conversations(fields)
-    assert (conversation.turns, conversation.image, conversation.name) == (TURNS, "/data/1.jpg", "1.jpg")
+    assert (conversation.turns, conversation.images, conversation.name) == (TURNS, ("/data/1.jpg",), "1.jpg")
+
+
+BOTH = f"<image>\n<image>\n{ASKED}"
+TWO = ["1.jpg", "2.jpg"]
+NAMED = [{"type": "image", "image": name} for name in TWO]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"image": TWO, "conversations": [{"from": "human", "value": BOTH}, LLAVA[1]]},  # LLaVA-NeXT-Interleave
+        {"images": TWO, "conversation": [{"role": "user", "content": BOTH}, {"role": "assistant", "content": REPLY}]},
+        {"images": TWO, "texts": [{"user": ASKED, "assistant": REPLY}]},  # The Cauldron: no marks
+        {"images": TWO, "question": ASKED, "answer": REPLY},
+        chat([MARK[0], *MARK], images=TWO),  # TRL
+        chat([MARK[0], *MARK], images=[{"bytes": None, "path": name} for name in TWO]),
+        chat([*NAMED, MARK[1]]),  # Qwen2.5-VL
+        chat([*NAMED, MARK[1]], image="1.jpg"),
+        chat([MARK[0], NAMED[1], MARK[1]], image="1.jpg"),
+        chat(BOTH, images=TWO),  # LLaMA-Factory, ms-swift
+    ],
+)
+def test_every_layout_of_several_images_gives_them_in_order(fields: dict[str, Any]) -> None:
+    (conversation,) = conversations(fields)
+    assert conversation.turns == (Turn("human", BOTH), TURNS[1])
+    assert (conversation.images, conversation.written) == (("/data/1.jpg", "/data/2.jpg"), ("1.jpg", "2.jpg"))
+
+
+def test_images_of_several_turns_stay_in_them() -> None:
+    turns = [
+        {"role": "user", "content": [MARK[1], NAMED[0], {"type": "text", "text": "And:"}]},
+        {"role": "assistant", "content": REPLY},
+        {"role": "user", "content": [{"type": "text", "text": "This: "}, NAMED[0]]},
+        {"role": "assistant", "content": REPLY},
+    ]
+    (conversation,) = conversations({"messages": turns})
+    assert conversation.texts == [f"{ASKED}\n<image>\nAnd:", REPLY, "This: <image>", REPLY]
+    assert conversation.images == ("/data/1.jpg", "/data/1.jpg")  # shown twice
 
 
 def test_a_first_turn_by_system_is_dropped_when_asked() -> None:
@@ -136,8 +174,19 @@ def test_the_side_of_the_image_token_is_kept(text: str, side: str) -> None:
         ),
         (chat(MARK), "missing_image"),
         (chat(MARK, images=[]), "missing_image"),
-        (chat(MARK, images=["1.jpg", "2.jpg"]), "several_images"),
-        (chat([*MARK, *MARK], images=["1.jpg"]), "several_images"),
+        (chat(MARK, images=["1.jpg", "2.jpg"]), "image_count_mismatch"),
+        (chat([*MARK, *MARK], images=["1.jpg"]), "image_count_mismatch"),
+        (chat([*MARK, PARTS[0]], images=["1.jpg", "2.jpg"]), "image_count_mismatch"),
+        (chat([*PARTS, MARK[0]]), "missing_image"),
+        (chat([*PARTS, PARTS[0], {"type": "text", "text": "<image>"}]), "image_count_mismatch"),
+        ({"image": ["1.jpg", "2.jpg"], "conversations": LLAVA}, "image_count_mismatch"),
+        ({"image": ["1.jpg", "2.jpg"], "conversations": [*LLAVA, *LLAVA, *LLAVA]}, "image_count_mismatch"),
+        ({"image": ["1.jpg", None], "conversations": [*LLAVA, *LLAVA]}, "missing_image"),
+        ({"image": ["1.jpg", ""], "question": "Q", "answer": "A"}, "missing_image"),
+        ({"image": ["1.jpg", 2], "question": "Q", "answer": "A"}, "wrong_type"),
+        ({"image": ["1.jpg", "2.jpg"], "question": "<image> Q", "answer": "<image>A"}, "misplaced_image_token"),
+        ({"image": ["1.jpg", "2.jpg"], "question": "<image>\n<image>", "answer": "A"}, "empty_turn"),
+        ({"image": ["1.jpg", "2.jpg"], "conversations": []}, "bad_turns"),
         (chat(MARK, images=[{"bytes": b"x", "path": None}]), "wrong_type"),
         (chat([{"type": "video", "video": "1.mp4"}, MARK[1]]), "wrong_type"),
     ],
@@ -164,6 +213,8 @@ def test_an_image_outside_the_image_root_is_refused(tmp_path: Path) -> None:
         "image": "../private.jpg",
         "conversations": [{"from": "human", "value": "What?"}, {"from": "gpt", "value": "A."}],
     }
-    assert next(conversations_from_row(row, {}, ImageRoot(tmp_path / "photos"))).image == str(tmp_path / "private.jpg")
+    assert next(conversations_from_row(row, {}, ImageRoot(tmp_path / "photos"))).images == (
+        str(tmp_path / "private.jpg"),
+    )
     with pytest.raises(RejectError, match="lies outside the image root"):
         list(conversations_from_row(row, {}, ImageRoot(tmp_path / "photos", confined=True)))

@@ -12,7 +12,9 @@ SOURCES = st.dictionaries(st.sampled_from("abcd"), st.lists(st.integers(0, 30), 
 
 def conversation(number: int) -> Conversation:
     return Conversation(
-        (Turn("human", f"What is {number}?"), Turn("assistant", "A number.")), f"/data/{number}.jpg", f"{number}.jpg"
+        (Turn("human", f"What is {number}?"), Turn("assistant", "A number.")),
+        (f"/data/{number}.jpg",),
+        (f"{number}.jpg",),
     )
 
 

@@ -730,6 +730,22 @@ def test_a_repeated_sample_of_a_tar_is_one_rejected_row(tmp_path: Path) -> None:
     ] * 2
 
 
+def test_a_sample_of_several_images_in_a_tar_is_no_pair(tmp_path: Path) -> None:
+    """Its first image was read as the image of the caption."""
+    names = ("1.jpg", "1.1.jpg", "1.txt", "2.jpg", "2.txt")
+    with tarfile.open(tmp_path / "pool.tar", "w") as archive:
+        for name in names:
+            data = b"a dog" if name.endswith("txt") else picture()
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    pairs, rejects = read_all(tmp_path / "pool.tar")
+    assert [pair.source_id for pair in pairs] == ["2"]
+    assert [(reject.reason, reject.detail) for reject in rejects] == [
+        ("several_images", "2 images, where a pair has one")
+    ]
+
+
 def test_nan_in_json_is_a_missing_value(tmp_path: Path) -> None:
     """As pandas and img2dataset write it; in columns of no part it becomes null, as from Parquet."""
     rows = [

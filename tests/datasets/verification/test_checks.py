@@ -15,11 +15,11 @@ from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.shards.reading import read_shard
-from pairwright.datasets.shards.samples import encode_members
+from pairwright.datasets.shards.samples import Sample, SampleImage, encode_members
 from pairwright.datasets.shards.ustar import END_MARKER, encode_member
 from pairwright.datasets.shards.writing import finish_shards, write_shard, write_shards
 from pairwright.datasets.verification.checks import verify
-from tests.datasets.sample_builders import picture, sample, samples
+from tests.datasets.sample_builders import conversation, picture, sample, samples
 
 
 @pytest.fixture
@@ -223,3 +223,42 @@ def test_an_invalid_manifest_is_reported(build: Path, manifest: bytes, message: 
 def test_a_folder_without_shards_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no \.tar"):
         verify(tmp_path)
+
+
+def of_several(number: int, *texts: str, further: int = 1) -> Sample:
+    one = sample(number, image=picture())
+    more = tuple(SampleImage("", picture("green"), "jpg") for _ in range(further))
+    return replace(one, annotations=(conversation(one.pair, *texts),), further_images=more)
+
+
+def test_samples_of_several_images_in_shards_of_their_own_have_no_problems(tmp_path: Path) -> None:
+    shown = [
+        of_several(0, "<image> or <image>?", "A."),
+        of_several(1, "<image>", "B.", "<image><image>", "C.", further=2),
+    ]
+    write_shards([sample(2, image=picture()), *shown], tmp_path / "s")
+    assert verify(tmp_path / "s") == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "marks"), [(("<image>?", "A."), "[1, 0]"), (("<image>?", "A.<image>"), "[1, 1]"), (("?", "A."), "[0, 0]")]
+)
+def test_marks_that_do_not_fit_several_images_are_reported(tmp_path: Path, texts: tuple[str, ...], marks: str) -> None:
+    write_shards([of_several(0, *texts)], tmp_path / "s")
+    (problem,) = verify(tmp_path / "s")
+    assert problem.endswith(f"<image> occurs {marks} times in the turns of its conversation 0, for 2 images")
+
+
+def test_a_gap_in_the_numbers_of_the_images_is_reported(tmp_path: Path) -> None:
+    one = of_several(0, "<image><image>?", "A.")
+    members = {ext.replace("1.jpg", "2.jpg"): data for ext, data in encode_members(one)}
+    tar = b"".join(chunk for ext, data in members.items() for chunk in encode_member(f"{one.pair.key}.{ext}", data))
+    write_bytes(tmp_path / "00000.tar", tar + END_MARKER)
+    assert any("its images are jpg, 2.jpg instead of" in problem for problem in verify(tmp_path))
+
+
+def test_a_broken_second_image_is_reported(tmp_path: Path) -> None:
+    one = of_several(0, "<image><image>?", "A.")
+    write_shards([replace(one, further_images=(SampleImage("", b"no image", "jpg"),))], tmp_path / "s")
+    (problem,) = verify(tmp_path / "s")
+    assert problem.endswith(".1.jpg holds no known image format")

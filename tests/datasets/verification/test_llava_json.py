@@ -61,3 +61,14 @@ def test_rows_of_another_layout_are_named(tmp_path: Path) -> None:
     assert check(tmp_path, {"id": "1", "messages": [], "images": []}) == [
         "row '1': no conversations; it has: id, messages, images"
     ]
+
+
+def test_ids_of_other_tools_count_and_rows_need_none(tmp_path: Path) -> None:
+    """LLaVA-Interleave calls it `sample_id`, and many files have no ids, which no trainer reads."""
+    rows = [row(None, "What?") for _ in range(2)]
+    for each in rows:
+        del each["id"]
+    assert check(tmp_path, *rows) == []
+    assert check(tmp_path, *(each | {"sample_id": n} for n, each in enumerate(rows))) == []
+    assert check(tmp_path, *(each | {"sample_id": 7} for each in rows)) == ["row '7': the id is empty or repeated"]
+    assert check(tmp_path, rows[0] | {"id": "1"}, rows[1]) == ["row 1: the id is empty or repeated"]

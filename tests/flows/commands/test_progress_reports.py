@@ -9,7 +9,7 @@ from pairwright.filters.pairs.size_limits import SizeLimits
 from pairwright.flows.build import build
 from pairwright.flows.commands.audit import AuditRequest, audit_rows, rows_to_audit
 from pairwright.flows.commands.filter_pairs import FilterRequest, run_filters
-from pairwright.flows.commands.generate import total_for_progress
+from pairwright.flows.commands.pair_inputs import total_for_progress
 from pairwright.flows.config.build import parse_config
 from pairwright.flows.progress import BuildProgress
 

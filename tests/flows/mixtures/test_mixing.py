@@ -393,3 +393,98 @@ def test_a_config_that_cannot_be_is_refused_with_the_place(
 def test_a_column_that_is_no_part_of_a_conversation_is_refused(folder: Path) -> None:
     with pytest.raises(UsageError, match="columns: no such name: quest"):
         mixed(folder, [{**VQA, "columns": {"quest": "q"}}])
+
+
+def several(number: int, images: list[str], question: str = "") -> dict[str, Any]:
+    row = llava(number)
+    asked = question or "<image>\n" * len(images) + f"Do {number} differ?"
+    return {**row, "image": images, "conversations": [{"from": "human", "value": asked}, row["conversations"][1]]}
+
+
+@pytest.fixture
+def pairs_of_images(folder: Path) -> dict[str, Any]:
+    """A source of rows with two and three images, among them one image shown twice."""
+    rows = [
+        several(1, ["1.jpg", "2.jpg"]),
+        several(2, ["3.jpg", "3.jpg"], "<image> Same? <image>"),
+        several(3, ["1.jpg", "2.jpg", "3.jpg"]),
+        llava(4, "4.jpg"),
+        llava(5),
+    ]
+    (folder / "several.json").write_text(json.dumps(rows))
+    return {"path": "several.json", "image_root": "gqa"}
+
+
+def shown(folder: Path, out: str) -> dict[str, tuple[int, str]]:
+    """Number of images and question of each row of a LLaVA file, by answer."""
+    rows = {}
+    for row in read(folder / out):
+        images = row.get("image", [])
+        asked, answer = (turn["value"] for turn in row["conversations"])
+        rows[answer] = (len(images) if isinstance(images, list) else 1, asked)
+    return rows
+
+
+@pytest.mark.parametrize("out", ["out.jsonl", "shards"])
+def test_rows_of_several_images_keep_them_and_their_places(
+    folder: Path, pairs_of_images: dict[str, Any], out: str
+) -> None:
+    report = mixed(folder, [pairs_of_images], out)
+    assert (report.rows, report.sources()[0]["with_several_images"]) == (5, 3)
+    if out == "shards":
+        assert verify(folder / out) == []
+        kinds = [{len(one.images) for one in read_shard(tar)} for tar in find_shards(folder / out)]
+        assert kinds == [{1}, {2}, {3}, {0}]
+    root = {} if out == "shards" else {"image_root": "gqa"}
+    mixed(folder, [{"path": out, "name": "again", **root}], "again.json")
+    rows = shown(folder, "again.json")
+    assert rows["It is the number 2."] == (2, "<image> Same? <image>")
+    assert rows["It is the number 3."] == (3, "<image>\n<image>\n<image>\nDo 3 differ?")
+    assert [rows[f"It is the number {number}."][0] for number in (1, 4, 5)] == [2, 1, 0]
+
+
+def test_a_written_row_of_several_images_is_a_valid_llava_row(folder: Path, pairs_of_images: dict[str, Any]) -> None:
+    report = mixed(folder, [pairs_of_images, TALKS])
+    assert check_llava(folder / "out.json", report.image_root) == []
+    images = next(
+        row["image"] for row in read(folder / "out.json") if (row["source"], row["source_id"]) == ("several", "2")
+    )
+    assert images == ["gqa/3.jpg", "gqa/3.jpg"]
+
+
+def test_rows_of_several_images_are_rejected_where_a_row_has_one(folder: Path, pairs_of_images: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="several_images: 2 images, where a row of parquet has one"):
+        mixed(folder, [pairs_of_images], "out.parquet")
+    report = mixed(folder, [{**pairs_of_images, "on_error": "skip"}], "out.parquet")
+    assert (report.rows, report.sources()[0]["refused"]) == (2, {"several_images": 3})
+
+
+def test_a_row_whose_second_image_is_missing_is_rejected(folder: Path) -> None:
+    (folder / "gone.json").write_text(json.dumps([several(1, ["1.jpg", "gone.jpg"]), several(2, ["1.jpg", "2.jpg"])]))
+    (source,) = mixed(folder, [{"path": "gone.json", "image_root": "gqa", "on_error": "skip"}]).sources()
+    assert (source["taken"], source["refused"]) == (1, {"missing_image": 1})
+    assert "gone.jpg" in rejected_file(folder / "out.json").read_text()
+
+
+def test_lists_of_images_inside_a_table_are_packed_in_order(folder: Path) -> None:
+    pictures = [(folder / "coco" / "train" / f"{number}.jpg").read_bytes() for number in range(4)]
+    lists = [pictures[:3], pictures[2:], pictures[3:]]
+    rows = {
+        "images": [[{"bytes": data, "path": None} for data in each] for each in lists],
+        "texts": [[{"user": f"Which is {number}?", "assistant": "It."}] for number in range(3)],
+    }
+    pl.DataFrame(rows).write_parquet(folder / "cauldron.parquet", row_group_size=2)
+    report = mixed(folder, [{"path": "cauldron.parquet"}], "shards")
+    assert report.sources()[0]["images_in_tables"] == 3
+    packed = [sample for tar in find_shards(folder / "shards") for sample in read_shard(tar)]
+    of_question = {
+        sample.annotations[0].turns[0].text.removeprefix("<image>\n" * len(sample.images)): [
+            image.data for image in sample.images
+        ]
+        for sample in packed
+    }
+    assert of_question == {
+        "Which is 0?": pictures[:3],
+        "Which is 1?": pictures[2:],
+        "Which is 2?": pictures[3:],
+    }

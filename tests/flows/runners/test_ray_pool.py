@@ -12,7 +12,7 @@ import yaml
 
 from pairwright.datasets.errors import UsageError
 from pairwright.flows.build import build
-from pairwright.flows.runners.ray_pool import cores_per_job
+from pairwright.flows.runners.ray_pool import cores_alone
 from tests.flows.conftest import checked, settings
 from tests.servers.ray_cluster import TwoNodes, two_nodes
 
@@ -82,12 +82,12 @@ def test_two_nodes_and_one_that_dies_in_the_middle_give_the_bytes_of_one_process
 
 
 @pytest.mark.parametrize(
-    ("nodes", "jobs", "cores"),
-    [([8], 1, 8), ([8], 3, 2), ([8, 8], 3, 4), ([8, 8], 40, 1), ([0, 16, 4], 1, 4), ([0], 1, 1), ([], 2, 1)],
+    ("nodes", "cores"),
+    [([8], 8), ([8, 8], 8), ([0, 16, 4], 4), ([0], 1), ([], 1)],
 )
-def test_jobs_that_run_alone_divide_the_cores_of_the_cluster(nodes: list[int], jobs: int, cores: int) -> None:
-    """None gets more cores than the smallest node has: it could not run there when the others are lost."""
-    assert cores_per_job(nodes, jobs) == cores
+def test_a_job_that_runs_alone_has_the_cores_of_the_smallest_node(nodes: list[int], cores: int) -> None:
+    """It could not run there with more when the others are lost."""
+    assert cores_alone(nodes) == cores
 
 
 def test_an_address_where_no_cluster_is_is_refused_at_once_with_the_way_to_start_one(

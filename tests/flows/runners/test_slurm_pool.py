@@ -214,7 +214,7 @@ def test_refinement_against_all_attacks_with_killed_tasks_has_the_bytes_of_one_m
     whole = {**settings(corpus, refine={"method": "general", "target": 0.6}), "retrieve": None}
     build(checked(whole), tmp_path / "one", prefect=False)
     with monkeypatch.context() as ending:
-        ending.setattr(refine_stage, "general_jobs", broken)
+        ending.setattr(refine_stage, "plan_refinement", broken)
         with pytest.raises(RuntimeError):
             build(checked(whole), tmp_path / "two", prefect=False)
     slurm.kill_next("start", "work", "start", "work", "work")

@@ -573,3 +573,18 @@ def test_a_scene_is_not_placed_where_captions_disagree_on_indoors(captions: tupl
 def test_an_answer_ends_before_a_participle_that_would_belong_to_another_noun(caption: str, answer: str) -> None:
     """In "the woman is holding an umbrella walking by" the umbrella walks; who sits somewhere reading reads."""
     assert answer in answers(pair_of(caption))
+
+
+@pytest.mark.parametrize(
+    "caption", ["Ein Mann mit rotem Hut reitet ein braunes Pferd.", "一只毛茸茸的猫躺在蓝色的椅子上。"]
+)
+def test_a_caption_that_is_not_english_does_not_answer_an_english_question(caption: str) -> None:
+    row = brief(caption)
+    assert (row.status, row.reason, row.turns) == ("rejected", "other_language", ())
+    assert brief("A man in a café eats a crêpe.").status == "kept"
+
+
+def test_an_answer_does_not_shout_where_a_caption_is_in_capitals() -> None:
+    found = answers(pair_of("A LITTLE BOY BLOCKING A BALL FROM THE GOAL"))
+    assert "The boy is blocking a ball from the goal." in found
+    assert all(not re.search("[A-Z]{2}", answer) for answer in found)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairwright.datasets.captions.invisible_characters import has_invisible, remove_invisible
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
 from pairwright.generators.edit_types import NEGATIVE_TYPES
-from pairwright.generators.language.invisible_characters import has_invisible, remove_invisible
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairwright.datasets.captions.invisible_characters import has_invisible, remove_invisible
 from pairwright.datasets.errors import InputError, MissingResourceError, UsageError
 from pairwright.generators.language import tagger
-from pairwright.generators.language.invisible_characters import has_invisible, remove_invisible
 from pairwright.generators.language.tagger import BUNDLED_PIPELINE, load_tagger, tagger_status
 from pairwright.generators.language.treebank import read_treebank
 from tests.example_counts import examples

@@ -62,8 +62,8 @@ def test_rows_of_known_data_sets_are_items(name: str, row: dict[str, object], sa
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"premise": "A dog."}, "no hypothesis"),
-        ({"premise": " ", "hypothesis": "It runs."}, "no premise"),
+        ({"premise": "A dog."}, r"no text for the field `hypothesis` \(column hypothesis"),
+        ({"premise": " ", "hypothesis": "It runs."}, r"no text for the field `premise` \(column premise"),
         ({"premise": "A dog.", "hypothesis": "It runs.", "label": 7}, "label 7"),
     ],
 )

@@ -130,7 +130,7 @@ def test_broken_images_are_skipped(tmp_path: Path) -> None:
 def test_the_image_may_come_before_or_after_the_first_question() -> None:
     image = Image.new("RGB", (8, 8))
     kinds = [
-        [part["type"] for part in to_messages(TURNS, image, image_first=one)[0]["content"]] for one in (True, False)
+        [part["type"] for part in to_messages(TURNS, [image], image_first=one)[0]["content"]] for one in (True, False)
     ]
     assert kinds == [["image", "text"], ["text", "image"]]
 
@@ -148,3 +148,50 @@ def test_a_template_that_rewrites_earlier_turns_is_refused_with_what_helps() -> 
 
     with pytest.raises(UsageError, match=r"cannot be located .*\{% generation %\}"):
         find_answers(last_only, to_messages(TURNS))
+
+
+TWO = (
+    {"role": "human", "text": "<image>\nwhat colour is it ?"},
+    {"role": "assistant", "text": "red ."},
+    {"role": "human", "text": "is the <image> a circle ?"},
+    {"role": "assistant", "text": "no it is a square ."},
+)
+
+
+def of_two(number: int = 0, turns: Any = TWO) -> StoredSample:
+    return replace(sample(number, turns=turns), further_images=(picture("green"),))
+
+
+@pytest.mark.parametrize("kind", ["llava", "qwen"])
+def test_several_images_are_where_the_questions_mark_them(tmp_path: Path, kind: str) -> None:
+    one = collator(tmp_path, kind)
+    first, _, second, _ = one.messages(of_two())
+    assert [part["type"] for part in first["content"]] == ["image", "text"]
+    assert [part.get("text") for part in second["content"]] == ["is the ", None, " a circle ?"]
+    batch = one([of_two(), sample(1), sample(2, b"")])
+    images = (batch["input_ids"] == one.processor.image_token_id).sum(dim=1)
+    assert images[0] == 2 * images[1] > images[2] == 0
+    assert len({learnt(one, batch, row) for row in range(3)}) == 1
+    assert batch["skipped"] == []
+
+
+def test_the_images_of_a_sample_are_given_in_order(tmp_path: Path) -> None:
+    found = [
+        part["image"] for one in collator(tmp_path).messages(of_two()) for part in one["content"] if "image" in part
+    ]
+    (red, _, _), (_, green, _) = (image.getpixel((0, 0)) for image in found)
+    assert red > 200
+    assert green > 100
+
+
+def test_a_sample_without_a_mark_for_each_image_is_skipped(tmp_path: Path) -> None:
+    batch = collator(tmp_path)([of_two(0, TWO[:2]), sample(1)])
+    assert [(one.place, one.reason) for one in batch["skipped"]] == [("shard::0", "image_count_mismatch")]
+    assert len(batch["labels"]) == 1
+
+
+def test_a_conversation_whose_second_image_is_beyond_the_limit_is_skipped(tmp_path: Path) -> None:
+    one = collator(tmp_path)
+    last = int((one([of_two()])["input_ids"][0] == one.processor.image_token_id).nonzero().max())
+    batch = replace(one, max_tokens=last)([of_two(), sample(1, b"")])
+    assert [each.reason for each in batch["skipped"]] == ["too_many_tokens"]

@@ -15,11 +15,14 @@ from typer.testing import CliRunner  # noqa: E402
 
 from pairwright.cli.main import app  # noqa: E402
 from pairwright.datasets.errors import MissingResourceError, UsageError  # noqa: E402
+from pairwright.datasets.shards.samples import Sample, SampleImage  # noqa: E402
+from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.training.finetuning.arguments import training_arguments  # noqa: E402
 from pairwright.training.finetuning.plan import FinetuningPlan, make_plan, sharding_of  # noqa: E402
 from pairwright.training.finetuning.run import FinetuningRun, finetune  # noqa: E402
 from pairwright.training.finetuning.settings import FinetuningRecipe  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
+from tests.datasets.sample_builders import conversation, pair, picture  # noqa: E402
 from tests.training.finetuning import tiny_vlms  # noqa: E402
 from tests.training.training_cases import clip, language, shards, student  # noqa: E402
 
@@ -249,3 +252,20 @@ def test_the_command_refuses_a_wrong_setting_before_a_run(data: str, tmp_path: P
 def test_a_plan_names_the_kind_of_a_model_that_cannot_be_finetuned(data: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is of kind clip; this recipe requires an image-text-to-text model"):
         plan("vlm-instruct", data, clip(tmp_path))
+
+
+def test_the_tokens_of_a_row_are_those_of_all_its_images(data: str, llava: str, tmp_path: Path) -> None:
+    def asked(number: int) -> Sample:
+        of = pair(number, "", f"{number}.jpg")
+        further = tuple(SampleImage("", picture(), "jpg") for _ in range(number % 2))
+        said = conversation(of, "<image><image> same ?" if further else "what ?", "yes .")
+        return Sample(of, (said,), (), picture(), "jpg", further_images=further)
+
+    samples = [asked(number) for number in (0, 2, 1, 3)]
+    several = plan("llava-7b-8gpu", write_shards(samples, tmp_path / "s").pattern, llava)
+    assert (several.images, several.image_tokens) == (1.5, 576)
+    assert 864 < several.tokens < 880
+    assert "576 of an image; 1.5 images a row" in "\n".join(several.lines())
+    single = plan("llava-7b-8gpu", data, llava)
+    assert single.images == 1
+    assert "576 of an image)" in "\n".join(single.lines())

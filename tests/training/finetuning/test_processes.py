@@ -64,10 +64,11 @@ def test_sharded_processes_train_as_one_and_resume_when_killed(tmp_path: Path, k
     assert "generated_text" in answer(tmp_path / "killed" / "model")
 
 
-def zero_settings(stage: int) -> str:
+def zero_settings(stage: int, *offloaded: str) -> str:
     pytest.importorskip("deepspeed", reason="ZeRO is DeepSpeed's")
     automatic = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping")
-    config = dict.fromkeys(automatic, "auto") | {"zero_optimization": {"stage": stage}}
+    moved = {f"offload_{name}": {"device": "cpu"} for name in offloaded}
+    config = dict.fromkeys(automatic, "auto") | {"zero_optimization": {"stage": stage, **moved}}
     return f"trainer.deepspeed={json.dumps(config)}"
 
 
@@ -102,6 +103,19 @@ def test_zero_trains_as_one_process_resumes_when_killed_and_leaves_a_whole_model
     report = json.loads((tmp_path / "killed" / "report.json").read_text())
     assert (report["trained"], report["frozen"]) == (alone.trained, alone.frozen)
     assert "generated_text" in answer(tmp_path / "killed" / "model")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stage", "offloaded"), [(2, ("optimizer",)), (3, ("optimizer", "param"))])
+def test_zero_that_offloads_to_the_cpu_trains_as_one_process(
+    tmp_path: Path, stage: int, offloaded: tuple[str, ...]
+) -> None:
+    """DeepSpeed compiles its AdamW for the CPU at the first run, which takes minutes."""
+    data, model = shards(tmp_path / "data"), tiny_vlms.llava(tmp_path / "model")
+    run("vlm-instruct", data, model, tmp_path / "one", *CHANGES, "optimizer.clip=1.0")
+    together("vlm-instruct", data, model, tmp_path / "two", zero_settings(stage, *offloaded), "optimizer.clip=1.0")
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+    assert close(tmp_path / "one", tmp_path / "two")
 
 
 @pytest.mark.slow

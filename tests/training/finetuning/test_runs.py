@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from pairwright.datasets.errors import InputError, UsageError  # noqa: E402
 from pairwright.datasets.shards.layout import find_shards  # noqa: E402
 from pairwright.datasets.shards.reading import read_shard  # noqa: E402
+from pairwright.datasets.shards.samples import Sample, SampleImage  # noqa: E402
 from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.filters.metrics.answer_judging import ImageQuestion  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import identify_model, open_models  # noqa: E402
@@ -31,6 +32,7 @@ from pairwright.training.models.generative import EncoderDecoder, ImageTextModel
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
 from pairwright.training.trainer import TrainingReport  # noqa: E402
+from tests.datasets.sample_builders import conversation, pair, picture  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 from tests.training.finetuning import tiny_vlms  # noqa: E402
 from tests.training.training_cases import clip, language, shards, student  # noqa: E402
@@ -73,7 +75,9 @@ def changed(before: str, after: Path) -> set[str]:
     return {name for name in one if not torch.equal(one[name], other[name])}
 
 
-@pytest.mark.parametrize(("kind", "recipe"), [("llava", "llava-instruct"), ("qwen", "vlm-instruct")])
+@pytest.mark.parametrize(
+    ("kind", "recipe"), [("llava", "llava-instruct"), ("llava_next", "llava-instruct"), ("qwen", "vlm-instruct")]
+)
 def test_a_model_learns_and_opens_in_the_pipeline_of_transformers(
     data: str, tmp_path: Path, kind: str, recipe: str
 ) -> None:
@@ -100,6 +104,21 @@ def test_a_model_learns_and_opens_in_the_pipeline_of_transformers(
     asked[0]["content"].append({"type": "text", "text": "what colour is it ?"})  # type: ignore[attr-defined]
     found = pipeline("image-text-to-text", model=report.model, device="cpu")(text=asked, max_new_tokens=3)
     assert isinstance(found[0]["generated_text"], list)
+
+
+@pytest.mark.parametrize("kind", ["llava", "qwen"])
+def test_a_model_learns_from_conversations_about_two_images(tmp_path: Path, kind: str) -> None:
+    def asked(number: int) -> Sample:
+        of = pair(number, "", f"{number}.jpg")
+        said = conversation(of, "<image>\nwhat colour is it ?", "red .", "<image>\nis it a circle ?", "no .")
+        further = (SampleImage("", picture("green"), "jpg"),)
+        return Sample(of, (said,), (), picture(), "jpg", further_images=further)
+
+    data = write_shards(map(asked, range(16)), tmp_path / "shards").pattern
+    model = getattr(tiny_vlms, kind)(tmp_path / "model")
+    report = run("vlm-instruct", data, model, tmp_path / "run", "schedule.steps=4")
+    assert (report.samples, report.left_out, report.skipped, report.cut) == (16, {}, {}, 0)
+    assert losses(tmp_path / "run")[-1] < 0.9 * losses(tmp_path / "run")[0]
 
 
 def test_a_llava_of_parts_is_aligned_and_then_instructed_and_answers(data: str, tmp_path: Path) -> None:

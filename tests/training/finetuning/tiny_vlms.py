@@ -1,4 +1,4 @@
-"""Tiny image-text-to-text models from configs, with processors: a LLaVA and a Qwen2.5-VL.
+"""Tiny image-text-to-text models from configs, with processors: a LLaVA, a LLaVA-NeXT and a Qwen2.5-VL.
 
 The video processor of Qwen2.5-VL requires torchvision, which is not installed with the tests: its processor here has
 images and texts alone.
@@ -14,6 +14,9 @@ from transformers import (
     LlamaConfig,
     LlavaConfig,
     LlavaForConditionalGeneration,
+    LlavaNextConfig,
+    LlavaNextForConditionalGeneration,
+    LlavaNextProcessor,
     LlavaProcessor,
     PreTrainedTokenizerFast,
     ProcessorMixin,
@@ -22,6 +25,7 @@ from transformers import (
     Qwen2_5_VLProcessor,
 )
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
@@ -70,17 +74,14 @@ def _text_sizes(width: int) -> dict[str, Any]:
     return {**sizes, "num_key_value_heads": 2, "vocab_size": len(WORDS), "pad_token_id": 0, "bos_token_id": 1}
 
 
+def _vision_config(width: int) -> CLIPVisionConfig:
+    sizes = {"hidden_size": width, "intermediate_size": 2 * width, "num_hidden_layers": 2, "num_attention_heads": 2}
+    return CLIPVisionConfig(**sizes, image_size=SIDE, patch_size=PATCH)
+
+
 def llava(folder: Path, template: str = LLAVA_TEMPLATE, width: int = 16) -> str:
     """Write a LLaVA of random weights and return its folder; heads have half of ``width`` dimensions."""
-    seeing = CLIPVisionConfig(
-        hidden_size=width,
-        intermediate_size=2 * width,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        image_size=SIDE,
-        patch_size=PATCH,
-    )
-    speaking = LlamaConfig(**_text_sizes(width), eos_token_id=2)
+    seeing, speaking = _vision_config(width), LlamaConfig(**_text_sizes(width), eos_token_id=2)
     patches = (SIDE // PATCH) ** 2
     config = LlavaConfig(vision_config=seeing, text_config=speaking, image_token_index=4, image_seq_length=patches)
     with torch.random.fork_rng():
@@ -96,6 +97,28 @@ def llava(folder: Path, template: str = LLAVA_TEMPLATE, width: int = 16) -> str:
         vision_feature_select_strategy="default",
         num_additional_image_tokens=1,
         chat_template=template,
+    ).save_pretrained(folder)
+    return str(folder)
+
+
+def llava_next(folder: Path, width: int = 16) -> str:
+    """Write a LLaVA-NeXT of random weights, which reads an image in tiles (AnyRes), and return its folder."""
+    parts = {"vision_config": _vision_config(width), "text_config": LlamaConfig(**_text_sizes(width), eos_token_id=2)}
+    grids = [[SIDE, 2 * SIDE], [2 * SIDE, SIDE]]
+    config = LlavaNextConfig(**parts, image_token_index=4, image_grid_pinpoints=grids)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = LlavaNextForConditionalGeneration(config)
+    save_by_hub_names(model)
+    model.save_pretrained(folder)
+    side = {"size": {"shortest_edge": SIDE}, "crop_size": {"height": SIDE, "width": SIDE}}
+    LlavaNextProcessor(
+        LlavaNextImageProcessorPil(**side, image_grid_pinpoints=grids),
+        tokenizer(),
+        patch_size=PATCH,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=LLAVA_TEMPLATE,
     ).save_pretrained(folder)
     return str(folder)
 

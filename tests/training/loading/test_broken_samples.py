@@ -156,6 +156,7 @@ def test_data_of_broken_images_alone_is_refused(tmp_path: Path, given: Given) ->
 FLAWS: dict[str, Callable[[Members], Members]] = {
     "missing_image": lambda members: {"txt": members["txt"]},
     "missing_caption": lambda members: {"jpg": members["jpg"]},
+    "several_images": lambda members: {**members, "1.jpg": picture()},
     "duplicate_member": lambda members: {**members, "png": picture(image_format="PNG")},
 }
 

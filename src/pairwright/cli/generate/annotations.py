@@ -29,7 +29,7 @@ CaptionsPerRequest = Annotated[int, advanced_option(min=1, help="Model: captions
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "max_caption", "image_root")
+@with_input_options("explode", "max_caption", "image_root", "clean_captions")
 @with_options(GenerateOptions, "common")
 def negatives(
     input_: InputArgument,
@@ -45,7 +45,9 @@ def negatives(
     candidates: Annotated[
         int,
         typer.Option(
-            min=1, max=MAX_CANDIDATES, help="Model: negatives per type in one answer, for refine --fix choose."
+            min=1,
+            max=MAX_CANDIDATES,
+            help="Model: negatives of each type in one answer; refine --fix choose keeps one.",
         ),
     ] = 1,
     see_image: SeeImageOption = False,
@@ -59,7 +61,9 @@ def negatives(
     vocabulary: Annotated[str, typer.Option(help="Negation: exhaustively annotated labels, or coco.")] = "",
     variant: Annotated[
         Literal["one-call", "workflow"],
-        advanced_option(help="Model: one answer, or find-propose-compose."),
+        advanced_option(
+            help="Model: one answer for all types, or for each type three: find a word, propose others, compose."
+        ),
     ] = "one-call",
     captions_per_request: CaptionsPerRequest = CAPTIONS_PER_REQUEST,
     reading: InputOptions,
@@ -74,6 +78,7 @@ def negatives(
 
     \b
     Examples:
+      pairwright generate negatives demo/shards --out negatives.jsonl
       pairwright generate negatives captions.jsonl --out negatives.jsonl
       pairwright generate negatives captions.csv --types replace-object,swap-attribute --out negatives.json
       pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --dry-run --out negatives.jsonl
@@ -116,14 +121,14 @@ def negatives(
     limits = common.limits(NEGATIVE_TYPES, options.get("types", BENCHMARK_TYPES))
     generator = f"{method}-negatives"
     request = GenerateRequest(generator, options, common.seed, read, common.pool, out, limits, common.workers)
-    choose = " --fix choose" if per_type > 1 or candidates > 1 else ""
-    refine = f"refine {out}{choose} --out {out.with_stem(f'{out.stem}-refined')}"
+    choose = ["--fix", "choose"] if per_type > 1 or candidates > 1 else []
+    refine = ["refine", out, *choose, "--out", out.parent / f"{out.stem}-refined{out.suffix}"]
     run_request(request, method, common, model_options, next_command=refine)
 
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "max_caption", "image_root")
+@with_input_options("explode", "max_caption", "image_root", "clean_captions")
 @with_options(GenerateOptions, "common")
 def positives(
     input_: InputArgument,
@@ -143,6 +148,7 @@ def positives(
 
     \b
     Examples:
+      pairwright generate positives demo/shards --out positives.jsonl
       pairwright generate positives captions.jsonl --out positives.jsonl
       pairwright generate positives captions.jsonl --method llm --model gpt-4o-mini --out positives.jsonl
     """
@@ -192,7 +198,7 @@ def _conversation_types(method: str) -> tuple[str, ...]:
 @with_progress
 @with_model_options
 @with_context_options
-@with_input_options("max_caption", "image_root", "instances")
+@with_input_options("max_caption", "image_root", "instances", "clean_captions")
 @with_options(TemplateOptions, "templates")
 @with_options(GenerateOptions, "common", ("out", "seed", "workers", "details", "as_json"))
 def conversations(
@@ -223,6 +229,7 @@ def conversations(
 
     \b
     Examples:
+      pairwright generate conversations demo/shards --out conversations.json
       pairwright generate conversations captions_and_boxes.jsonl --vocabulary coco --out conversations.json
       pairwright generate conversations captions_and_boxes.jsonl --method llm --model gpt-4o-mini --out conversations.json
     """

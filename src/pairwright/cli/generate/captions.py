@@ -54,5 +54,5 @@ def captions(
     options = {**named, "per_image": per_image, "max_hallucination": max_hallucination}
     read = replace(reading.read_options(input_, verify_images="header"), without_caption=True)
     request = GenerateRequest("llm-captions", options, common.seed, read, "", common.out)
-    next_command = f"generate negatives {common.out} --out negatives.jsonl"
+    next_command = ["generate", "negatives", common.out, "--out", "negatives.jsonl"]
     run_request(request, "llm", common, model_options, next_command=next_command, unit="image")

@@ -59,7 +59,7 @@ class GenerateOptions:
         result: Mapping[str, Any],
         method: str,
         bill: Sequence[str] = (),
-        next_command: str = "",
+        next_command: Sequence[object] = (),
         unit: str = "caption",
     ) -> None:
         """Print the result of a generator; exit with 3 where no text was kept."""
@@ -76,7 +76,7 @@ def run_request(
     model_options: ModelOptions,
     *,
     context: ContextOptions | None = None,
-    next_command: str = "",
+    next_command: Sequence[object] = (),
     unit: str = "caption",
 ) -> None:
     """Run a generator and print its result, or the plan of what it would ask a model.
@@ -87,7 +87,7 @@ def run_request(
         common: the shared options.
         model_options: options of the model, which have to be unused without ``llm``.
         context: captions of an index that the model reads.
-        next_command: suggestion for the next step.
+        next_command: words of the command for the next step.
         unit: what the texts are made of.
     """
     reads = (request.read.input, request.pool)

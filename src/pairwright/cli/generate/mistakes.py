@@ -24,7 +24,7 @@ from pairwright.datasets.errors import UsageError
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "max_caption", "image_root")
+@with_input_options("explode", "max_caption", "image_root", "clean_captions")
 def mistakes(
     input_: Annotated[
         str,
@@ -100,8 +100,8 @@ def mistakes(
     )
     if result is None:
         return
-    confirm = f"audit {out}" if judge else f"review {out}"
-    lines = validation_lines(result, f"pairwright {confirm}", details=details, facts=_facts(result["by"]))
+    confirm = ["audit" if judge else "review", out]
+    lines = validation_lines(result, confirm, details=details, facts=_facts(result["by"]))
     emit(result, lines, as_json=as_json)
     exit_if_none_kept(result)
 

@@ -15,7 +15,7 @@ from pairwright.datasets.count_phrases import count_phrase
 
 
 @with_progress
-@with_input_options("explode", "image_root")
+@with_input_options("explode", "image_root", "clean_captions")
 def orders(
     input_: InputArgument,
     *,
@@ -46,7 +46,7 @@ def orders(
         ),
         *skipped_lines(result),
         f"Written to {out}",
-        *next_step(f"pairwright audit {out}"),
+        *next_step("audit", out),
     ]
     emit({**result, "out": str(out)}, lines, as_json=as_json)
     if not result["kept"]:

@@ -14,7 +14,7 @@ from pairwright.datasets.errors import UsageError
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "image_root", "max_caption")
+@with_input_options("explode", "image_root", "max_caption", "clean_captions")
 @with_options(GenerateOptions, "common", ("out", "pool", "seed", "workers", "details", "as_json"))
 def run(
     input_: InputArgument,

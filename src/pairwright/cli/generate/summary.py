@@ -29,7 +29,7 @@ def result_lines(
     *,
     details: bool = False,
     bill: Sequence[str] = (),
-    next_command: str = "",
+    next_command: Sequence[object] = (),
     unit: str = "caption",
 ) -> list[str]:
     """Return the result of a generator as lines.
@@ -38,7 +38,7 @@ def result_lines(
         result: of `flows.commands.generate.GenerateCounts.result`.
         details: also print all reasons, the most used words and the positions of edits.
         bill: lines about the cost of a model.
-        next_command: command that reads OUT.
+        next_command: words of the command that reads OUT.
         unit: what the texts are made of.
     """
     if details:
@@ -57,7 +57,7 @@ def result_lines(
         *_support_lines(result.get("support", {})),
         *bill,
         f"Written to {result['out']}",
-        *(next_step(f"pairwright {next_command}") if kept and next_command else []),
+        *(next_step(*next_command) if kept and next_command else []),
     ]
 
 
@@ -94,7 +94,17 @@ def nothing_kept(result: Mapping[str, Any]) -> str:
     rejected: Counter[str] = Counter()
     for counts in types:
         rejected.update(counts["rejected"])
-    return f"{start}. Reasons by candidate: {list_reasons(rejected) or 'there was no candidate'}."
+    return (
+        f"{start}. Reasons by candidate: {list_reasons(rejected) or 'there was no candidate'}.{_only_reason(rejected)}"
+    )
+
+
+def _only_reason(rejected: Mapping[str, int]) -> str:
+    """Return what a reason means if it is that of all rows: then no caption, but the command or its input is to change."""
+    from pairwright.generators.edits.written.reasons import REASONS
+
+    code = next(iter(rejected), "") if len(rejected) == 1 else ""
+    return f" {code}: {REASONS[code]}." if code in REASONS else ""
 
 
 def _type_rows(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str]:

@@ -113,5 +113,5 @@ def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
         *(bill_lines(result) if "llm" in result else []),
         "",
         f"Written to {result['out']}",
-        *(next_step(f"pairwright audit {result['out']}") if result["kept"] else []),
+        *(next_step("audit", result["out"]) if result["kept"] else []),
     ]

@@ -50,18 +50,23 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 
 @dataclass(frozen=True)
 class InputOptions:
-    """Options that say how INPUT is read. A command has the first four, and those that it names."""
+    """Options that say how INPUT is read. A command has the first five, and those that it names."""
 
     columns: Annotated[str, input_option(help="Column names, such as key=image_id; else detected.")] = ""
     format: Annotated[str, input_option(help="Format of INPUT; else detected.")] = ""
     on_error: OnErrorOption = "stop"
     where: Annotated[str, input_option(help="Read rows with these values only, such as split=train,split=val.")] = ""
+    encoding: Annotated[str, input_option(help="Encoding of rows that are not UTF-8, such as cp1252.")] = ""
     explode: Annotated[bool, input_option("--explode", help="Make one pair per caption, not per image.")] = False
     max_caption: int = 0  # characters; 0: the limit of the reader
     image_root: Annotated[str, input_option(help="Folder of relative image paths; images outside it are rejected.")] = (
         ""
     )
     instances: Annotated[str, input_option(help="COCO instances JSON of the same images, for boxes.")] = ""
+
+    clean_captions: Annotated[
+        bool, input_option("--clean-captions", help="Remove HTML, addresses, hashtags, emoji and 'stock photo'.")
+    ] = False
 
     def read_options(self, input_: str, *, verify_images: Literal["off", "header"] = "off") -> "ReadOptions":
         """Return the options of the reader; images are not opened by default."""
@@ -79,6 +84,8 @@ class InputOptions:
             instances=self.instances,
             verify_images=verify_images,
             max_caption=self.max_caption or MAX_CAPTION_LENGTH,
+            clean_captions=self.clean_captions,
+            encoding=self.encoding,
         )
 
 
@@ -92,7 +99,7 @@ class EditInputOptions(InputOptions):
 def with_input_options(*names: str) -> Callable[[Command], Command]:
     """Return a decorator that adds `InputOptions` to a command as its keyword ``reading``."""
     options = EditInputOptions if "max_caption" in names else InputOptions
-    return with_options(options, "reading", ("columns", "format", "on_error", "where", *names))
+    return with_options(options, "reading", ("columns", "format", "on_error", "where", "encoding", *names))
 
 
 def parse_columns(text: str) -> dict[str, str]:

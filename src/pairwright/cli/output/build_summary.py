@@ -54,10 +54,16 @@ def stage_counts(manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def misses_target(manifest: dict[str, Any]) -> bool:
-    """Return whether the refinement of a finished build kept nothing or misses its target."""
-    facts = manifest["stages"].get("refine", {}).get("facts", {})
-    return bool(facts.get("in")) and (not facts["kept"] or not facts.get("holds", True))
+def missed_target(manifest: dict[str, Any]) -> list[str]:
+    """Return why the refinement of a finished build ends it below its target: nothing kept, or attacks above; or nothing."""
+    refine = manifest["stages"].get("refine", {"facts": {}})
+    facts = refine["facts"]
+    if not facts.get("in") or (facts["kept"] and facts.get("holds", True)):
+        return []
+    kept = f"refine: {facts['kept']:,} of {count_phrase(facts['in'], 'negative')} kept"
+    if facts["kept"]:
+        return [f"{kept}, and an attack is still above the target. Details: report.html."]
+    return [f"{kept} ({list_reasons(refine['rejected'])}). Use more captions, or omit the section `refine`."]
 
 
 def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:
@@ -95,7 +101,7 @@ def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False
         "",
         *([f"Shards: {tars}"] if shards.get("url") else []),
         f"Written to {folder}: {pages if shards.get('url') else f'{tars}, {pages}'}",
-        *([] if nothing_kept_in_build(manifest["stages"]) else next_step(f"pairwright inspect {folder}")),
+        *([] if nothing_kept_in_build(manifest["stages"]) else next_step("inspect", folder)),
     ]
 
 

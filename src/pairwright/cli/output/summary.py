@@ -4,6 +4,7 @@ A summary is short: the rows kept of each type and the two main reasons of rejec
 ``--json`` always has everything. Lines have a tone, which `console.emit` shows as a colour on terminals.
 """
 
+import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -27,11 +28,13 @@ def warning(text: str) -> StyledLine:
     return StyledLine(text, "yellow")
 
 
-def next_step(*commands: str) -> list[str]:
-    """Return the lines that suggest the next commands."""
-    return [
-        StyledLine(f"{'Next:' if not number else '':<6}{command}", "cyan") for number, command in enumerate(commands)
-    ]
+def next_step(*words: object) -> list[str]:
+    """Return the line that suggests the next command, quoted so that a shell reads paths with spaces as one word.
+
+    Args:
+        words: of the command, without ``pairwright``.
+    """
+    return [StyledLine(f"Next: pairwright {shlex.join(map(str, words))}", "cyan")]
 
 
 def table(rows: Sequence[Sequence[object]]) -> list[str]:

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -266,13 +265,12 @@ def test_rows_in_several_parts_are_refined_as_one_set(tmp_path: Path) -> None:
     for part, (own, captions) in parts.items():
         store_texts(tmp_path, part, captions, own)
     judged = take_steps(tmp_path, plan_refinement(tuple(parts), options, "pool"))
-    found = [reason for number in range(2) for reason in judged.read_reasons(tmp_path, number)[1]]
+    read = [judged.read_verdicts(tmp_path, part) for part in parts]
+    found = [reason for verdicts, _ in read for reason in verdicts["reason"]]
     assert {"", "identical", "too_few_of_type"} < set(found)
     assert found == list(whole.reasons)
-    counts = Counter(zip(rows["type"], found, strict=True))
-    assert judged.summarize(counts, options).as_json(counts) == whole.as_json()
-    gaps = [judged.read_gaps(tmp_path, judged.read_reasons(tmp_path, number)[0]) for number in range(2)]
-    assert pl.concat(pl.DataFrame(each) for each in gaps).equals(whole.gaps.drop("id"))
+    assert judged.summarize([counts for _, counts in read]) == whole.as_json()
+    assert pl.concat([verdicts.drop("reason") for verdicts, _ in read]).equals(whole.gaps)
 
 
 def test_ids_that_occur_in_two_parts_are_refused(tmp_path: Path) -> None:

@@ -19,12 +19,11 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.refinement.reference import fold_assignment, fold_sums
 from pairwright.filters.refinement.reference.cell_quotas import (
+    BalancedParts,
     choose_grids,
     count_rows,
     limit_rows,
     list_cells,
-    read_verdicts,
-    sum_verdicts,
 )
 from pairwright.filters.refinement.reference.fold_assignment import (
     assign_batch,
@@ -117,9 +116,10 @@ def in_parts(  # noqa: PLR0917 - of the pool, and how it is divided
         score_part(folder, part, fitted)
         list_cells(folder, part, grids, options)
     limit_rows(folder, parts)
-    found = [read_verdicts(folder, part, grids, options) for part in parts]
+    balanced = BalancedParts(grids, options)
+    found = [balanced.read_verdicts(folder, part) for part in parts]
     verdicts = pl.concat([frame for frame, _ in found]) if parts else pl.DataFrame()
-    return verdicts, json.loads(json.dumps(sum_verdicts([counts for _, counts in found])))
+    return verdicts, json.loads(json.dumps(balanced.summarize([counts for _, counts in found])))
 
 
 @given(st.integers(0, 60), st.integers(0, 100), st.integers(20, 100), st.integers(1, 4))

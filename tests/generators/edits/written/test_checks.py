@@ -447,7 +447,6 @@ def test_articles_of_a_written_text_are_corrected(
     [
         ("A man stands on a bed", "Two man stands on a bed", "replace-attribute"),
         ("Two men stand on a bed", "Two woman stand on a bed", "replace-object"),
-        ("Two men stand on a bed", "Two old men stands on a bed", "add-attribute"),
         ("A dog and a cat on a bed", "A dog and a apples on a bed", "replace-object"),
         ("Two dogs are lying here", "One dogs are lying here", "replace-attribute"),
         ("A dog and two cats here", "Two dog and a cats here", "swap-attribute"),
@@ -456,22 +455,6 @@ def test_articles_of_a_written_text_are_corrected(
 )
 def test_a_text_in_which_a_number_disagrees_is_rejected(source: str, text: str, asked: str) -> None:
     assert check_with_wordnet(source, text, asked).reason == "not_grammatical"
-
-
-@pytest.mark.parametrize("kind", ["hard_negative", "hard_positive"])
-@pytest.mark.parametrize(
-    ("source", "text", "reason"),
-    [
-        ("A room with three couches", "A room with couple of couches", "not_grammatical"),
-        ("A man holding ten bananas", "A man holding large bunch of bananas", "not_grammatical"),
-        ("A room with pair of couches", "A room with couple of couches", ""),
-        ("A room with three couches", "A room with plenty of couches", ""),
-        ("Three dogs on a bed", "Group of dogs on a bed", ""),
-    ],
-)
-def test_a_group_behind_a_preposition_or_verb_needs_its_article(source: str, text: str, reason: str, kind: str) -> None:
-    found = check_with_wordnet(source, text, "replace-attribute", kind=kind)
-    assert (found.reason == "not_grammatical") == (reason == "not_grammatical")  # other reasons depend on the kind
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pairwright.datasets.rng import make_rng
 from pairwright.filters.candidates.rows import candidate_frame
 from pairwright.filters.refinement.candidates import refine_candidates
 from pairwright.filters.refinement.general.refine import AllAttacksOptions
-from pairwright.filters.refinement.pair_selection import NOT_CHOSEN, add_original_captions
+from pairwright.filters.refinement.one_per_caption import NOT_CHOSEN, add_original_captions
 
 NOUNS = ("dog", "cat", "horse", "bus", "boat", "bird", "sheep", "truck", "bear", "kite")
 

@@ -1,4 +1,4 @@
-"""Incremental builds: new pairs of the input get texts and shards, which are added to the last version.
+"""Beginning and end of incremental builds: new pairs get texts and shards, which are added to the last version.
 
 Statistics of the pool, language models, classifiers and retrieval thresholds are those of the last full build; existing
 shards do not change. An increment is made in ``.next/``, as a small build of its own, and then moved into place
@@ -13,75 +13,17 @@ from typing import Any
 
 from pairwright.datasets.atomic_files import replace_atomically, write_text
 from pairwright.datasets.count_phrases import count_phrase, verb_form
-from pairwright.datasets.errors import UsageError
-from pairwright.datasets.redaction import redact
 from pairwright.datasets.shards.content_counts import add_counts
 from pairwright.datasets.version_switch import discard_staged_version, switch_version
 from pairwright.flows.build_completion import write_pages
 from pairwright.flows.config.build import BuildConfig, dump_config
-from pairwright.flows.config.sections import IndexSection
 from pairwright.flows.graph import STAGES
 from pairwright.flows.manifest import build_manifest, merge_manifests
 from pairwright.flows.runners.engine import Engine
-from pairwright.flows.stages.index import PRECOMPUTED
 from pairwright.flows.stages.shards import shard_contents
 from pairwright.flows.state.build_versions import INCREMENTS, IncrementBase, page_moves, write_version
 from pairwright.flows.state.layout import DOWNLOADS
 from pairwright.flows.state.receipts import Receipt
-
-_LLM_LIMITS = ("max_concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries", "patience")
-_LLM_ACCESS = ("max_cost", "max_requests", "prices", "price", "cache", "batch", "base_url", "transport")
-_NO_EFFECT = frozenset(
-    {
-        "workers",
-        "runner",
-        "address",
-        "slurm",
-        "host",
-        "publish",
-        "publish_keep",
-        "copies_gib",
-        "incremental",
-    }
-)  # settings that do not change a file of a build
-_INPUT_FREE = frozenset({"path", "on_error"})  # of the input: what may differ between versions
-
-
-def refuse_changed_settings(config: BuildConfig, before: Mapping[str, Any]) -> None:
-    """Refuse an increment with other settings than the full build.
-
-    Raises:
-        UsageError: naming the settings that differ, or one that increments do not support.
-    """
-    old, new = (_fixed_settings(each) for each in (before["config"], redact(config.model_dump(mode="json"))))
-    differing = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-    if differing:
-        raise UsageError(
-            f"{', '.join(differing)}: changed since the last full build, so new pairs would be processed differently. "
-            "Build with --full, or restore the old settings."
-        )
-    if config.retrieve and config.index_section and config.index_section.encoder == PRECOMPUTED:
-        raise UsageError("an incremental build cannot add precomputed vectors to an index. Build with --full.")
-
-
-def shaping_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a config that shape the files of a build."""
-    settings = {name: value for name, value in config.items() if name not in _NO_EFFECT}
-    if settings.get("llm"):
-        settings["llm"] = {
-            name: each for name, each in settings["llm"].items() if name not in {*_LLM_LIMITS, *_LLM_ACCESS}
-        }
-    return settings
-
-
-def _fixed_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a config that all versions must have in common."""
-    settings = shaping_settings(config)
-    settings.pop("part_size", None)
-    # A missing section and an empty one mean the same index.
-    settings["index"] = (settings["index"] or IndexSection().model_dump(mode="json")) if settings["retrieve"] else None
-    settings["input"] = {name: value for name, value in config["input"].items() if name not in _INPUT_FREE}
-    return settings
 
 
 def prepare_increment(config: BuildConfig, base: IncrementBase, folder: Path) -> None:

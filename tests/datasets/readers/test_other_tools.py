@@ -1,0 +1,218 @@
+"""Inputs as other tools and people leave them: names in other cases, paths of other machines, files in other places."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from PIL import Image
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.readers.formats import guess_format
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.pieces import plan_pieces
+from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import Reject
+
+
+def picture() -> bytes:
+    data = io.BytesIO()
+    Image.new("RGB", (8, 6), (20, 90, 200)).save(data, "JPEG")
+    return data.getvalue()
+
+
+def write(path: Path, data: bytes | str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def read(path: Path, **options: Any) -> tuple[list[Pair], list[Reject]]:
+    batches = list(read_pairs(ReadOptions(str(path), **{"verify_images": "off", **options})))
+    return [pair for b in batches for pair in b.pairs], [reject for b in batches for reject in b.rejects]
+
+
+def shard(path: Path, *members: tuple[str, bytes]) -> Path:
+    with tarfile.open(path, "w") as tar:
+        for name, data in members:
+            found = tarfile.TarInfo(name)
+            found.size = len(data)
+            tar.addfile(found, io.BytesIO(data))
+    return path
+
+
+@pytest.mark.parametrize("name", ["caption", "Caption", "CAPTION"])
+def test_a_mapped_column_may_be_written_in_another_case(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / "a.csv", "Caption,caption_2\na dog,a cat\n")
+    assert [pair.caption for pair in read(path, columns={"caption": name})[0]] == ["a dog"]
+
+
+def test_columns_that_differ_in_case_only_are_taken_as_written(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "Text,TEXT\na dog,a cat\n")
+    assert read(path, columns={"caption": "TEXT"})[0][0].caption == "a cat"
+    with pytest.raises(InputError, match="no column 'text'; there are: Text, TEXT"):
+        read(path, columns={"caption": "text"})
+
+
+def test_captions_and_images_are_found_in_columns_of_any_case(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "Image,Caption,ID\n1.jpg,a dog,7\n")
+    (pair,) = read(path)[0]
+    assert (pair.caption, Path(pair.image).name, pair.source_id) == ("a dog", "1.jpg", "")
+    (pair,) = read(write(tmp_path / "b.csv", "Image,caption,url\n1.jpg,a dog,http://x.org/1.jpg\n"))[0]
+    assert pair.image == "http://x.org/1.jpg"  # the exact name goes first
+
+
+def test_rows_are_selected_by_a_column_in_another_case(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "caption,Split\na dog,train\na cat,test\n")
+    pairs, rejects = read(path, where={"split": ("test",)})
+    assert ([pair.caption for pair in pairs], len(rejects)) == (["a cat"], 1)
+
+
+def test_a_path_into_a_column_keeps_that_column_from_being_the_captions(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", json.dumps({"captions": {"short": "a dog", "long": "a dog on a mat"}}) + "\n")
+    assert read(path, columns={"caption": "captions.short"})[0][0].caption == "a dog"
+
+
+def test_the_separator_that_a_csv_names_in_its_first_line_is_used(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "\ufeffsep=;\nimage;caption\n1.jpg;a dog, a cat\n2.jpg\n")
+    pairs, rejects = read(path, on_error="skip")
+    assert [pair.caption for pair in pairs] == ["a dog, a cat"]
+    assert [(reject.reason, reject.place) for reject in rejects] == [("ragged_row", f"{path}:4")]
+
+
+def test_numbered_columns_are_the_captions_of_a_row_in_their_order(tmp_path: Path) -> None:
+    rows = "image,caption_1,caption_10,caption_2,caption_x\n1.jpg,a dog,a pet,,other\n2.jpg,a cat,one cat,a big cat,\n"
+    path = write(tmp_path / "a.csv", rows)
+    pairs, _ = read(path, columns={"captions": "caption_*"})
+    assert [(pair.caption, pair.captions) for pair in pairs] == [
+        ("a dog", ("a pet",)),
+        ("a cat", ("a big cat", "one cat")),
+    ]
+    assert json.loads(pairs[0].meta) == {"caption_x": "other"}
+    with pytest.raises(InputError, match="no column 'text_\\*'; there are: image, caption_1"):
+        read(path, columns={"captions": "text_*"})
+
+
+def test_images_may_be_in_several_folders(tmp_path: Path) -> None:
+    """Visual Genome's are in VG_100K and VG_100K_2."""
+    rows = [{"id": n, "regions": [{"phrase": f"dog {n}"}]} for n in (1, 2, 3)]
+    path = write(tmp_path / "regions.json", json.dumps(rows))
+    for name in ("VG_100K/1.jpg", "VG_100K_2/2.jpg"):
+        write(tmp_path / name, picture())
+    options = {"image_root": f"{tmp_path}/{{VG_100K,VG_100K_2}}", "verify_images": "header", "on_error": "skip"}
+    pairs, rejects = read(path, **options)
+    assert [pair.image for pair in pairs] == [str(tmp_path / "VG_100K/1.jpg"), str(tmp_path / "VG_100K_2/2.jpg")]
+    assert [reject.reason for reject in rejects] == ["missing_image"]
+    outside = write(tmp_path / "o.jsonl", json.dumps({"image": "../regions.json", "caption": "a dog"}) + "\n")
+    with pytest.raises(InputError, match="image_outside_root"):
+        read(outside, image_root=options["image_root"])
+
+
+def test_an_image_of_another_machine_is_found_below_the_named_folder(tmp_path: Path) -> None:
+    rows = [{"image": f"/data/upload/1/{name}.jpg", "caption": f"a dog {name}"} for name in ("a", "b")]
+    path = write(tmp_path / "rows.json", json.dumps(rows))
+    write(tmp_path / "images" / "a.jpg", picture())
+    pairs, rejects = read(path, image_root=str(tmp_path / "images"), verify_images="header", on_error="skip")
+    assert [pair.image for pair in pairs] == [str(tmp_path / "images" / "a.jpg")]
+    assert [reject.reason for reject in rejects] == ["image_outside_root"]
+
+
+def test_an_export_of_label_studio_is_read(tmp_path: Path) -> None:
+    result = {"value": {"text": ["a dog"]}, "from_name": "caption", "to_name": "image", "type": "textarea"}
+    task = {"id": 1, "annotations": [{"id": 1, "result": [result]}], "predictions": []}
+    path = write(tmp_path / "project.json", json.dumps([task | {"data": {"image": "1.jpg"}}]))
+    (pair,) = read(path)[0]
+    assert (pair.caption, pair.image, pair.source_id) == ("a dog", str(tmp_path / "1.jpg"), "1")
+
+
+NESTED = {
+    "the only image and text": ((".image.jpg", ".caption.txt"), ".image.jpg"),
+    "a key with a dot": ((".5.jpg", ".5.txt"), ".5.jpg"),
+    "an image beside a depth map": ((".image.jpg", ".depth.png", ".txt"), ".image.jpg"),
+    "a plain image beside others": ((".jpg", ".mask.png", ".txt"), ".jpg"),
+}
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_members_with_nested_names_are_image_and_caption(tmp_path: Path, case: str) -> None:
+    endings, image = NESTED[case]
+    members = [(f"0001{end}", b"a dog" if end.endswith("txt") else picture()) for end in endings]
+    (pair,) = read(shard(tmp_path / "a.tar", *members))[0]
+    assert (pair.caption, pair.image) == ("a dog", f"{tmp_path}/a.tar::0001{image}")
+
+
+def test_of_several_nested_images_none_is_guessed(tmp_path: Path) -> None:
+    members = [(f"0001{end}", picture()) for end in (".left.jpg", ".right.jpg")]
+    (pair,) = read(shard(tmp_path / "a.tar", *members, ("0001.txt", b"a dog")))[0]
+    assert (pair.image, json.loads(pair.meta)["other_files"]) == ("", [".left.jpg", ".right.jpg"])
+
+
+def folder_with_captions(folder: Path, name: str, content: str) -> Path:
+    for number in range(3):
+        write(folder / "photos" / f"{number}.jpg", picture())
+    write(folder / name, content)
+    return folder
+
+
+CAPTION_FILES = {
+    "captions.txt": "image,caption\n0.jpg,a dog\n1.jpg,a cat\n",
+    "results.csv": "image_name| comment_number| comment\n0.jpg| 0| a dog\n",
+    "results.token": "0.jpg#0\ta dog\n0.jpg#1\ta cat\n",
+    "annotations/c.json": json.dumps(
+        {"images": [{"id": 1, "file_name": "0.jpg"}], "annotations": [{"image_id": 1, "caption": "a dog"}]}
+    ),
+    "text/n.jsonl": json.dumps({"image_id": "0", "caption": "a dog"}) + "\n",
+    "train.csv": "Image Name;Image Caption\n0.jpg;a dog on a mat\n",
+}
+
+
+@pytest.mark.parametrize("name", CAPTION_FILES)
+def test_a_folder_of_images_whose_captions_are_in_a_file_is_refused_with_the_file(tmp_path: Path, name: str) -> None:
+    folder = folder_with_captions(tmp_path, name, CAPTION_FILES[name])
+    options = ReadOptions(str(folder), on_error="skip")
+    for start in (read_pairs, plan_pieces):
+        with pytest.raises(InputError, match=f"the captions of its images are in {folder / name}"):
+            start(options)
+    without = ReadOptions(str(folder), without_caption=True, on_error="skip", verify_images="off")
+    assert sum(len(batch.pairs) for batch in read_pairs(without)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("captions.csv", "image,caption\nother.jpg,a dog\n"),  # of other images
+        ("credits.csv", "image,photographer\n0.jpg,A. B. Smith of London\n"),
+        ("broken.json", '{"caption": '),
+    ],
+)
+def test_other_files_in_a_folder_of_images_are_no_captions(tmp_path: Path, name: str, content: str) -> None:
+    folder = folder_with_captions(tmp_path, name, content)
+    for number in range(3):
+        write(folder / "photos" / f"{number}.txt", f"a dog {number}")
+    assert len(read(folder, on_error="skip")[0]) == 3
+    (folder / "photos" / "0.txt").unlink()
+    (folder / "photos" / "1.txt").unlink()
+    assert len(read(folder, on_error="skip")[0]) == 1
+
+
+def test_the_splits_of_a_saved_dataset_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "dataset_dict.json", json.dumps({"splits": ["test", "validation"]}))
+    for split in ("test", "validation"):
+        write(tmp_path / split / "state.json", "{}")
+    with pytest.raises(InputError) as caught:
+        guess_format(tmp_path)
+    assert "with the splits test, validation" in caught.value.what
+    assert "['test'].to_parquet('test.parquet')" in caught.value.fix
+    assert "train" not in str(caught.value)
+
+
+def test_captions_are_cleaned_when_asked_and_those_without_content_are_rejected(tmp_path: Path) -> None:
+    texts = ["a dog &amp; a cat", "IMG_1.jpg", "a cat on a mat | Etsy"]
+    pl.DataFrame({"caption": texts, "id": [1, 2, 3]}).write_parquet(tmp_path / "a.parquet")
+    pairs, rejects = read(tmp_path / "a.parquet", clean_captions=True)
+    assert [pair.caption for pair in pairs] == ["a dog & a cat", "a cat on a mat"]
+    assert [(reject.reason, reject.place) for reject in rejects] == [("no_content", f"{tmp_path}/a.parquet:row 2")]
+    assert [pair.caption for pair in read(tmp_path / "a.parquet")[0]] == texts
