@@ -21,7 +21,7 @@ from pairwright.generators.lexicon.tables import read_rows
 
 LABELS: Final = ("natural", "possibly_true")
 BIAS: Final = "bias"  # row of the weights that counts for every edit
-MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
+MIN_NATURAL: Final = 0.85  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
 NONE: Final = "-"  # in names of features: a relation without a verb, or without a preposition
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
