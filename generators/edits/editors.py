@@ -17,6 +17,7 @@ from pairwright.generators.edits.additions.insertion_points import ATTRIBUTE, OB
 from pairwright.generators.edits.additions.proposals import SLOT_OF_TARGET, Additions
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
+from pairwright.generators.edits.floors import NULL_WEIGHTS
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
 from pairwright.generators.edits.proposals import FloatArray, WordProposals
@@ -41,7 +42,13 @@ Proposer = Callable[[Sequence[Caption]], Mapping[str, Sequence[Any]]]  # by type
 
 
 class Editor:
-    """Draws proposals by weight (`sampling`)."""
+    """Draws proposals by weight (`sampling`).
+
+    Attributes:
+        null: weight of drawing nothing.
+    """
+
+    null: float = 0.0
 
     def outcomes(self, proposals: Sequence[Any], seeds: Sequence[int]) -> list[EditOutcomes]:
         """Return for each caption the reason codes of rejections, then its edits in random order.
@@ -50,7 +57,8 @@ class Editor:
             proposals: `WordProposals` or `SwapProposals` of each caption.
             seeds: a 64-bit seed for each caption.
         """
-        orders = order_by_weight(self._log_weights(proposals), [len(each.log_ratio) for each in proposals], seeds)
+        sizes = [len(each.log_ratio) for each in proposals]
+        orders = order_by_weight(self._log_weights(proposals), sizes, seeds, self.null)
         return [self._outcomes(each, order) for each, order in zip(proposals, orders, strict=True)]
 
     def _log_weights(self, proposals: Sequence[Any]) -> FloatArray:
@@ -69,11 +77,13 @@ class WordEditor(Editor):
         balance: of each word of the vocabulary; see `word_balance`.
         known: WordNet and pool statistics, for constraints.
         constraints: in the order in which they are checked.
+        null: weight of drawing nothing.
     """
 
     balance: FloatArray
     known: Knowledge
     constraints: Sequence[Constraint]
+    null: float = 0.0
 
     def _log_weights(self, proposals: Sequence[WordProposals]) -> FloatArray:
         new, old = (np.concatenate([getattr(each, name) for each in proposals]) for name in ("new", "old"))
@@ -82,8 +92,16 @@ class WordEditor(Editor):
 
     def _outcomes(self, proposals: Any, order: Sequence[int]) -> EditOutcomes:
         yield from proposals.reasons
+        written = nothing = False
         for at in order[:MAX_TRIES]:
+            if at == len(proposals):
+                nothing = not written
+                continue
             violated = first_violated(self.constraints, proposals.proposed_edit(at), self.known)
+            if violated is None and nothing:
+                yield "overused_word"
+                return
+            written |= violated is None
             yield proposals.outcome(at) if violated is None else violated.reason
 
     def allowed(self, proposals: WordProposals) -> Iterator[Proposal]:
@@ -159,7 +177,8 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
             constraints = tuple(each for each in constraints if not each.by_place)
         balance = materials.model.balance.get(name, {}) if both_sides or name not in ADDED else {}
         targets = materials.model.cloze.targets(BALANCED_TYPES.get(name, "noun"))
-        by_type[name] = WordEditor(balance_of_targets(targets, balance), materials.knowledge, constraints)
+        null = NULL_WEIGHTS.get(name, 0.0)
+        by_type[name] = WordEditor(balance_of_targets(targets, balance), materials.knowledge, constraints, null)
     proposers = list[Proposer]()
     if replaced:
         proposers.append(Replacements(materials, replaced, floor).propose)

@@ -10,7 +10,7 @@ from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption, ParsedText
 from pairwright.generators.edits.edit_model import EditModel, load_bundled_model
 from pairwright.generators.edits.editors import ADDED, BALANCED_TYPES, EditorSet, WordEditor, build_editors
-from pairwright.generators.edits.floors import DEFAULT_FLOOR
+from pairwright.generators.edits.floors import DEFAULT_FLOOR, NULL_WEIGHTS
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.slots import slot_examples
 from pairwright.generators.edits.word_balance import ALLOWED, AllowedProposals, learn_balance
@@ -126,7 +126,9 @@ def merge_balances(
     none = np.zeros(0, ALLOWED)
     return {
         name: learn_balance(
-            cloze.targets(BALANCED_TYPES[name]), np.concatenate([none, *(each[name] for each in found)])
+            cloze.targets(BALANCED_TYPES[name]),
+            np.concatenate([none, *(each[name] for each in found)]),
+            NULL_WEIGHTS.get(name, 0.0),
         )
         for name in types
     }

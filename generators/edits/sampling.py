@@ -7,7 +7,7 @@ A proposal that replaces a by b is drawn with a weight of
 among all proposals of the caption. The first factor prefers contexts in which captions could as well have b (detailed
 balance, as Metropolis et al. 1953 choose their steps). It does not suffice: likely words are often true and so removed
 by truth constraints. The second factor compensates: `word_balance` learns on the pool how to insert each word as often
-as it is replaced.
+as it is replaced. Where only unbalanced edits are left, it is better to write none (`floors.NULL_WEIGHTS`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,16 +22,22 @@ _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 2.0**-53
 
 
-def order_by_weight(log_weights: FloatArray, sizes: Sequence[int], seeds: Sequence[int]) -> list[list[int]]:
+def order_by_weight(
+    log_weights: FloatArray, sizes: Sequence[int], seeds: Sequence[int], null: float = 0.0
+) -> list[list[int]]:
     """Return the indices of each group in random order, drawn without replacement by weight.
 
     Args:
         log_weights: natural logarithms of the weights, group by group.
         sizes: sizes of the groups.
         seeds: a 64-bit seed for each group.
+        null: weight of drawing nothing, the index behind the last one of each group; 0 for no such index.
     """
     if not len(log_weights):
         return [[] for _ in sizes]
+    if null:
+        log_weights = np.insert(log_weights, np.cumsum(sizes), np.float32(np.log(null)))
+        sizes = [size + 1 for size in sizes]
     group = np.repeat(np.arange(len(sizes)), sizes)
     ends = np.cumsum(sizes, dtype=np.int64)
     within = np.arange(len(group)) - (ends - sizes)[group]

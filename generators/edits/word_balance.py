@@ -28,12 +28,13 @@ replaced and of the inserted word into the targets, and natural logarithm of p(n
 AllowedProposals = npt.NDArray[np.void]  # of `ALLOWED`
 
 
-def learn_balance(targets: Sequence[str], allowed: AllowedProposals) -> dict[str, float]:
+def learn_balance(targets: Sequence[str], allowed: AllowedProposals, null: float = 0.0) -> dict[str, float]:
     """Return the balance of each word of the targets; the balance of a target is the sum over its words.
 
     Args:
         targets: the vocabulary.
         allowed: proposals of the captions of a pool.
+        null: weight of writing nothing for a caption.
     """
     if not len(allowed):
         return {}
@@ -50,8 +51,9 @@ def learn_balance(targets: Sequence[str], allowed: AllowedProposals) -> dict[str
     for _ in range(ROUNDS):
         of_target = balance[count].sum(axis=1)
         weights = allowed["log_ratio"] + of_target[new] - of_target[old]
-        weights = np.exp(weights - np.repeat(np.maximum.reduceat(weights, starts), sizes))
-        share = weights / np.repeat(np.add.reduceat(weights, starts), sizes)
+        greatest = np.maximum.reduceat(weights, starts)
+        weights = np.exp(weights - np.repeat(greatest, sizes))
+        share = weights / np.repeat(np.add.reduceat(weights, starts) + null * np.exp(-greatest), sizes)
         inserted = _expected(count[new], share, len(words))
         replaced = _expected(count[old], share, len(words))
         balance[:-1] += _STEP * np.log((replaced + _PRIOR) / (inserted + _PRIOR))

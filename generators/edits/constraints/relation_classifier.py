@@ -21,8 +21,9 @@ from pairwright.generators.lexicon.tables import read_rows
 
 LABELS: Final = ("natural", "possibly_true")
 BIAS: Final = "bias"  # row of the weights that counts for every edit
-MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
-MAX_POSSIBLY_TRUE: Final = 0.15  # probability of a text that may be true
+MIN_NATURAL: Final = 0.85  # probability of a natural text; benchmarks/RESULTS.md has the figures
+MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
+NONE: Final = "-"  # in names of features: a relation without a verb, or without a preposition
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
 
 Feature = tuple[str, float]
@@ -42,14 +43,14 @@ def may_be_true(edit: ProposedEdit, known: Knowledge) -> bool:
 @lru_cache(maxsize=8)  # two constraints ask for one edit
 def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
     """Return the probability of each of `LABELS` for a replaced relation."""
-    old, new, subject, thing = edit.old, edit.new, edit.before, edit.after
+    old, new, subject, thing, of_pool = edit.old, edit.new, edit.before, edit.after, _logits_of_pool(known)
     parts = (
         _weights()[BIAS],
         _logits_of_phrases(old, new),
-        _logits_of_noun("subject", subject, new, known),
-        _logits_of_noun("object", thing, new, known),
+        of_pool.noun("subject", subject, new),
+        of_pool.noun("object", thing, new),
         _logits_of_classes(load_relations().noun_classes(subject or UNKNOWN, thing)),
-        _logits_of_counts(new, subject, thing, known),
+        of_pool.counts(new, subject, thing),
         _logits(features_of_caption(edit, known)),
     )
     natural, possible = (1 / (1 + math.exp(-sum(logits))) for logits in zip(*parts, strict=True))
@@ -70,11 +71,11 @@ def relation_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]
 def features_of_phrases(old: str, new: str) -> Iterator[Feature]:
     """Yield the features of the replaced and the new relation."""
     (old_verb, old_preposition), (verb, preposition) = split_relation(old), split_relation(new)
-    yield f"old verb {old_verb}", 1.0
-    yield f"old preposition {old_preposition}", 1.0
-    yield f"verb {verb}", 1.0
-    yield f"preposition {preposition}", 1.0
-    yield f"{old_preposition} > {preposition}", 1.0
+    yield f"old verb {old_verb or NONE}", 1.0
+    yield f"old preposition {old_preposition or NONE}", 1.0
+    yield f"verb {verb or NONE}", 1.0
+    yield f"preposition {preposition or NONE}", 1.0
+    yield f"{old_preposition or NONE} > {preposition or NONE}", 1.0
     yield "same verb", float(verb == old_verb)
     yield "same preposition", float(preposition == old_preposition)
     yield "same shape", float(bool(verb) == bool(old_verb) and bool(preposition) == bool(old_preposition))
@@ -82,7 +83,7 @@ def features_of_phrases(old: str, new: str) -> Iterator[Feature]:
 
 def features_of_noun(role: str, noun: str, new: str, known: Knowledge) -> Iterator[Feature]:
     """Yield the features of the subject or object of a new relation; an empty string is an unknown noun."""
-    preposition = split_relation(new)[1]
+    preposition = split_relation(new)[1] or NONE
     for name in sorted(known.nouns.classes(noun)) if noun else ("unknown",):
         yield f"{role} {name}", 1.0
         yield f"{role} {name}: {preposition}", 1.0
@@ -139,19 +140,29 @@ def _logits_of_phrases(old: str, new: str) -> Logits:
     return _logits(features_of_phrases(old, new))
 
 
-@lru_cache(maxsize=50_000)
-def _logits_of_noun(role: str, noun: str, new: str, known: Knowledge) -> Logits:
-    return _logits(features_of_noun(role, noun, new, known))
-
-
 @lru_cache(maxsize=2_000)
 def _logits_of_classes(classes: tuple[NounClass, ...]) -> Logits:
     return _logits(features_of_classes(classes))
 
 
-@lru_cache(maxsize=50_000)
-def _logits_of_counts(new: str, subject: str, thing: str, known: Knowledge) -> Logits:
-    return _logits(features_of_counts(new, subject, thing, known))
+class _PoolLogits:
+    """Cached sums of what depends on a pool; the caches go with the object, so that they do not keep the pool in memory."""
+
+    def __init__(self, known: Knowledge) -> None:
+        self._known = known
+        self.noun = lru_cache(maxsize=50_000)(self._of_noun)
+        self.counts = lru_cache(maxsize=50_000)(self._of_counts)
+
+    def _of_noun(self, role: str, noun: str, new: str) -> Logits:
+        return _logits(features_of_noun(role, noun, new, self._known))
+
+    def _of_counts(self, new: str, subject: str, thing: str) -> Logits:
+        return _logits(features_of_counts(new, subject, thing, self._known))
+
+
+@lru_cache(maxsize=1)  # edits of one pool follow one another
+def _logits_of_pool(known: Knowledge) -> _PoolLogits:
+    return _PoolLogits(known)
 
 
 def _logits(features: Iterable[Feature]) -> Logits:

@@ -239,7 +239,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     ),
     Constraint(
         "probable_relation", "truth", "true_of_image", ("replace-relation",), relation_classifier.may_be_true,
-        EditExample("a man [near] a bench", "in front of", "replace-relation"),
+        EditExample("a man [with] a dog", "near", "replace-relation"),
         EditExample("a man [sitting on] a bench", "stand on", "replace-relation"),
         of_texts=False,
     ),
