@@ -15,6 +15,7 @@ from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.edits.additions.insertion_points import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import SLOT_OF_TARGET, Additions
+from pairwright.generators.edits.constraints import relation_classifier
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
 from pairwright.generators.edits.floors import NULL_WEIGHTS
@@ -166,6 +167,8 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
         skip: ids of constraints that are not applied.
     """
     wanted = frozenset(types)
+    if "replace-relation" in wanted and not materials.of_photographs:
+        skip |= relation_classifier.CONSTRAINTS
     swapped = [name for name in SWAP_TYPES if name in wanted]
     replaced = dict[str, Sequence[Constraint]]()
     by_type: dict[str, Editor] = {name: Editor() for name in swapped}

@@ -5,7 +5,7 @@ Word frequency comes from WordNet's sense counts (running text), word co-occurre
 implausible edits are rejected than with a pool of some thousand captions.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -38,6 +38,10 @@ class GeneralEnglish:
     def frequency(self, lemma: str, pos: str) -> int:
         """Return how often sense-tagged running text has the lemma as that part of speech."""
         return self._wordnet.count(lemma, pos)
+
+    def known_nouns(self, nouns: Collection[str]) -> float:  # noqa: ARG002 - the protocol's arguments
+        """Return 1: nouns are not counted."""
+        return 1.0
 
     def form_frequency(self, form: str) -> int:
         """Return `SEEN_COUNT`: forms are not counted."""

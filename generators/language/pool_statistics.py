@@ -21,7 +21,7 @@ size of the parts.
 import hashlib
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise, product, repeat
@@ -225,6 +225,11 @@ class PoolStatistics:
     def frequency(self, lemma: str, pos: str) -> int:
         """Return the number of captions with the lemma and that universal tag."""
         return self.lemmas.get((lemma, pos), 0)
+
+    def known_nouns(self, nouns: Collection[str]) -> float:
+        """Return the share of the nouns of all captions, by number of captions, that are among some lemmas."""
+        counts = {lemma: count for (lemma, pos), count in self.lemmas.items() if pos == "NOUN"}
+        return sum(map(counts.get, counts.keys() & set(nouns), repeat(0))) / max(sum(counts.values()), 1)
 
     def form_frequency(self, form: str) -> int:
         """Return the number of captions with the word form, in any letter case."""

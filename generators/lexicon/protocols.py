@@ -4,7 +4,7 @@ As protocols they can be replaced by small tables in tests. Implementations: `la
 `language.pool_statistics.PoolStatistics` and, without a pool, `edits.general_english.GeneralEnglish`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,10 @@ class Pool(Protocol):
 
     def frequency(self, lemma: str, pos: str) -> int:
         """Return the number of captions with the lemma as that part of speech."""
+        ...
+
+    def known_nouns(self, nouns: Collection[str]) -> float:
+        """Return the share of the nouns of the captions that are among some lemmas, 0-1."""
         ...
 
     def form_frequency(self, form: str) -> int:

@@ -190,7 +190,7 @@ def test_broken_rows_stop_the_run_with_their_place_or_are_counted(tmp_path: Path
     rows = write_rows(
         tmp_path / "rows.jsonl", [{"problem": "1 + 1?"}, {"answer": 2}, {"problem": "2 + 1?", "answer": "many"}]
     )
-    with pytest.raises(InputError, match=r"rows.jsonl:2: no problem"):
+    with pytest.raises(InputError, match=r"rows.jsonl:2: no text for the field `problem`"):
         list(read_items(open_task("math"), TaskInput(str(rows)), Counter()))
     broken: Counter[str] = Counter()
     assert len(list(read_items(open_task("math"), TaskInput(str(rows), on_error="skip"), broken))) == 1
