@@ -10,15 +10,9 @@ from typing import Final
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.image_words import ImageWords
-from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases, span
+from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
 from pairwright.generators.captions.questions import is_question
-from pairwright.generators.captions.realisation import (
-    Change,
-    Style,
-    caption_style,
-    joined_word_spans,
-    lowercase_span,
-)
+from pairwright.generators.captions.realisation import Change, Style, caption_style, joined_word_spans
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH
 from pairwright.generators.language.identification import other_language
 from pairwright.generators.language.tokens import Token
@@ -208,13 +202,6 @@ class Caption(ParsedText):
         if is_question(text):
             return "question"
         return "not_english" if other_language(text) else ""
-
-    def exchange(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[Change, Change]:
-        """Return the changes that exchange two spans of tokens, given in order of position."""
-        source = self.pair.caption
-        (start, end), (second_start, second_end) = span(self.tokens, *first), span(self.tokens, *second)
-        moved = lowercase_span(source, start, end, proper=self.tag(first[0]).startswith("NNP"))
-        return Change(start, end, source[second_start:second_end]), Change(second_start, second_end, moved)
 
     def _lemmas_of(self, kinds: frozenset[str]) -> tuple[str, ...]:
         return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in NON_OBJECTS])

@@ -1,28 +1,36 @@
-"""Attribute swaps: adjectives and materials of two noun phrases are exchanged.
+"""Attribute swaps: adjectives, materials and numbers of two noun phrases are exchanged.
 
-"A red car and a blue bus" gives "a blue car and a red bus". A swap is false if the two attributes exclude each other for
-both nouns. One captioner who uses both words distinguishes them, even if viewers often confuse them (gray and silver
-are one colour, blue and green two). Attributes of different classes ("a small bathroom with a green toilet") are not
-exchanged: both nouns may have both. Numbers stay, since an exchange of nouns (`objects`) says the same; of two numbers,
-the larger one must be false of the noun with the smaller one.
+"A red car and a blue bus" gives "a blue car and a red bus"; "a man with two dogs" gives "two men with a dog". A swap is
+false if the two attributes exclude each other for both nouns. One captioner who uses both words distinguishes them,
+even if viewers often confuse them (gray and silver are one colour, blue and green two). Attributes of different classes
+("a small bathroom with a green toilet") are not exchanged: both nouns may have both. Of two numbers, the larger one
+must be false of the noun with the smaller one.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_checks import count_in_doubt
-from pairwright.generators.captions.caption import Caption, EditOutcome
+from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import ARTICLES, NUMBER_WORDS, NounPhrase
-from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.captions.realisation import Change
+from pairwright.generators.edits.constraints.knowledge import MIN_COUNT, Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
+from pairwright.generators.edits.slots import FINITE
+from pairwright.generators.edits.swaps.proposal import SwapProposal, exchange_spans
+from pairwright.generators.language.inflection import article, inflect
 from pairwright.generators.lexicon.attributes import concepts, opposites, same_concept, words_of_class
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
+
+MIN_NUMBER_WEIGHT: Final = 0.05  # minimum weight of a number swap, by counts of the pool
+SMOOTHING: Final = 0.5  # added to counts before their ratio is taken
 
 
 class Modifier(NamedTuple):
-    """An attribute or number of a noun phrase that may change places, or its noun.
+    """An attribute or number of a noun phrase that may be exchanged.
 
     Attributes:
         phrase: the noun phrase.
@@ -39,9 +47,11 @@ class Modifier(NamedTuple):
     number: int = 0
 
 
-def swap_attributes(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> EditOutcome:  # noqa: ARG001
-    """Return the exchange of two attributes of `swapped_pairs`; `no_edit` for numbers."""
-    return "no_edit" if one.number else caption.exchange((one.start, one.end), (other.start, other.end))
+def swap_attributes(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
+    """Return the swap of two attributes or numbers of `swapped_pairs`, or the reason code of a rejection."""
+    if one.number:
+        return _exchange_numbers(caption, known, one, other)
+    return exchange_spans(caption, (one.start, one.end), (other.start, other.end))
 
 
 def swapped_pairs(
@@ -176,3 +186,46 @@ def _count_may_hold(caption: Caption, counted: Modifier, new: int) -> bool:
 def _is_single(caption: Caption, noun: str) -> bool:
     """Return whether no caption and no box shows several instances of a noun, under any name."""
     return not any(map(caption.words.several, loosely_same(noun))) and noun not in caption.words.crowds
+
+
+def _exchange_numbers(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
+    if 1 in {one.number, other.number} and not _can_change_number(caption, one.phrase, other.phrase):
+        return "not_grammatical"
+    weight = 1.0
+    for counted, new in ((one, other.number), (other, one.number)):
+        seen, old = (_count_attested(caption, known, counted.phrase, each) for each in (new, counted.number))
+        weight *= (seen + SMOOTHING) / (old + SMOOTHING) if seen >= MIN_COUNT else 0.0
+    if weight < MIN_NUMBER_WEIGHT:
+        return "no_candidate"
+    changes = (*_changes(caption, one, other.number), *_changes(caption, other, one.number))
+    return SwapProposal(changes, weight=weight)
+
+
+def _can_change_number(caption: Caption, *phrases: NounPhrase) -> bool:
+    """Return whether only the phrases and the verbs right after them depend on their number."""
+    verbs = {phrase.end for phrase in phrases}
+    listed = any(caption.word(at) in {"and", ","} for phrase in phrases for at in (phrase.start - 1, phrase.end))
+    finite = {at for at, tag in enumerate(caption.tags) if tag in FINITE}
+    if not finite <= verbs or (listed and finite):
+        return False
+    if not (ANAPHORS | words_with("together")).isdisjoint(caption.lower):
+        return False
+    return all(caption.word(phrase.start - 1) not in words_with("at_one_place") for phrase in phrases)
+
+
+def _changes(caption: Caption, counted: Modifier, number: int) -> Iterator[Change]:
+    """Yield the changes of number word, noun and following verb that give a phrase another number."""
+    phrase, several = counted.phrase, number > 1
+    single = caption.word(phrase.count + 1) if phrase.count + 1 < phrase.head else caption.head(phrase)
+    yield caption.change(counted.start, counted.end, NUMBER_WORDS[number - 1] if several else article(single))
+    if caption.plural(phrase) is not several:
+        yield caption.change(phrase.head, phrase.end, inflect(caption.head(phrase), "NNS" if several else "NN"))
+        if caption.tag(phrase.end) in FINITE:
+            verb = inflect(caption.lemmas[phrase.end], "VBP" if several else "VBZ")
+            yield caption.change(phrase.end, phrase.end + 1, verb)
+
+
+def _count_attested(caption: Caption, known: Knowledge, phrase: NounPhrase, number: int) -> int:
+    """Return the number of captions of the pool with a number or article right before the noun of a phrase."""
+    noun = inflect(caption.head(phrase), "NNS" if number > 1 else "NN")
+    return known.pool.bigram(NUMBER_WORDS[number - 1] if number > 1 else article(noun), noun)

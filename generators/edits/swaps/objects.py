@@ -6,11 +6,12 @@ man".
 
 from typing import Final
 
-from pairwright.generators.captions.caption import GENDERED, Caption, EditOutcome
+from pairwright.generators.captions.caption import GENDERED, Caption
 from pairwright.generators.captions.phrases import NounPhrase, span
 from pairwright.generators.captions.realisation import lowercase_span
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.swaps.attributes import Modifier, is_countable
+from pairwright.generators.edits.swaps.proposal import Span, SwapProposal
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
@@ -19,7 +20,7 @@ _CONTINUES: Final = frozenset({"of", "'s", "’s", "'", "-"})  # after a noun in
 _JOINS: Final = words_with("at_one_place") | (words_with("having") - words_with("joins_items"))
 
 
-def swap_objects(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> EditOutcome:
+def swap_objects(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
     """Return the swap of the nouns of a pair of `swapped_pairs`, inflected for their new positions, or a reason code."""
     phrase, second = one.phrase, other.phrase
     whole = all(caption.is_whole(each) and caption.word(each.end) not in _CONTINUES for each in (phrase, second))
@@ -34,10 +35,11 @@ def swap_objects(caption: Caption, known: Knowledge, one: Modifier, other: Modif
     nouns, second_nouns = ((max(each.phrase.nouns[0], each.end), each.phrase.end) for each in (one, other))
     if any(caption.word(at) in concepts() for start, end in (nouns, second_nouns) for at in range(start, end - 1)):
         return "not_grammatical"  # an attribute that is tagged as a noun: "a large purple | orange cross"
-    return (
+    changes = (
         caption.change(*nouns, _in_number_of(caption, second_nouns, phrase)),
         caption.change(*second_nouns, _in_number_of(caption, nouns, second)),
     )
+    return SwapProposal(changes, (nouns, second_nouns))
 
 
 def _are_pronouns_of(caption: Caption, known: Knowledge, *phrases: NounPhrase) -> bool:
@@ -52,7 +54,7 @@ def _share_class(caption: Caption, known: Knowledge, one: NounPhrase, other: Nou
     return not first.classes.isdisjoint(second.classes)
 
 
-def _in_number_of(caption: Caption, nouns: tuple[int, int], place: NounPhrase) -> str:
+def _in_number_of(caption: Caption, nouns: Span, place: NounPhrase) -> str:
     """Return nouns inflected for the position of another phrase."""
     written = lowercase_span(caption.pair.caption, *span(caption.tokens, *nouns))
     head, tag = caption.tokens[nouns[1] - 1], caption.tag(place.head)
