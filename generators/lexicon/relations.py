@@ -21,6 +21,7 @@ from pairwright.generators.lexicon.states import (
     ACTION_DIMENSIONS,
     States,
     StateSpace,
+    as_word,
     as_words,
     exclude,
 )
@@ -120,6 +121,7 @@ class RelationLexicon:
             self._exceptions_of.setdefault(b, []).append(a)
         self.analyse = lru_cache(maxsize=None)(self._analyse)
         self._weak_states = lru_cache(maxsize=2_000)(self._find_weak_states)
+        self._weak_words = lru_cache(maxsize=64)(self._find_weak_words)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
 
     def _analyse(self, key: str) -> Relation | None:
@@ -220,8 +222,14 @@ class RelationLexicon:
 
     def _find_weak_states(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.uint64]:
         """Return the weak states of phrases, shape as of `as_words`; unknown ones allow all."""
-        relations = map(self.analyse, keys)
-        return as_words([self._space.every if each is None else _applied(classes, each.weak) for each in relations])
+        known, words = self._weak_words(keys)
+        return np.where(known, _applied_to_words(classes, words), words)
+
+    def _find_weak_words(self, keys: tuple[str, ...]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint64]]:
+        """Return whether each phrase is in the tables, shape (n, 1, 1), and its weak states for nouns of no class."""
+        relations = [*map(self.analyse, keys)]
+        known = np.array([each is not None for each in relations])[:, None, None]
+        return known, as_words([self._space.every if each is None else each.weak for each in relations])
 
     def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
         """Return whether two phrases are synonymous for an object ("near" and "next to")."""
@@ -308,3 +316,18 @@ def _applied(classes: Iterable[NounClass], states: States) -> States:
         for dimension, mask in each.merged:
             found[dimension] |= mask if found[dimension] & mask else 0
     return tuple(found)
+
+
+def _applied_to_words(classes: Iterable[NounClass], words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return `_applied` for many states at once, given and returned as of `as_words`."""
+    found = words.copy()
+    for each in classes:
+        for dimension, mask in each.dropped:
+            left = found[:, dimension] & ~as_word(mask)
+            found[:, dimension] = np.where(left.any(axis=1, keepdims=True), left, found[:, dimension])
+        for dimension, mask in each.merged:
+            here = found[:, dimension]
+            found[:, dimension] = np.where(
+                (here & as_word(mask)).any(axis=1, keepdims=True), here | as_word(mask), here
+            )
+    return found

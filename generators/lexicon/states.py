@@ -79,5 +79,10 @@ def exclude(one: States, other: States) -> bool:
 
 def as_words(states: Sequence[States]) -> npt.NDArray[np.uint64]:
     """Return states as machine words, shape (n, dimensions, 2), to compare many at once."""
-    words = [[(mask & _WORD, mask >> 64) for mask in each] for each in states]
+    words = [[as_word(mask) for mask in each] for each in states]
     return np.array(words, np.uint64).reshape(len(states), len(DIMENSIONS), 2)
+
+
+def as_word(mask: int) -> npt.NDArray[np.uint64]:
+    """Return the bits of one dimension as two machine words, the low ones first."""
+    return np.array([mask & _WORD, mask >> 64], np.uint64)
