@@ -168,7 +168,7 @@ class ImageRoot:
         return located
 
     def _find_by_name(self, written: str) -> str:
-        """Return the image below the folders that an absolute path of another machine names; empty if there is none."""
+        """Return the image below the folders that an absolute path of another machine names, or an empty string."""
         if not Path(written).is_absolute() or split_locator(written)[1] or is_remote(self.folder):
             return ""
         return next(filter(None, (find_below(folder, written) for folder in (self.folder, *self.others))), "")

@@ -54,7 +54,7 @@ def compute(fields: Mapping[str, Any], column: str) -> Any:
 
 
 def is_numbered(column: str) -> bool:
-    """Return whether a column stands for numbered ones."""
+    """Return whether a column is a pattern of numbered columns (`caption_*`)."""
     return column.endswith("*") and "{" not in column
 
 

@@ -144,7 +144,7 @@ def find_unmatched_columns(columns: Iterable[str], names: Sequence[str]) -> set[
 
 
 def find_column(named: str, names: Sequence[str]) -> str:
-    """Return the column of a row that a user names, in any case; the name itself if there is none, as for a path."""
+    """Return the column of a row that a user names, in any case, or the name itself, as for a path."""
     return named if named in names else _find_named(named, _index_by_stripped_name(names)) or named
 
 

@@ -95,7 +95,7 @@ class WordEditor(Editor):
         yield from proposals.reasons
         written = nothing = False
         for at in order[:MAX_TRIES]:
-            if at == len(proposals):
+            if at == len(proposals):  # nothing is drawn: it counts if no edit was drawn before, and one is allowed
                 nothing = not written
                 continue
             violated = first_violated(self.constraints, proposals.proposed_edit(at), self.known)

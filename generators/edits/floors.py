@@ -6,9 +6,7 @@ benchmarks/RESULTS.md has yield against naturalness; `benchmarks.editing.ablatio
 from typing import Final
 
 DEFAULT_FLOOR: Final = 0.01  # REPLACE: p(word); set by --floor
-RELATION_FLOOR_FACTOR: Final = (
-    0.1  # factor for relations, which a classifier judges (`constraints/relation_classifier.py`)
-)
+RELATION_FLOOR_FACTOR: Final = 0.1  # factor for relations, which `constraints.relation_classifier` judges
 ADDITION_FLOORS: Final = {"object": 0.1, "attribute": 0.1}  # ADD, by target: p(word) / p(typical word)
 ADDED_PAIR_FLOOR: Final = 0.05  # ADD with both sides: the same for both objects
 RELATION_FLOOR: Final = 0.1  # ADD an object: p(relation) / p(typical relation)
@@ -16,6 +14,5 @@ NEGATION_FLOOR: Final = 0.05  # p(word) / p(typical word), for both labels: most
 SWAP_FLOOR: Final = 0.003  # SWAP: weight of the swap
 REWORDING_FLOOR: Final = 0.03  # positives: p(word) / p(replaced word); below it words are stilted or have another sense
 MAX_LENGTH_DIFFERENCE: Final = 3  # both sides: maximum difference in letters of the true and the false word
-# Weight of writing nothing rather than a word that is inserted more often than replaced, by type; see `sampling`. Classifiers
-# of words detect what is left far less, for a quarter of the relations.
+# Weight of writing nothing, by type; see `sampling`. Costs a sixth of the relations, those whose words a classifier learns.
 NULL_WEIGHTS: Final = {"replace-relation": 1e-4}

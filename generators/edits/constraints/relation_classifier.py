@@ -19,9 +19,8 @@ from pairwright.generators.edits.constraints.scope import has_ambiguous_attachme
 from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_relations
 from pairwright.generators.lexicon.tables import read_rows
 
-CONSTRAINTS: Final = frozenset(
-    {"unnatural_relation", "probable_relation"}
-)  # ids; asked of captions of photographs only
+# Ids of the constraints that ask it, of captions of photographs only.
+CONSTRAINTS: Final = frozenset({"unnatural_relation", "probable_relation"})
 LABELS: Final = ("natural", "possibly_true")
 BIAS: Final = "bias"  # row of the weights that counts for every edit
 MIN_NATURAL: Final = 0.85  # probability of a natural text; benchmarks/RESULTS.md has the figures

@@ -71,4 +71,4 @@ def test_a_long_gap_takes_no_long_time(gap: str) -> None:
     begin = time.perf_counter()
     clean_web_caption(caption)
     clean_caption(caption)
-    assert time.perf_counter() - begin < 10  # minutes, if patterns begin anew at each space
+    assert time.perf_counter() - begin < 10  # minutes, if patterns start again at each space
