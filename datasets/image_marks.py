@@ -5,6 +5,8 @@ image has no mark in its texts: the image goes before or after its first questio
 
 A message is also written in *parts*, texts and images. Here a part is a text, and an image is the part ``<image>``. Newlines
 beside a mark only separate it from the text, as in LLaVA's ``<image>\\nWhat is it?``: they are no part of the text.
+
+A question may have images and no text, as in captioning and in-context rows; that of a single image is then empty.
 """
 
 import re
@@ -22,15 +24,20 @@ def count_marks(texts: Iterable[str]) -> int:
 
 
 def mark_before(text: str, images: int) -> str:
-    """Return ``text`` below the marks of ``images`` images."""
-    return "\n".join([*[IMAGE_TOKEN] * images, text])
+    """Return ``text`` below the marks of ``images`` images; the marks alone for an empty text."""
+    return "\n".join(filter(None, [*[IMAGE_TOKEN] * images, text]))
+
+
+def mark_beside(text: str, *, before: bool) -> str:
+    """Return ``text`` with the mark of one image before or after it; the mark alone for an empty text."""
+    return mark_before(text, 1) if before or not text else f"{text}\n{IMAGE_TOKEN}"
 
 
 def split_at_marks(text: str) -> list[str]:
     """Return the parts of a text, without blank ones; a mark is a part."""
     first, *inner = _AT_MARKS.split(text)
     if not inner:
-        return [text]
+        return [text] if text else []
     parts = [first.rstrip("\n"), *(piece.strip("\n") for piece in inner[:-1]), inner[-1].lstrip("\n")]
     return [part for part in parts if part.strip()]
 

@@ -25,11 +25,9 @@ from pairwright.datasets.atomic_files import write_bytes, write_text
 from pairwright.datasets.checksums import hash_file
 from pairwright.datasets.exports import parquet
 from pairwright.datasets.exports.croissant_rai import describe_responsible_ai
-from pairwright.datasets.exports.webdataset import list_shard_files, write_shard_folder
+from pairwright.datasets.exports.webdataset import describe_export, list_shard_files, write_shard_folder
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.reports.dataset_card import front_matter, render_card
-from pairwright.datasets.shards.content_counts import count_contents
-from pairwright.datasets.shards.layout import summarize_shards
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, MemberSchema
 from pairwright.datasets.shards.sample_source import SampleSource, open_sample_source
 
@@ -99,12 +97,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     shards = write_shard_folder(source, out / DATA, options)
     # From the shards, which have their own image names.
     parquet.write(open_sample_source(out / DATA), out / TABLE, replace(options, image_root=None))
-    manifest = {
-        "name": out.name,
-        **source.manifest,
-        "contents": count_contents(source.samples()),
-        "shards": summarize_shards(shards) | {"folder": DATA},
-    }
+    manifest = describe_export(source, shards, out.name)
     files = list_shard_files(shards)
     tars = [path for path in files if path.suffix == ".tar"]
     described = out / "croissant.json"

@@ -133,6 +133,7 @@ _BUILT_IN = (
         ("",),
         writes_shards=True,
         writes_images=True,
+        takes_conversations=True,
     ),
     ExportFormat(
         "hf-parquet",
@@ -141,6 +142,7 @@ _BUILT_IN = (
         ("",),
         writes_shards=True,
         writes_images=True,
+        takes_conversations=True,
     ),
     ExportFormat(
         "croissant",
@@ -149,6 +151,7 @@ _BUILT_IN = (
         ("",),
         writes_shards=True,
         writes_images=True,
+        takes_conversations=True,
     ),
     ExportFormat(
         "webdataset",
@@ -157,6 +160,7 @@ _BUILT_IN = (
         ("",),
         writes_shards=True,
         writes_images=True,
+        takes_conversations=True,
         several_images=True,
     ),
 )

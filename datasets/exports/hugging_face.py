@@ -11,11 +11,9 @@ from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.exports.embedded_tables import IMAGE, embed_images, write_table_folder
-from pairwright.datasets.exports.webdataset import list_shard_files, write_shard_folder
+from pairwright.datasets.exports.webdataset import describe_export, list_shard_files, write_shard_folder
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.reports.dataset_card import render_card
-from pairwright.datasets.shards.content_counts import count_contents
-from pairwright.datasets.shards.layout import summarize_shards
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA
 from pairwright.datasets.shards.sample_source import SampleSource
 from pairwright.datasets.shards.samples import encode_sample_json
@@ -24,14 +22,8 @@ from pairwright.datasets.shards.samples import encode_sample_json
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write card and shards of ``source`` into the folder ``out``."""
     shards = write_shard_folder(source, out / "data", options)
-    manifest = {
-        "name": out.name,
-        **source.manifest,
-        "contents": count_contents(source.samples()),
-        "shards": summarize_shards(shards) | {"folder": "data"},
-    }
     readme = out / "README.md"
-    write_text(readme, render_card(manifest))
+    write_text(readme, render_card(describe_export(source, shards, out.name)))
     return ExportResult(shards.count, (readme, *list_shard_files(shards)))
 
 
@@ -40,6 +32,7 @@ def write_parquet(source: SampleSource, out: Path, options: ExportOptions) -> Ex
 
     def rows() -> Iterator[dict[str, Any]]:
         for sample in source.samples_with_images():
-            yield {"image": next(iter(embed_images(sample, options)), None), **encode_sample_json(sample)}
+            with options.skip_unusable_images():
+                yield {"image": next(iter(embed_images(sample, options)), None), **encode_sample_json(sample)}
 
     return write_table_folder(rows(), {"image": IMAGE, **SAMPLE_SCHEMA}, source, out, options)

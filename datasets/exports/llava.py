@@ -24,7 +24,7 @@ from pairwright.datasets.exports.writing import (
     list_conversations,
     write_json_list,
 )
-from pairwright.datasets.image_marks import count_marks
+from pairwright.datasets.image_marks import count_marks, mark_beside
 from pairwright.datasets.images.loading import split_locator
 from pairwright.datasets.records import IMAGE_TOKEN, Annotation
 from pairwright.datasets.rng import make_rng
@@ -86,5 +86,5 @@ def _turns(annotation: Annotation, images: int, *, before: bool) -> Iterator[dic
     for number, turn in enumerate(annotation.turns):
         value = turn.text if images > 1 else turn.text.replace(IMAGE_TOKEN, "< image >")
         if number == 0 and images == 1:
-            value = f"{IMAGE_TOKEN}\n{value}" if before else f"{value}\n{IMAGE_TOKEN}"
+            value = mark_beside(value, before=before)
         yield {"from": _ROLE_NAMES[turn.role], "value": value}

@@ -70,7 +70,8 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
 
 def _rows(choices: ChoiceSource, options: ExportOptions) -> Iterator[dict[str, Any]]:
     for sample, found in choices.each():
-        (image,) = embed_images(sample, options)
-        for each in found:
-            texts = (each.pair, QUESTION, *each.options, each.answer, each.category)
-            yield {"image": image, **dict(zip(_TEXTS, texts, strict=True))}
+        with options.skip_unusable_images():
+            (image,) = embed_images(sample, options)
+            for each in found:
+                texts = (each.pair, QUESTION, *each.options, each.answer, each.category)
+                yield {"image": image, **dict(zip(_TEXTS, texts, strict=True))}

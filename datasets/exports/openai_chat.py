@@ -42,14 +42,20 @@ def _rows(source: SampleSource, options: ExportOptions, without: list[str]) -> I
         found = list_conversations(sample)
         if not found:
             without.append(sample.pair.key)
-        urls = _urls(sample, names) if found else []
-        for annotation in found:
-            messages: list[dict[str, Any]] = [{"role": _ROLE[t.role], "content": t.text} for t in annotation.turns]
-            if len(urls) > 1:
-                _place_images(annotation, messages, urls)
-            elif urls:
-                messages[0]["content"] = [_image_part(urls[0]), _text_part(annotation.turns[0].text)]
-            yield {"messages": messages}
+            continue
+        with options.skip_unusable_images():
+            urls = _urls(sample, names)
+            for annotation in found:
+                yield {"messages": _messages(annotation, urls)}
+
+
+def _messages(annotation: Annotation, urls: list[str]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": _ROLE[t.role], "content": t.text} for t in annotation.turns]
+    if len(urls) > 1:
+        _place_images(annotation, messages, urls)
+    elif urls:
+        messages[0]["content"] = [_image_part(urls[0]), *map(_text_part, filter(None, [annotation.turns[0].text]))]
+    return messages
 
 
 def _place_images(annotation: Annotation, messages: list[dict[str, Any]], urls: list[str]) -> None:

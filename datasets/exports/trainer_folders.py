@@ -70,9 +70,10 @@ class _Rows:
             if not chats and not preferences:
                 self.without += 1
                 continue
-            images = [f"images/{name}" for name in ImageNames(self.options).names(sample)]
-            for chat in (*chats, *preferences):
-                yield _FILES[bool(chat.rejected)], self._row(chat, images)
+            with self.options.skip_unusable_images():
+                images = [f"images/{name}" for name in ImageNames(self.options).names(sample)]
+                for chat in (*chats, *preferences):
+                    yield _FILES[bool(chat.rejected)], self._row(chat, images)
 
     def _row(self, chat: Chat, images: list[str]) -> dict[str, Any]:
         messages = mark_images(chat, len(images))

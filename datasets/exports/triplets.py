@@ -40,7 +40,8 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     """Write every exchange of ``source`` to the JSONL file ``out``.
 
     Returns:
-        The result, with details ``images``; ``without_conversations`` (pairs); ``repeated`` (duplicate lines); ``longest``
+        The result, with details ``images``; ``without_conversations`` (pairs); ``without_instruction`` (exchanges whose
+        question is the image alone); ``repeated`` (duplicate lines); ``longest``
         (output in tokens), ``over_77`` (longer outputs) and ``counted_by``; ``cut`` (truncated outputs);
         ``packed_images`` (see `ImageNames.packed`).
 
@@ -63,6 +64,7 @@ class _TripletRows:
     over: int = 0
     cut: int = 0
     without: int = 0
+    uninstructed: int = 0
     names: ImageNames = field(init=False)
 
     def __post_init__(self) -> None:
@@ -86,6 +88,7 @@ class _TripletRows:
         return {
             "images": self.images,
             "without_conversations": self.without,
+            "without_instruction": self.uninstructed,
             "repeated": self.repeated,
             "longest": self.longest,
             f"over_{CLIP_CONTEXT_LENGTH}": self.over,
@@ -100,7 +103,9 @@ class _TripletRows:
         name = self.names.name(sample) if found else ""
         for annotation in found:
             for instruction, output in iter_exchanges(annotation.turns):
-                if (instruction, output) in rows:
+                if not instruction:
+                    self.uninstructed += 1
+                elif (instruction, output) in rows:
                     self.repeated += 1
                 else:
                     shown = self._measured(output)

@@ -38,9 +38,10 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
             if not chats:
                 without.append(sample.pair.key)
                 continue
-            images = embed_images(sample, options)
-            for chat in chats:
-                yield {"id": chat.id, "images": images, "messages": _messages(chat, len(images))}
+            with options.skip_unusable_images():
+                images = embed_images(sample, options)
+                for chat in chats:
+                    yield {"id": chat.id, "images": images, "messages": _messages(chat, len(images))}
 
     written = write_table_folder(rows(), _SFT, source, out, options)
     return replace(written, details={"without_conversations": len(without)})
@@ -56,11 +57,12 @@ def write_preferences(source: SampleSource, out: Path, options: ExportOptions) -
             if not preferences:
                 without.append(sample.pair.key)
                 continue
-            images = embed_images(sample, options)
-            for each in preferences:
-                *prompt, chosen = _messages(each, len(images))
-                rejected = [_message("assistant", each.rejected)]
-                yield {"id": each.id, "images": images, "prompt": prompt, "chosen": [chosen], "rejected": rejected}
+            with options.skip_unusable_images():
+                images = embed_images(sample, options)
+                for each in preferences:
+                    *prompt, chosen = _messages(each, len(images))
+                    rejected = [_message("assistant", each.rejected)]
+                    yield {"id": each.id, "images": images, "prompt": prompt, "chosen": [chosen], "rejected": rejected}
 
     written = write_table_folder(rows(), _DPO, source, out, options)
     return replace(written, details={"without_preferences": len(without)})
@@ -68,7 +70,7 @@ def write_preferences(source: SampleSource, out: Path, options: ExportOptions) -
 
 def _messages(chat: Chat, images: int) -> list[_Message]:
     messages = [
-        _message(role, *(split_at_marks(text) if images > 1 else [text]))
+        _message(role, *(split_at_marks(text) if images > 1 else filter(None, [text])))
         for exchange in chat.exchanges
         for role, text in zip(("user", "assistant"), exchange, strict=True)
     ]

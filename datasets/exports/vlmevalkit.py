@@ -37,8 +37,9 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
 def _rows(choices: ChoiceSource, options: ExportOptions) -> Iterator[tuple[str, ...]]:
     numbers = count()
     for sample, found in choices.each():
-        image, first = base64.b64encode(load_image(sample, options.recoding).image or b"").decode(), ""
-        for each in found:
-            index = str(next(numbers))
-            yield index, first or image, QUESTION, *each.options, each.answer, each.category, each.pair
-            first = first or index
+        with options.skip_unusable_images():
+            image, first = base64.b64encode(load_image(sample, options.recoding).image or b"").decode(), ""
+            for each in found:
+                index = str(next(numbers))
+                yield index, first or image, QUESTION, *each.options, each.answer, each.category, each.pair
+                first = first or index

@@ -2,12 +2,17 @@
 
 Existing shards are copied and renumbered, unless images are recoded or shard sizes set: then their samples are written
 again. Without shards they are written from the records, with each image read by its locator.
+
+Samples of one image, of two, ..., and those without get shards of their own, in this order: loaders take the members of
+the first sample for those of every sample of a shard.
 """
 
 import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import StorageError, UsageError
@@ -15,7 +20,8 @@ from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.images.recoding import NO_RECODING
 from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.output import FinishFile, keep_file
-from pairwright.datasets.shards.index import index_path
+from pairwright.datasets.shards.content_counts import count_contents
+from pairwright.datasets.shards.index import SampleContents, index_path, list_contents
 from pairwright.datasets.shards.layout import (
     CHECKSUMS_FILE,
     SIZES_FILE,
@@ -24,9 +30,11 @@ from pairwright.datasets.shards.layout import (
     list_numbered_shards,
     read_sizes,
     shard_name,
+    summarize_shards,
 )
 from pairwright.datasets.shards.reading import read_shard, scan_shard
-from pairwright.datasets.shards.sample_source import SampleSource, drop_duplicates, load_image
+from pairwright.datasets.shards.sample_source import SampleSource, drop_duplicates, load_image, open_sample_source
+from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.writing import MAX_SHARD_BYTES, MAX_SHARD_SAMPLES, finish_shards, write_numbered_shards
 
 
@@ -49,10 +57,12 @@ def write_shard_folder(
     if out.is_dir() and any(tar.parent.samefile(out) for tar in source.shards if not is_remote(tar)):
         raise UsageError(f"{out}: has the shards to export. Write to another folder.")
     earlier = _earlier_export(out)
-    if source.shards and options.recoding == NO_RECODING and not (options.max_samples or options.max_bytes):
+    rewritten = options.recoding != NO_RECODING or options.max_samples or options.max_bytes
+    contents = [] if rewritten else list(map(list_contents, source.shards))
+    if contents and not any(map(_is_mixed, contents)):
         seen: set[str] = set()
         copies = []
-        for number, tar in enumerate(source.shards):
+        for number, tar in enumerate(_texts_last(source.shards, contents)):
             found, index = scan_shard(tar, seen)
             copies.append(replace(found, name=shard_name(number)))
             with (
@@ -64,22 +74,58 @@ def write_shard_folder(
             write_bytes(index_path(out / copies[-1].name), index.encode())
             finish(out / copies[-1].name, _describing(copies[-1]))
         _remove_stale_shards(out, earlier, len(copies))
-        return finish_shards(out, copies, kept=finish is keep_file)
-    samples = chain.from_iterable(map(read_shard, source.shards)) if source.shards else source.samples()
-    recoded = (load_image(sample, options.recoding) for sample in drop_duplicates(samples))
+        return finish_shards(out, copies, kept=finish is keep_file, texts_last=True)
+    samples = (lambda: chain.from_iterable(map(read_shard, source.shards))) if source.shards else source.samples
+    recoded = _load_images(drop_duplicates(_by_number_of_images(samples)), options)
     most = options.max_samples or MAX_SHARD_SAMPLES, options.max_bytes or MAX_SHARD_BYTES
     written = []
-    last = options.texts_last
-    for shard in write_numbered_shards(recoded, out, max_samples=most[0], max_bytes=most[1], texts_last=last):
+    for shard in write_numbered_shards(recoded, out, max_samples=most[0], max_bytes=most[1], texts_last=True):
         written.append(shard)
         finish(out / shard.name, _describing(shard))
     _remove_stale_shards(out, earlier, len(written))
-    return finish_shards(out, written, kept=finish is keep_file, texts_last=last)
+    return finish_shards(out, written, kept=finish is keep_file, texts_last=True)
+
+
+def _by_number_of_images(samples: Callable[[], Iterator[Sample]]) -> Iterator[Sample]:
+    """Yield the samples of one image, of two, and so on, then those without; each group takes another pass."""
+    numbers = set[int]()
+    for sample in samples():
+        numbers.add(len(sample.images))
+        if len(sample.images) == 1:
+            yield sample
+    for number in (*sorted(numbers - {0, 1}), *({0} & numbers)):
+        yield from (sample for sample in samples() if len(sample.images) == number)
+
+
+def _load_images(samples: Iterable[Sample], options: ExportOptions) -> Iterator[Sample]:
+    for sample in samples:
+        with options.skip_unusable_images():
+            yield load_image(sample, options.recoding)
+
+
+def _is_mixed(contents: Sequence[SampleContents]) -> bool:
+    """Return whether the samples of a shard have different members."""
+    return len({(each.image, each.further_images) for each in contents}) > 1
+
+
+def _texts_last(shards: Sequence[Path], contents: Sequence[Sequence[SampleContents]]) -> list[Path]:
+    """Return shards with those of samples without an image at the end, else in order."""
+    texts = [tar for tar, each in zip(shards, contents, strict=True) if each and not each[0].image]
+    return [*(tar for tar in shards if tar not in texts), *texts]
 
 
 def _describing(shard: ShardInfo) -> tuple[str, ...]:
     """Return the names of the metadata of a shard."""
     return SIZES_FILE, CHECKSUMS_FILE, index_path(Path(shard.name)).name
+
+
+def describe_export(source: SampleSource, shards: ShardSet, name: str) -> dict[str, Any]:
+    """Return the manifest of the shards that were written of a source; ``name`` is for a source without one."""
+    contents = count_contents(source.samples())
+    if contents["samples"] != shards.count:  # some were skipped
+        contents = count_contents(open_sample_source(shards.folder).samples())
+    shown = summarize_shards(shards) | {"folder": shards.folder.name}
+    return {"name": name, **source.manifest, "contents": contents, "shards": shown}
 
 
 def _earlier_export(out: Path) -> list[str]:

@@ -8,6 +8,7 @@ Two images with one name are an error.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,16 @@ import orjson
 
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import is_table_cell, publishable_image_name, split_locator
+from pairwright.datasets.images.loading import (
+    UnusableImageError,
+    is_table_cell,
+    publishable_image_name,
+    split_locator,
+)
 from pairwright.datasets.images.recoding import NO_RECODING, Recoding
+from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import EDITED_KINDS, Annotation, Turn
+from pairwright.datasets.rejects import make_reject
 from pairwright.datasets.remote.output import FinishFile, keep_file
 from pairwright.datasets.shards.sample_source import SampleSource, load_sample_image
 from pairwright.datasets.shards.samples import Sample
@@ -35,10 +43,10 @@ class ExportOptions:
         recoding: re-encoding of written image bytes.
         max_samples: per shard; 0 keeps existing shards, and uses the default size for new ones.
         max_bytes: per shard; likewise.
-        texts_last: whether samples without an image follow all others, and get shards of their own.
         max_tokens: for triplets, the limit in tokens of an output, which is truncated there; 0 means unlimited.
         tokenizer: for triplets, folder of the CLIP tokenizer that counts; None counts words (`clip_tokens.py`).
         finish: called with each complete shard of a WebDataset export, which it may send elsewhere and remove.
+        skipped: counts samples whose image is to be embedded and cannot be read; None: the first one is an error.
     """
 
     seed: int = 0
@@ -47,10 +55,20 @@ class ExportOptions:
     recoding: Recoding = NO_RECODING
     max_samples: int = 0
     max_bytes: int = 0
-    texts_last: bool = False
     max_tokens: int = 0
     tokenizer: Path | None = None
     finish: FinishFile = keep_file
+    skipped: SkipCounts | None = None
+
+    @contextmanager
+    def skip_unusable_images(self) -> Iterator[None]:
+        """Skip and count the sample of this context if its image cannot be read, unless that is an error."""
+        try:
+            yield
+        except UnusableImageError as error:
+            if self.skipped is None:
+                raise
+            self.skipped.add([make_reject(error.where, error.reason, error.what)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,8 +213,8 @@ def open_image(locator: str) -> bytes:
     """Return the stored bytes of an image.
 
     Raises:
-        UnusableImageError: missing_image or image_too_large.
-        InputError: for a URL, or an invalid tar.
+        UnusableImageError: missing_image, image_too_large, or not_fetched (a URL).
+        InputError: for an invalid tar.
     """
     with _open_stream(locator) as stream:
         return stream.read()
@@ -260,7 +260,7 @@ def read_stored_size(locator: str, listings: StoreListings | None = None) -> int
 
 def _open_stream(locator: str) -> BinaryIO:
     if is_url(locator):
-        raise InputError("a URL, not a file", where=locator, fix="Fetch the images first and read the local copy.")
+        raise UnusableImageError("not_fetched", "a URL, not a file", locator)
     name, member = split_locator(locator)
     if "\0" in locator:  # the operating system would raise a ValueError
         raise UnusableImageError("missing_image", "not a file name", repr(locator))

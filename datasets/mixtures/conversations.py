@@ -11,8 +11,9 @@ Layouts, recognised by the columns of a row:
 - question and answer: VQA tables, triplets (``instruction``, ``output``), student rows (``input``, ``output``);
 - our examples with rationales: ``input``, ``label``, ``rationale``, with the prefixes of `exports.rationales`.
 
-The ``<image>`` token of a row of one image is removed and its side stored. In a row of several images the tokens remain in
-the questions, one per image (`image_marks`); without any, all images precede the first question. Texts are stripped.
+The ``<image>`` token of a row of one image is removed and its side stored; a question that is nothing else becomes empty.
+In a row of several images the tokens remain in the questions, one per image (`image_marks`); without any, all images
+precede the first question. Texts are stripped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +63,8 @@ class Conversation:
     """A conversation of a source.
 
     Attributes:
-        turns: alternating human and assistant, none empty; with several images, the questions have a mark for each.
+        turns: alternating human and assistant, none empty except a first question that is the image alone; with several
+            images, the questions have a mark for each.
         images: their locators, in order; none for a text-only conversation.
         written: the images as written in the source, in the same order.
         key: of the pair of the images, if the source has it; empty without an image.
@@ -144,9 +146,8 @@ def conversations_from_row(
         return
     if isinstance(listed, list) and listed and isinstance(listed[0], dict) and "turns" in listed[0]:
         for each in listed:
-            yield _parse_conversation(
-                each["turns"], replace(about, kind=parse_text_field(each.get("type"), "type")), root
-            )
+            kind = parse_text_field(each.get("type"), "type")
+            yield _parse_conversation(each["turns"], replace(about, kind=kind), root, stored=True)
     else:
         yield _parse_conversation(_without_system(listed) if drop_system else listed, about, root)
 
@@ -158,7 +159,7 @@ def conversations_from_sample(sample: Sample) -> Iterator[Conversation]:
     about = Conversation((), sample.locators, key=key, caption=pair.caption, source_id=pair.source_id)
     for annotation in sample.annotations:
         if _is_conversation(annotation):
-            yield _check_turns(annotation.turns, replace(about, kind=annotation.kind))
+            yield _check_turns(annotation.turns, replace(about, kind=annotation.kind), shows_image=True)
     for example in sample.examples:
         for conversation in conversations_from_example(replace(example, key="")):
             yield replace(conversation, images=about.images, key=about.key, caption=about.caption)
@@ -250,7 +251,8 @@ def _stringify_number(answer: Any) -> Any:
     return str(answer) if isinstance(answer, int | float) and not isinstance(answer, bool) else answer
 
 
-def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot) -> Conversation:
+def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot, *, stored: bool = False) -> Conversation:
+    """Return the conversation of raw turns; ``stored``: they are ours, without the token of a single image."""
     if not isinstance(listed, list):
         raise RejectError("wrong_type", f"the conversation is {json_type_name(listed)}, not a list")
     turns: list[Turn] = []
@@ -269,7 +271,8 @@ def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot) -> Co
         about = _with_images(about, shown, root)
     for place, parts in in_parts.items():
         turns[place] = Turn(turns[place].role, _join_said(parts, several=len(about.images) > 1).strip())
-    return _check_turns(tuple(turns), about)
+    in_first = any(isinstance(part, _ImagePart) for part in in_parts.get(0, ()))
+    return _check_turns(tuple(turns), about, shows_image=stored or in_first)
 
 
 def _unknown_speaker(speaker: str, number: int) -> RejectError:
@@ -364,7 +367,8 @@ def _image_name(value: Any) -> str:
     return name.removeprefix("file://")
 
 
-def _check_turns(turns: tuple[Turn, ...], about: Conversation) -> Conversation:
+def _check_turns(turns: tuple[Turn, ...], about: Conversation, *, shows_image: bool = False) -> Conversation:
+    """Return the conversation with checked turns; ``shows_image``: the first shows a single image without a token."""
     side: ImageTokenSide = ""
     several = len(about.images) > 1
     if several:
@@ -374,8 +378,9 @@ def _check_turns(turns: tuple[Turn, ...], about: Conversation) -> Conversation:
     roles = [turn.role for turn in turns]
     if not turns or roles != ["human", "assistant"] * (len(roles) // 2):
         raise RejectError("bad_turns", f"turns by {', '.join(roles[:6])}" if turns else "a conversation of no turns")
+    bare = bool(side) or (shows_image and len(about.images) == 1)
     for number, turn in enumerate(turns, 1):
-        if not (turn.text.replace(IMAGE_TOKEN, "").strip() if several else turn.text):
+        if not turn.text and not (number == 1 and bare):
             raise RejectError("empty_turn", f"turn {number} of {len(turns)} says nothing")
     # A third of the time of `replace`; this runs twice for every row.
     return Conversation(
@@ -396,7 +401,10 @@ def _place_images(turns: tuple[Turn, ...], images: int) -> tuple[Turn, ...]:
     """Return turns whose questions have a mark for each of several images, before the first one if there was no mark."""
     marks = count_marks(turn.text for turn in turns)
     if not marks:
-        return tuple(replace(turn, text=mark_before(turn.text, images)) for turn in turns[:1]) + turns[1:]
+        return tuple(
+            replace(turn, text=mark_before(turn.text, images)) if turn.text and not number else turn
+            for number, turn in enumerate(turns)
+        )
     if marks != images:
         raise RejectError(
             "image_count_mismatch", f"{IMAGE_TOKEN} occurs {count_phrase(marks, 'time')}, for {images} images"

@@ -9,7 +9,6 @@ unpacked into a folder ``shard`` next to it.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,10 @@ from pairwright.datasets.exports.writing import (
     write_json_lines,
     write_json_list,
 )
+from pairwright.datasets.image_marks import mark_beside
 from pairwright.datasets.images.loading import is_url
 from pairwright.datasets.mixtures.conversations import Conversation
-from pairwright.datasets.records import IMAGE_TOKEN, Annotation, Origin, Pair, Turn, annotation_id
+from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.rng import hash_to_int
 from pairwright.datasets.shards.sample_source import SampleSource
 from pairwright.datasets.shards.samples import Sample, SampleImage
@@ -110,22 +110,8 @@ def write_mixture(
         lines = (format_llava_row(row, image_root, options.seed) for row in rows())
         return write_json_list(lines, out) if out.suffix == ".json" else write_json_lines(lines, out)
     write = {"openai": openai_chat.write, "parquet": parquet.write, "webdataset": webdataset.write}[layout]
-    ordered: Callable[[], Iterator[MixtureRow]] = (
-        partial(_by_number_of_images, rows) if layout == "webdataset" else rows
-    )
-    source = SampleSource(lambda: (_sample(row, options.seed) for row in ordered()))
-    return write(source, out, replace(options, image_root=image_root, texts_last=True))
-
-
-def _by_number_of_images(rows: Callable[[], Iterator[MixtureRow]]) -> Iterator[MixtureRow]:
-    """Yield the rows of one image, of two, and so on, then those without: each get shards of their own."""
-    numbers = set[int]()
-    for row in rows():
-        numbers.add(len(row.conversation.images))
-        if len(row.conversation.images) == 1:
-            yield row
-    for number in (*sorted(numbers - {0, 1}), 0):
-        yield from (row for row in rows() if len(row.conversation.images) == number)
+    source = SampleSource(lambda: (_sample(row, options.seed) for row in rows()))
+    return write(source, out, replace(options, image_root=image_root))
 
 
 def format_llava_row(row: MixtureRow, image_root: Path, seed: int) -> dict[str, Any]:
@@ -136,9 +122,8 @@ def format_llava_row(row: MixtureRow, image_root: Path, seed: int) -> dict[str, 
         made["image"] = images if len(images) > 1 else images[0]
     turns = [{"from": _ROLE_NAMES[turn.role], "value": turn.text} for turn in conversation.turns]
     if len(images) == 1:
-        first = turns[0]["value"]
         side = conversation.side or ("before" if hash_to_int(seed, 0, "mixture-mark", VERSION, row.id) & 1 else "after")
-        turns[0]["value"] = f"{IMAGE_TOKEN}\n{first}" if side == "before" else f"{first}\n{IMAGE_TOKEN}"
+        turns[0]["value"] = mark_beside(turns[0]["value"], before=side == "before")
     return {
         **made,
         "source": row.source,

@@ -156,7 +156,9 @@ class ConversationSource:
 def append_prompt(conversation: Conversation, prompt: str) -> Conversation:
     """Return ``conversation`` with a response-format prompt after each question that does not end with it (LLaVA-1.5)."""
     turns = tuple(
-        turn if turn.role == "assistant" or turn.text.endswith(prompt) else Turn("human", f"{turn.text}\n{prompt}")
+        turn
+        if turn.role == "assistant" or turn.text.endswith(prompt)
+        else Turn("human", "\n".join(filter(None, (turn.text, prompt))))
         for turn in conversation.turns
     )
     return replace(conversation, turns=turns)

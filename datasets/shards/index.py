@@ -195,11 +195,11 @@ def scan_samples(name: str | Path) -> ShardIndex:
     return found.finish(size)
 
 
-def holds_several_images(tar: Path) -> bool:
-    """Return whether a sample of a shard has several images, by its index, or else its headers; errors as `scan_samples`."""
+def list_contents(tar: Path) -> tuple[SampleContents, ...]:
+    """Return the distinct contents of the samples of a shard, by its index, or else its headers; errors as `scan_samples`."""
     beside = index_path(tar)
     index = decode_index(beside.read_bytes()) if beside.is_file() else None
-    return any(contents.further_images for contents in (index or scan_samples(tar)).kinds)
+    return (index or scan_samples(tar)).kinds
 
 
 def _open_shard(name: str | Path) -> BinaryIO:

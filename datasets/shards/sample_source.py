@@ -22,7 +22,7 @@ from pairwright.datasets.images.recoding import NO_RECODING, Recoding, recode_im
 from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES, PAIRS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.remote.reading import open_table
-from pairwright.datasets.shards.index import holds_several_images
+from pairwright.datasets.shards.index import list_contents
 from pairwright.datasets.shards.layout import SIZES_FILE, find_shards
 from pairwright.datasets.shards.reading import DUPLICATE_KEY_FIX, read_members, read_shard
 from pairwright.datasets.shards.samples import Sample, SampleImage
@@ -159,8 +159,10 @@ def omit_several_images(source: SampleSource, rejected: set[str]) -> SampleSourc
                 yield sample
 
     # Shards of a build, which has a manifest, have pairs: one image each.
-    mixed = not source.manifest and any(map(holds_several_images, source.shards))
-    shards = () if mixed else source.shards
+    several = not source.manifest and any(
+        contents.further_images for tar in source.shards for contents in list_contents(tar)
+    )
+    shards = () if several else source.shards
     return replace(source, samples=samples, shards=shards)
 
 

@@ -67,7 +67,7 @@ def _row_problems(row: dict[str, Any], image_root: Path | None) -> Iterator[str]
     if not turns or speakers != ["human", "gpt"] * (len(turns) // 2):
         yield f"turns by {speakers} instead of human, gpt, human, gpt ..."
         return
-    if not all(turn["value"].replace(IMAGE_TOKEN, "").strip() for turn in turns):
+    if not all(turn["value"].strip() for turn in turns):
         yield "a turn is empty"
     images = row["image"] if isinstance(row.get("image"), list) else [row["image"]] if "image" in row else []
     marks = [turn["value"].count(IMAGE_TOKEN) for turn in turns]

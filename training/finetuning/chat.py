@@ -45,7 +45,8 @@ def to_messages(
     """Return a conversation as messages for ``apply_chat_template``.
 
     Args:
-        turns: with ``role`` (``human`` or ``assistant``) and ``text``; with several images, the questions have a mark for each.
+        turns: with ``role`` (``human`` or ``assistant``) and ``text``, empty for a question that is the image alone; with
+            several images, the questions have a mark for each.
         images: of the conversation; a single one belongs to the first question.
         image_first: whether a single image precedes the first question.
 
@@ -62,7 +63,7 @@ def to_messages(
             "role": roles.get(turn["role"], turn["role"]),
             "content": [
                 {"type": "image", "image": next(left)} if several and part == IMAGE_TOKEN else _text_part(part)
-                for part in (split_at_marks(turn["text"]) if several else [turn["text"]])
+                for part in (split_at_marks(turn["text"]) if several else filter(None, [turn["text"]]))
             ],
         }
         for turn in turns

@@ -101,6 +101,7 @@ def export(
     """
     from pairwright.datasets.exports.formats import DEFAULT_OPTIONS, EXPORTS
     from pairwright.datasets.images.recoding import Recoding
+    from pairwright.datasets.readers.skip_counts import SkipCounts
     from pairwright.datasets.remote.local_copies import fetch_local_copy
     from pairwright.datasets.remote.object_store import is_remote
     from pairwright.datasets.remote.output import upload_on_success
@@ -123,9 +124,9 @@ def export(
         max_bytes=megabytes * 2**20,
     )
     plain = decisions is None and rationales is None
-    policy = InvalidRowPolicy(on_error)
+    policy, unusable = InvalidRowPolicy(on_error), SkipCounts()
     source, root = _open_source(input_, format_, append or [], RowOptions(layout, image_root, policy), plain=plain)
-    options = replace(options, image_root=root)
+    options = replace(options, image_root=root, skipped=unusable if on_error == "skip" else None)
     if decisions is not None:
         source = _apply_decisions(input_, decisions)
     read = (input_, *(append or []), *filter(None, (decisions, rationales)))
@@ -149,7 +150,7 @@ def export(
         note(f"{count_phrase(several, 'sample')} of several images omitted: a row of {to} has one.")
     if unmatched:
         note(f"{count_phrase(unmatched, 'rationale')} {verb_form(unmatched, 'match')} no sample of {input_}.")
-    skipped = policy.skipped.as_json()
+    skipped = (policy.skipped + unusable).as_json()
     result = {"rows": written.rows, "files": files, **counts, "rationales_left": unmatched, **skipped}
     emit(result, [*lines, *skipped_lines(skipped)], as_json=as_json)
     if not written.rows:
@@ -160,15 +161,20 @@ def _write(
     source: "SampleSource | Path", to: str, out: Path, options: "ExportOptions", rationales: Path | None
 ) -> "tuple[ExportResult, int]":
     """Write the samples, with the rationales of a file; return the result, and how many rationales match no sample."""
+    from pairwright.datasets.errors import InputError
     from pairwright.datasets.exports.formats import export as write
+    from pairwright.datasets.images.loading import UnusableImageError
     from pairwright.datasets.record_tables import EXAMPLES
     from pairwright.datasets.shards.sample_source import add_examples, open_sample_source
 
-    if rationales is None:
-        return write(source, to, out, options), 0
-    examples, matched = EXAMPLES.read(rationales), set[str]()
-    opened = open_sample_source(source) if isinstance(source, Path) else source
-    written = write(add_examples(opened, examples, matched), to, out, options)
+    examples, matched = EXAMPLES.read(rationales) if rationales else [], set[str]()
+    if rationales is not None:
+        source = add_examples(open_sample_source(source) if isinstance(source, Path) else source, examples, matched)
+    try:
+        written = write(source, to, out, options)
+    except UnusableImageError as error:
+        how = f"{error.fix} To skip such samples: --on-error skip."
+        raise InputError(f"{error.reason}: {error.what}", where=error.where, fix=how) from None
     return written, sum(1 for each in examples if each.status == "kept" and each.key not in matched)
 
 
@@ -228,8 +234,9 @@ def _open_source(
         raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
     if rows.image_root and not from_file:
         raise UsageError("--image-root requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
-    if rows.policy.on_error == "skip" and not from_file:
-        raise UsageError("--on-error requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
+    if rows.policy.on_error == "skip" and not (from_file or format_.writes_images):
+        what = "rows with negatives, or a file of conversations, as INPUT, or a format that embeds images"
+        raise UsageError(f"--on-error requires {what}. Omit it.")
     if of_conversations and not format_.takes_conversations and suffix != ".parquet":
         from pairwright.datasets.exports.formats import EXPORTS
 

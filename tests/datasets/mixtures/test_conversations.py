@@ -142,6 +142,24 @@ def test_the_side_of_the_image_token_is_kept(text: str, side: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "questions"),
+    [
+        ({"image": "1.jpg", "conversations": [{"from": "human", "value": "<image>\n "}, LLAVA[1]]}, [""]),
+        (chat([PARTS[0]]), [""]),
+        (
+            {"image": ["1.jpg", "2.jpg"], "conversations": [{"from": "human", "value": "<image>"}, LLAVA[1]] * 2},
+            ["<image>", "<image>"],
+        ),
+        ({"image": ["1.jpg", "2.jpg"], "question": "<image>\n<image>", "answer": "A"}, ["<image>\n<image>"]),
+    ],
+)
+def test_a_question_may_be_its_images_alone(fields: dict[str, Any], questions: list[str]) -> None:
+    (conversation,) = conversations(fields)
+    assert conversation.texts[::2] == questions
+    assert all(conversation.texts[1::2])
+
+
+@pytest.mark.parametrize(
     ("fields", "reason"),
     [
         ({"caption": "A bus."}, "no_conversation"),
@@ -154,7 +172,8 @@ def test_the_side_of_the_image_token_is_kept(text: str, side: str) -> None:
         ({"conversations": LLAVA[:1], "image": "1.jpg"}, "bad_turns"),
         ({"conversations": [{"from": "system", "value": "Be kind."}, *LLAVA], "image": "1.jpg"}, "bad_turns"),
         ({"conversations": [{"from": ["human"], "value": "Q"}, LLAVA[1]]}, "wrong_type"),
-        ({"conversations": [{"from": "human", "value": "<image>\n "}, LLAVA[1]], "image": "1.jpg"}, "empty_turn"),
+        ({"conversations": [{"from": "human", "value": "\n "}, LLAVA[1]], "image": "1.jpg"}, "empty_turn"),
+        ({"conversations": [*LLAVA, {"from": "human", "value": ""}, LLAVA[1]], "image": "1.jpg"}, "empty_turn"),
         ({"conversations": [{"from": "human", "value": None}, LLAVA[1]]}, "empty_turn"),
         ({"conversations": LLAVA}, "misplaced_image_token"),
         ({"conversations": [*LLAVA, *LLAVA], "image": "1.jpg"}, "misplaced_image_token"),
@@ -185,7 +204,8 @@ def test_the_side_of_the_image_token_is_kept(text: str, side: str) -> None:
         ({"image": ["1.jpg", ""], "question": "Q", "answer": "A"}, "missing_image"),
         ({"image": ["1.jpg", 2], "question": "Q", "answer": "A"}, "wrong_type"),
         ({"image": ["1.jpg", "2.jpg"], "question": "<image> Q", "answer": "<image>A"}, "misplaced_image_token"),
-        ({"image": ["1.jpg", "2.jpg"], "question": "<image>\n<image>", "answer": "A"}, "empty_turn"),
+        ({"image": ["1.jpg", "2.jpg"], "question": "", "answer": "A"}, "empty_turn"),
+        ({"image": ["1.jpg", "2.jpg"], "question": "<image>\n<image>", "answer": " "}, "empty_turn"),
         ({"image": ["1.jpg", "2.jpg"], "conversations": []}, "bad_turns"),
         (chat(MARK, images=[{"bytes": b"x", "path": None}]), "wrong_type"),
         (chat([{"type": "video", "video": "1.mp4"}, MARK[1]]), "wrong_type"),

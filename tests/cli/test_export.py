@@ -1,0 +1,154 @@
+"""``pairwright export`` of conversation files: rows with and without images, images that are missing."""
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from PIL import Image
+
+from pairwright.datasets.shards.reading import read_shard
+from pairwright.datasets.verification.checks import verify
+from pairwright.training.loading.samples import SampleSelection
+from pairwright.training.loading.shard_index import index_shards
+from tests.cli.conftest import Run
+
+EMBEDDING = ["webdataset", "hf", "croissant", "hf-parquet", "trl", "llamafactory"]
+
+
+def chat(name: str, question: str, answer: str = "A dog.", **row: Any) -> dict[str, Any]:
+    turns = [{"from": "human", "value": question}, {"from": "gpt", "value": answer}]
+    return {"id": name, "conversations": turns, **row}
+
+
+@pytest.fixture
+def mixture(tmp_path: Path) -> Callable[[dict[str, str]], Path]:
+    """Write a file of four rows with an image, the first and every other, and four without; ``named`` changes images."""
+    for n in range(4):
+        data = io.BytesIO()
+        Image.new("RGB", (48, 32), (40 * n, 90, 120)).save(data, "JPEG")
+        (tmp_path / f"{n}.jpg").write_bytes(data.getvalue())
+
+    def write(named: dict[str, str]) -> Path:
+        rows = []
+        for n in range(4):
+            image = f"{n}.jpg"
+            rows.append(chat(f"image {n}", f"<image>\nWhat is {n}?", image=named.get(image, image)))
+            rows.append(chat(f"text {n}", f"Why is it {n}?"))
+        (tmp_path / "mixture.json").write_text(json.dumps(rows))
+        return tmp_path / "mixture.json"
+
+    return write
+
+
+@pytest.mark.parametrize("given", ["file", "shards"])
+@pytest.mark.parametrize("to", ["webdataset", "hf", "croissant"])
+def test_rows_with_and_without_images_are_exported_to_shards_and_read_back(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path], to: str, given: str
+) -> None:
+    path = mixture({})
+    if given == "shards":
+        (tmp_path / "mix.yaml").write_text(f"sources: [{{path: {path}}}]")
+        run("mix", "mix.yaml", "--out", "shards")
+        path = tmp_path / "shards"
+    done = json.loads(run("export", path, "--to", to, "--out", "out", "--json").stdout)
+    assert done["rows"] == 8
+    folder = tmp_path / "out" if to == "webdataset" else tmp_path / "out" / "data"
+    images = [[bool(sample.image) for sample in read_shard(folder / f"0000{n}.tar")] for n in (0, 1)]
+    assert images == [[True] * 4, [False] * 4]
+    assert verify(tmp_path / "out") == []
+    for members, samples in ((frozenset[str](), 8), (frozenset({"image"}), 4)):
+        assert sum(index_shards(folder, SampleSelection(members=members)).counts) == samples
+    run("export", "out" if to == "webdataset" else "out/data", "--to", "llava", "--out", "back.json")
+    rows = json.loads((tmp_path / "back.json").read_text())
+    assert [("image" in row, "<image>" in row["conversations"][0]["value"]) for row in rows] == (
+        [(True, True)] * 4 + [(False, False)] * 4
+    )
+
+
+def test_a_table_with_embedded_images_has_null_for_a_text_only_row(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
+) -> None:
+    run("export", mixture({}), "--to", "hf-parquet", "--out", "out")
+    images = pl.read_parquet(tmp_path / "out" / "data" / "train-00000.parquet")["image"]
+    assert [image is None for image in images] == [False, True] * 4
+
+
+def test_shards_of_texts_follow_those_of_images_of_all_inputs(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
+) -> None:
+    run("export", mixture({}), "--to", "webdataset", "--out", "one")
+    (tmp_path / "other.json").write_text(
+        json.dumps([chat("text", "And?"), chat("image", "<image>\nO?", image="0.jpg")])
+    )
+    run("export", "other.json", "--to", "webdataset", "--out", "two")
+    for options in ((), ("--samples", 3)):
+        run("export", "one", "--append", "two", "--to", "webdataset", "--out", f"all{len(options)}", *options)
+        folder = tmp_path / f"all{len(options)}"
+        with_image = [bool(sample.image) for tar in sorted(folder.glob("*.tar")) for sample in read_shard(tar)]
+        assert with_image == [True] * 5 + [False] * 5
+        assert verify(folder) == []
+
+
+@pytest.mark.parametrize("to", EMBEDDING)
+def test_samples_whose_image_cannot_be_embedded_are_skipped_when_asked(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path], to: str
+) -> None:
+    path = mixture({"1.jpg": "gone.jpg", "2.jpg": "https://example.org/x.jpg"})
+    stopped = run("export", path, "--to", to, "--out", "stopped", ok=False)
+    assert stopped.returncode == 1
+    assert "gone.jpg: missing_image: cannot be read" in stopped.stderr
+    assert "--on-error skip" in stopped.stderr
+    done = run("export", path, "--to", to, "--out", "out", "--on-error", "skip", "--json")
+    counts = json.loads(done.stdout)
+    assert (counts["rows"], counts["broken"]) == (6, {"missing_image": 1, "not_fetched": 1})
+    if to in {"webdataset", "hf", "croissant"}:
+        assert verify(tmp_path / "out") == []
+    if to in {"hf", "croissant"}:
+        assert "6 captions (2 with an image)" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_build_without_its_shards_is_exported_without_the_images_that_are_gone(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
+) -> None:
+    mixture({})
+    rows = [{"image": f"{n}.jpg", "caption": f"a red dog and {n} cats on a mat"} for n in range(4)]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "b.yaml").write_text(
+        "name: b\ninput: {path: c.jsonl}\nnegatives: {types: [replace-object]}\nworkers: 1\n"
+    )
+    run("build", "b.yaml", "--out", "b", "--no-prefect")
+    shutil.rmtree(tmp_path / "b" / "shards")
+    (tmp_path / "2.jpg").unlink()
+    assert run("export", "b", "--to", "hf-parquet", "--out", "o", ok=False).returncode == 1
+    done = json.loads(run("export", "b", "--to", "hf-parquet", "--out", "o", "--on-error", "skip", "--json").stdout)
+    assert (done["rows"], done["broken"]) == (3, {"missing_image": 1})
+
+
+def test_questions_that_are_images_alone_go_through_every_layout(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
+) -> None:
+    mixture({})
+    turns = [{"from": "human", "value": "<image>"}, {"from": "gpt", "value": "A dog."}]
+    rows = [
+        {"id": "captioning", "image": "0.jpg", "conversations": turns},
+        {"id": "in context", "image": ["0.jpg", "1.jpg"], "conversations": turns * 2},
+    ]
+    (tmp_path / "bare.json").write_text(json.dumps(rows))
+    (tmp_path / "mix.yaml").write_text("sources: [{path: bare.json}]")
+    run("mix", "mix.yaml", "--out", "mixed.json")
+    run("mix", "mix.yaml", "--out", "shards")
+    assert run("verify", "mixed.json").returncode == 0
+    assert verify(tmp_path / "shards") == []
+    run("export", "shards", "--to", "trl", "--out", "trl")
+    run("export", "trl/data/train-00000.parquet", "--to", "llava", "--out", "llava.json")
+    for name in ("mixed.json", "llava.json"):
+        written = json.loads((tmp_path / name).read_text())
+        assert [row["conversations"] for row in written] == [turns, turns * 2]
+    run("export", "shards", "--to", "openai", "--out", "chat.jsonl")
+    first, second = (json.loads(line)["messages"] for line in (tmp_path / "chat.jsonl").read_text().splitlines())
+    assert [[part["type"] for part in said["content"]] for said in (first[0], *second[::2])] == [["image_url"]] * 3
