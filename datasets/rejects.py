@@ -25,6 +25,7 @@ BAD_BOX = "bad_box"  # the one reason of rejected boxes, whose row is a pair wit
 NOT_SELECTED = "not_selected"
 FLAGGED_CAPTION = "flagged_caption"
 NO_CONTENT = "no_content"
+DUPLICATE_CAPTION = "duplicate_caption"
 RejectedPart = Literal["row", "caption", "boxes"]
 
 
@@ -55,6 +56,7 @@ REASONS = {
     "common_concepts": "Not an error: other pairs have its concepts already. A higher --concept-cap keeps more.",
     "control_character": "Remove the character, or drop the row; the text may be of another encoding, or damaged.",
     "download_failed": "Download it again, or continue without it.",
+    "duplicate_caption": "Not an error: without HTML, addresses and hashtags (clean_captions), the caption is that of an earlier row of the image.",
     "duplicate_key": "Remove the repeated row, or give the rows unique ids.",
     "duplicate_member": "Keep one file of each kind per sample.",
     "empty_caption": "Fill in the caption, or drop the row.",
@@ -113,7 +115,7 @@ REASONS = {
 
 _ADVICE = {"missing_column": _name_column_advice, "not_utf8": _encoding_advice}  # that names an option
 
-NEVER_FATAL_REASONS = frozenset({"caption_too_long", NOT_SELECTED, FLAGGED_CAPTION, NO_CONTENT})
+NEVER_FATAL_REASONS = frozenset({"caption_too_long", NOT_SELECTED, FLAGGED_CAPTION, NO_CONTENT, DUPLICATE_CAPTION})
 """Reasons of valid rows that exceed a limit of the run, or are not wanted: they never stop a run."""
 
 

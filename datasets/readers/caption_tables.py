@@ -12,6 +12,7 @@ Limits: folders on a disk; the `MAX_TABLES` largest files, and the first `CHECKE
 import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -25,7 +26,7 @@ from pairwright.datasets.readers.field_values import parse_identifier
 from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, guess_format
 from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES
 from pairwright.datasets.readers.input_rows import InputRow
-from pairwright.datasets.readers.text_files import strip_compression
+from pairwright.datasets.readers.text_files import LIKELY_ENCODING, Transcoder, strip_compression
 from pairwright.datasets.rejects import RejectError
 
 MAX_TABLES, CHECKED_ROWS = 40, 200
@@ -136,8 +137,11 @@ def _has_caption_mark(file: Path) -> bool:
 
 def _count_images(file: Path, format_: str, images: _Images, columns: Mapping[str, str]) -> int:
     """Return how many of a file's first rows have a caption and one of the images."""
+    reader = READERS.get(format_)
+    # Also a table whose header is not UTF-8, with which it cannot be read before the user names the encoding.
+    read = partial(reader.read, transcoder=Transcoder(LIKELY_ENCODING)) if reader.transcodes else reader.read
     try:
-        rows = [row for row in islice(READERS.get(format_).read(file), CHECKED_ROWS) if isinstance(row, InputRow)]
+        rows = [row for row in islice(read(file), CHECKED_ROWS) if isinstance(row, InputRow)]
         return sum(_has_image_and_caption(row, images, columns) for row in rows)
     except (InputError, AmbiguousColumnsError):  # another kind of file
         return 0

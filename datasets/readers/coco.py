@@ -16,6 +16,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.boxes import CROWD, read_boxes
 from pairwright.datasets.readers.field_values import parse_pixel_size
@@ -66,6 +67,14 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
             continue
         yield from flagged.get(id_, ())
         yield _row(place, image, captions.pop(id_, []), boxes, licenses)
+
+
+def list_instance_files(written: str) -> list[Path]:
+    """Return the instances files that a user named: none, a path, or those of a brace pattern, one per captions file."""
+    if not written:
+        return []
+    is_pattern = "{" in written and not Path(written).exists()
+    return list(map(Path, expand_braces(written) if is_pattern else [written]))
 
 
 def read_categories(path: Path) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ tabs, in place of what the name of the file says, is read by these; spaces aroun
 results.csv). A line ``sep=;`` before the header, which tells Excel the separator, is obeyed.
 
 A first line of two fields of which one is an image (a URL, or a file name) is a row: the file has no header, and the
-columns are image and caption (Conceptual Captions, Flickr30k's results_20130124.token). Such a TSV is read without
+columns are image and caption (Conceptual Captions, Flickr30k's results_20130124.token). So is one of five, those of
+Conceptual Captions with image labels: caption, image, labels, their ids, and confidences. Such a TSV is read without
 quoting, as it was written. ``#0`` after a file name numbers the captions of an image and is not part of the name.
 
 Many TSV files are written without quoting, so that a caption may start with a quote that is never closed. All rows up to
@@ -18,6 +19,7 @@ Limits: a field has at most 131,072 characters (the csv module's limit).
 import csv
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -25,11 +27,19 @@ from typing import Literal
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_url
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
-from pairwright.datasets.readers.text_files import NO_TRANSCODING, Transcoder, describe_undecodable, iter_lines
+from pairwright.datasets.readers.text_files import (
+    LIKELY_ENCODING,
+    NO_TRANSCODING,
+    Transcoder,
+    describe_undecodable,
+    iter_lines,
+)
 from pairwright.datasets.rejects import Reject, is_utf8_encodable, make_reject
 
 _OTHER_DELIMITERS = "|;\t"
 _NUMBER = re.compile(r"\s*(?:[\d.]+|[0-9a-f]{16,})\s*")  # or a hash, as in the list of YFCC's subset
+_LABELLED = ("caption", "image", "labels", "label_ids", "confidences")  # of Conceptual Captions with image labels
+_MACHINE_ID = re.compile(r"\s*/[a-z]/\w+\s*")  # of Google's Knowledge Graph
 _SEPARATOR_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?P<image>.*)#(?P<number>\d+)")
 
@@ -40,21 +50,16 @@ class _Dialect:
 
     Attributes:
         delimiter: one character.
-        image: index of the image in the rows of a file without a header; -1 for a file with one.
+        names: columns of a file without a header; empty for a file with one.
     """
 
     delimiter: str
-    image: int = -1
+    names: tuple[str, ...] = ()
 
     @property
     def quoting(self) -> Literal[0, 3]:
         """Constant of the csv module."""
-        return csv.QUOTE_NONE if self.delimiter == "\t" and self.image >= 0 else csv.QUOTE_MINIMAL
-
-    @property
-    def names(self) -> list[str]:
-        """The columns of a file without a header."""
-        return ["image", "caption"] if self.image == 0 else ["caption", "image"]
+        return csv.QUOTE_NONE if self.delimiter == "\t" and self.names else csv.QUOTE_MINIMAL
 
 
 def read_csv(path: Path, transcoder: Transcoder = NO_TRANSCODING) -> InputRowIterator:
@@ -77,7 +82,23 @@ def guess_table(line: str, caption_names: frozenset[str]) -> str:
     format_, delimiter = ("tsv", "\t") if "\t" in line or "," not in line else ("csv", ",")
     fields = [field.strip(' "') for field in _split(line, delimiter)]
     is_header = any(field in caption_names for field in fields) and not any(" " in field for field in fields)
-    return format_ if is_header or (len(fields) == 2 and any(map(is_image_name, fields))) else ""
+    images = [at for at, field in enumerate(fields) if is_image_name(field)]
+    return format_ if is_header or _names_without_header(fields, images) else ""
+
+
+def decode_header(path: Path) -> str:
+    """Return the first line of a table in the likely encoding if it is not UTF-8; empty if it is, or is in neither.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    _, line = next(iter_lines(path), (0, b""))
+    with suppress(UnicodeDecodeError):
+        line.decode()
+        return ""
+    with suppress(UnicodeDecodeError):
+        return line.decode(LIKELY_ENCODING).rstrip("\r\n")
+    return ""
 
 
 def is_image_name(text: str) -> bool:
@@ -95,7 +116,7 @@ def _read(path: Path, delimiter: str, transcoder: Transcoder) -> InputRowIterato
         delimiter = separator[1]
     dialect = _detect_dialect(path, lines.peek(), delimiter)
     reader = csv.reader(lines, delimiter=dialect.delimiter, quoting=dialect.quoting, strict=True)
-    header = _header(path, reader) if dialect.image < 0 else dialect.names
+    header = list(dialect.names) or _header(path, reader)
     while True:
         place, lines.first = f"{path}:{reader.line_num + 1 + bool(separator)}", ""
         try:
@@ -112,7 +133,7 @@ def _read(path: Path, delimiter: str, transcoder: Transcoder) -> InputRowIterato
         if fields:
             swallowed = dialect.delimiter == "\t" and contains_swallowed_rows(fields)
             row = _row(place, header, _stripped(fields, dialect.delimiter), swallowed=swallowed)
-            yield row if isinstance(row, Reject) or dialect.image < 0 else _with_number(row)
+            yield _with_number(row) if dialect.names and isinstance(row, InputRow) else row
 
 
 def _detect_dialect(path: Path, line: str, delimiter: str) -> _Dialect:
@@ -125,13 +146,22 @@ def _detect_dialect(path: Path, line: str, delimiter: str) -> _Dialect:
         delimiter = next((other for other in _OTHER_DELIMITERS if other in line), delimiter)
     fields = _split(line, delimiter)
     images = [at for at, field in enumerate(fields) if is_image_name(field.strip())]
-    if len(fields) == 2 and len(images) == 1:
-        return _Dialect(delimiter, images[0])
+    if names := _names_without_header(fields, images):
+        return _Dialect(delimiter, names)
     what = f"{fields[images[0]].strip()[:80]} is an image" if images else "it has numbers only"
     if images or (len(fields) > 1 and all(_NUMBER.fullmatch(field) for field in fields)):
         fix = "Add a header line, such as image,caption."
         raise InputError(f"the first line is a row, not a header: {what}", where=f"{path}:1", fix=fix)
     return _Dialect(delimiter)
+
+
+def _names_without_header(fields: list[str], images: list[int]) -> tuple[str, ...]:
+    """Return the columns of a file whose first line is a row of a known shape; ``images`` are the indices of images."""
+    if len(fields) == 2 and len(images) == 1:
+        return ("image", "caption") if images[0] == 0 else ("caption", "image")
+    if len(fields) == len(_LABELLED) and images == [1] and all(map(_MACHINE_ID.fullmatch, fields[3].split(","))):
+        return _LABELLED
+    return ()
 
 
 def _split(line: str, delimiter: str) -> list[str]:
@@ -196,7 +226,8 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
         raise InputError("the file is empty", where=f"{path}:1", fix="Give a header line with the columns' names.")
     if not all(map(is_utf8_encodable, header)):
         what = f"the header is not UTF-8: {_describe_undecodable(header)}"
-        raise InputError(what, where=f"{path}:1", fix="Save the file as UTF-8, or name its encoding.")
+        fix = f"Save the file as UTF-8, or name its encoding (option or key `encoding`, such as {LIKELY_ENCODING})."
+        raise InputError(what, where=f"{path}:1", fix=fix)
     if len(header) == 1 and any(sign in header[0] for sign in ";|\t,"):
         what = f"the header is one column, {header[0][:80]!r}"
         raise InputError(what, where=f"{path}:1", fix="Separate columns by commas in .csv files, by tabs in .tsv.")

@@ -1,7 +1,7 @@
 """Detection of the format of a folder by its files.
 
 In this order: tars, an embedding folder of clip-retrieval, Parquet, JSON Lines, a table of captions that Hugging Face's
-``imagefolder`` reads (``metadata.csv``), images, CSV, TSV. Folders that other tools write and that have to be converted,
+``imagefolder`` reads (``metadata.csv``), images, CSV, TSV, two text files line by line. Folders that other tools write and that have to be converted,
 or whose subfolders have the data, are refused with what to give or to run instead.
 """
 
@@ -18,6 +18,7 @@ from pairwright.datasets.images.loading import IMAGE_SUFFIXES, PILLOW_FORMATS
 from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES
+from pairwright.datasets.readers.parallel_lines import find_parallel_files
 
 SAVED_SPLITS = "dataset_dict.json"  # of Hugging Face's `DatasetDict.save_to_disk`
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
@@ -55,6 +56,8 @@ def guess_folder(folder: Path, option_names: OptionNames, match_suffix: Callable
         ("tsv" in formats, "tsv"),
     )
     found = next((format_ for is_there, format_ in ranked if is_there), "")
+    if not found and find_parallel_files(folder):
+        return "parallel-lines"
     if found == "images":
         _refuse_captions_in_subfolders(folder, entries)
     if not found:
@@ -92,8 +95,10 @@ def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callabl
     inner = [entry for entry in entries if entry.is_dir() and any(match_suffix(path.name) for path in entry.iterdir())]
     if inner:
         fix = f"Give the folder with the data: {' or '.join(map(str, inner[:_SHOWN_FOLDERS]))}."
-    elif any(entry.suffix == ".json" for entry in entries):
+    elif files := [str(entry) for entry in entries if entry.suffix == ".json"]:
         fix = f"Rows in files of their own are joined by: jq -c . {folder}/*.json > rows.jsonl"
+        if len(files) <= _SHOWN_FOLDERS:  # annotations of a whole dataset
+            fix = f"Give the file that has the captions: {' or '.join(files)}. {fix}"
     what = f"no tars, Parquet or JSON Lines files, embeddings or images in the folder ({_list_endings(entries)})"
     return InputError(what, where=str(folder), fix=fix)
 

@@ -32,6 +32,7 @@ from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.readers.json_object import has_rows, read_json_object
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.known_layouts import FIRST_ANSWER
+from pairwright.datasets.readers.parallel_lines import find_parallel_files, read_parallel_lines
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.stored_inputs import list_in_place
 from pairwright.datasets.readers.text_files import iter_lines, parse_json, read_text_bytes, strip_compression
@@ -167,6 +168,15 @@ _BUILT_IN = (
         reads_folders=True,
         fixed_columns=True,
     ),
+    Reader(
+        "parallel-lines",
+        "a folder of two .txt files, images and captions line by line (SBU)",
+        read_parallel_lines,
+        reads_folders=True,
+        transcodes=True,
+        fixed_columns=True,
+        caption_per_row=True,
+    ),
 )
 READERS = PluginRegistry(
     "reader",
@@ -242,7 +252,7 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
     if path.suffix.lower() == ".arrow":
         raise InputError("an Arrow file", where=str(path), fix=f"Convert it: {arrow_conversion(path)}.")
     if path.suffix.lower() in _TEXT_SUFFIXES:
-        return _guess_text_file(path)
+        return _guess_text_file(path, option_names)
     raise InputError(
         "unknown file ending",
         where=str(path),
@@ -281,7 +291,7 @@ def _plugins() -> Iterator[Reader]:
         yield replace(READERS.get(point.name), name=point.name)
 
 
-def _guess_text_file(path: Path) -> str:
+def _guess_text_file(path: Path, option_names: OptionNames) -> str:
     """Return the format of a table under another name, such as those of Flickr8k and Flickr30k.
 
     Raises:
@@ -291,6 +301,9 @@ def _guess_text_file(path: Path) -> str:
     words = line.decode("utf-8", "replace").strip()
     if format_ := guess_table(words, _CAPTION_NAMES):
         return format_
+    if not is_remote(path) and path in (pair := find_parallel_files(path.parent) or ()):
+        fix = f"Give the folder, {path.parent}, and {option_names.setting('format', 'parallel-lines')}."
+        raise InputError(f"lines that belong to those of {pair[path == pair[0]].name}", where=str(path), fix=fix)
     header = "image, a tab, and caption" if "\t" in words else "caption"
     fix = f"Add a header line ({header}) and rename the file to .tsv."
     raise InputError("lines of text without column names", where=str(path), fix=fix)

@@ -1,20 +1,31 @@
-"""Detection of the image columns of a Parquet file, and their values in rows; image bytes are never read.
+"""Detection of the image columns of a Parquet file, and their values in rows; image bytes are not read.
 
 An image column has bytes, Hugging Face's ``{bytes, path}``, or a struct with bytes of that name. In a row its value is the
 location (`TableImage`), with the name in its path; in row groups with paths and no bytes it is the path. Of a column with
 lists of ``{bytes, path}`` it is that of a list's only image, null for an empty list, and a list for several images. Other
 columns of bytes are empty bytes in every row, which no part of a pair accepts.
+
+Some tools write texts as bytes (Spark, Impala and Hive, which leave out Parquet's type of texts). A column of short bytes,
+or of lists of them, of whose first values most are UTF-8 is one of texts.
 """
 
 import os
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.images.loading import detect_unsupported_format
 from pairwright.datasets.images.parquet_cells import LIST_ITEMS
 from pairwright.datasets.readers.input_rows import TableImage
 from pairwright.datasets.remote.object_store import is_remote
+
+_MAX_TEXT = 16_384  # mean bytes of a text; photos are larger, and a row group of them is not read to look
+_CHECKED_TEXTS = 50  # rows
+_MIN_TEXTS = 0.8  # share of UTF-8; rows with other bytes are rejected
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True)
@@ -28,6 +39,7 @@ class TableColumns:
         bare: image columns without a path.
         named: image columns with a path, each with the row groups without bytes, as first and last row.
         lists: columns with lists of images.
+        texts: columns of bytes that are texts.
     """
 
     table: str
@@ -36,6 +48,7 @@ class TableColumns:
     bare: list[str]
     named: dict[str, list[tuple[int, int]]]
     lists: list[str]
+    texts: list[str]
 
     @property
     def pictures(self) -> tuple[str, ...]:
@@ -75,9 +88,10 @@ def classify_columns(path: Path, file: Any) -> TableColumns:
     if len(set(schema.names)) < len(schema.names):
         raise InputError("two columns have the same name", where=str(path), fix="Rename one of them.")
     named = [field.name for field in schema if _is_named_image(field.type)]
-    bare = [field.name for field in schema if field.name not in named and _is_image(field.type)]
+    texts = [field.name for field in schema if _may_be_texts(field.type) and _has_texts(file, field.name)]
+    bare = [field.name for field in schema if field.name not in (*named, *texts) and _is_image(field.type)]
     paths = {field.name: leaf for field in schema if (leaf := _path_in_list(field, file.metadata))}
-    known = (*named, *bare, *paths)
+    known = (*named, *texts, *bare, *paths)
     others = [field.name for field in schema if field.name not in known and _holds_bytes(field.type)]
     return TableColumns(
         # A locator is text, and abspath does not follow links.
@@ -91,6 +105,7 @@ def classify_columns(path: Path, file: Any) -> TableColumns:
         bare=bare,
         named={name: _null_row_groups(file.metadata, f"{name}.bytes") for name in named},
         lists=list(paths),
+        texts=texts,
     )
 
 
@@ -128,6 +143,48 @@ def _is_bytes(kind: Any) -> bool:
 
     tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
     return any(test(kind) for test in tests) or (pa.types.is_dictionary(kind) and _is_bytes(kind.value_type))
+
+
+def _may_be_texts(kind: Any) -> bool:
+    """Return whether values are bytes of any length, or lists of them."""
+    import pyarrow as pa
+
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    return _is_bytes(kind) and not pa.types.is_fixed_size_binary(kind)  # which are hashes
+
+
+def _has_texts(file: Any, name: str) -> bool:
+    """Return whether the bytes of a column are short, and most of the first ones UTF-8, some with letters."""
+    import pyarrow as pa
+
+    if not file.num_row_groups:
+        return False
+    group = file.metadata.row_group(0)
+    leaf = next(
+        column
+        for column in map(group.column, range(group.num_columns))
+        if column.path_in_schema == name or column.path_in_schema.startswith(f"{name}.")
+    )
+    if leaf.total_uncompressed_size > _MAX_TEXT * max(1, leaf.num_values):
+        return False
+    first = None
+    with suppress(pa.ArrowException, OSError):  # a damaged page is reported when it is read
+        # Without threads: they must not read a Python file.
+        first = next(file.iter_batches(_CHECKED_TEXTS, row_groups=[0], columns=[name], use_threads=False), None)
+    found = [] if first is None else first.column(0).to_pylist()
+    values = [value for row in found for value in (row if isinstance(row, list) else [row]) if value]
+    texts = [value for value in values if _is_utf8(value) and not detect_unsupported_format(value)]  # SVG
+    letters = any(_LETTER.search(value.decode()) for value in texts)
+    return letters and len(texts) >= _MIN_TEXTS * len(values)
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _holds_bytes(kind: Any) -> bool:

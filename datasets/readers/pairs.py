@@ -20,13 +20,14 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.directories import folder_of_input, stable_place
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images.loading import ImageRoot, is_table_cell, publishable_image_name
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.boxes import BoxUnit
 from pairwright.datasets.readers.caption_tables import find_caption_tables
-from pairwright.datasets.readers.coco import read_coco
+from pairwright.datasets.readers.coco import list_instance_files, read_coco
 from pairwright.datasets.readers.columns import check_column_mapping
 from pairwright.datasets.readers.formats import READERS, LocatedInput, locate_input
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
@@ -35,7 +36,14 @@ from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH, Normaliser, NormaliserOptions, VerifyImages
 from pairwright.datasets.readers.text_files import Transcoder
 from pairwright.datasets.records import Pair, pair_key
-from pairwright.datasets.rejects import NEVER_FATAL_REASONS, NOT_SELECTED, Reject, fix_for, make_reject
+from pairwright.datasets.rejects import (
+    DUPLICATE_CAPTION,
+    NEVER_FATAL_REASONS,
+    NOT_SELECTED,
+    Reject,
+    fix_for,
+    make_reject,
+)
 from pairwright.datasets.remote.object_store import is_remote
 
 ErrorPolicy = Literal["stop", "skip"]
@@ -59,7 +67,7 @@ class ReadOptions:
         image_root: folder of relative image paths, or a brace pattern of several; empty for the input's own folder.
         source: name of the dataset; empty for the rows' `source`, or else ``default_source``.
         default_source: name of the dataset of rows that name none; empty for the input's name without its ending.
-        instances: COCO instances JSON with the boxes of a COCO input.
+        instances: COCO instances JSON with the boxes of a COCO input; a brace pattern with a file for each of its files.
         on_error: ``stop`` at the first flaw, or ``skip`` it as a `Reject`.
         batch_size: candidates per batch, at least 1.
         verify_images: ``header`` finds missing, broken and truncated images in 0.1 ms each; it is the default, as a broken
@@ -70,7 +78,8 @@ class ReadOptions:
         without_caption: also read images without a caption, as pairs with an empty one.
         encoding: of the lines of CSV, TSV and JSON Lines that are not UTF-8; empty: they are flaws.
         clean_captions: remove HTML, addresses, mentions, hashtags, emoji and notes of agencies from captions; those of which
-            nothing is left are rejected as ``no_content``.
+            nothing is left are rejected as ``no_content``, and those that equal an earlier one of the same image as
+            ``duplicate_caption``.
         option_names: how messages name these options.
     """
 
@@ -152,9 +161,17 @@ def locate_inputs(options: ReadOptions) -> list[LocatedInput]:
             if not READERS.get(one.format).transcodes:
                 option = options.option_names.option("encoding")
                 raise UsageError(f"{option}: for CSV, TSV and JSON Lines; {one.files[0]} is read as {one.format}.")
+    _check_instances(options, located)
+    return located
+
+
+def _check_instances(options: ReadOptions, located: Sequence[LocatedInput]) -> None:
     if options.instances and any(one.format != "coco" for one in located):
         raise UsageError("`instances` requires COCO captions; other formats contain their boxes.")
-    return located
+    files, boxes = sum(len(one.files) for one in located), list_instance_files(options.instances)
+    if len(boxes) > 1 and len(boxes) != files:
+        option = options.option_names.option("instances")
+        raise UsageError(f"{option}: {len(boxes)} files for {count_phrase(files, 'file')} of captions. Give one each.")
 
 
 def require_captions_beside(options: ReadOptions, located: Sequence[LocatedInput]) -> None:
@@ -185,6 +202,7 @@ class BatchCollector:
 
     policy: ErrorPolicy
     option_names: OptionNames
+    cleaned: bool = False  # captions
     seen: KeySet = field(default_factory=KeySet)
     waiting: list[tuple[str, Pair] | Reject] = field(default_factory=list)
     formats: Counter[str] = field(default_factory=Counter)
@@ -234,7 +252,7 @@ class BatchCollector:
                 continue
             at += 1
             if repeated[at] and at not in apart:
-                yield duplicate_reject(*item)
+                yield duplicate_reject(*item, cleaned=self.cleaned)
             else:
                 self.places.append(item[0])
                 yield replace(item[1], key=again[at]) if at in apart else item[1]
@@ -250,11 +268,19 @@ def make_row_key(pair: Pair) -> str:
     return pair_key(pair.source, publishable_image_name(pair.image), pair.caption)
 
 
-def duplicate_reject(place: str, pair: Pair) -> Reject:
-    """Return the reject for a pair whose key came before."""
+def duplicate_reject(place: str, pair: Pair, *, cleaned: bool) -> Reject:
+    """Return the reject for a pair whose key came before.
+
+    Captions that are ``cleaned`` may be equal without being written alike, so such a pair is no flaw of the input. Which
+    of them were written alike is unknown.
+    """
     who = pair.source_id or pair.image
     detail = f"{who!r} came before with the same caption" if who else "the same caption came before"
-    reason = "candidate_row" if json.loads(pair.meta).keys() >= CANDIDATE_COLUMNS else "duplicate_key"
+    reason = DUPLICATE_CAPTION if cleaned else "duplicate_key"
+    if json.loads(pair.meta).keys() >= CANDIDATE_COLUMNS:
+        reason = "candidate_row"
+    elif cleaned:
+        detail += ", as written or after cleaning"
     return replace(make_reject(place, reason, detail, pair.caption), source=pair.source)
 
 
@@ -269,7 +295,7 @@ def no_pairs_error(first: Reject, reasons: Counter[str], option_names: OptionNam
 
 
 def _collect_batches(options: ReadOptions, located: list[LocatedInput]) -> Iterator[ReadBatch]:
-    screen = BatchCollector(options.on_error, options.option_names)
+    screen = BatchCollector(options.on_error, options.option_names, options.clean_captions)
     empty = True
     for one in located:
         for place, candidate in _iter_candidates(options, one, screen.formats):
@@ -367,11 +393,20 @@ def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
 def select_reader(options: ReadOptions, format_: str) -> Callable[..., InputRowIterator]:
     """Return the reader of a format for these options."""
     if options.instances:
-        return partial(read_coco, instances=Path(options.instances))
+        return lambda file: read_coco(file, _instances_of(options, file))
     read = READERS.get(format_).read
     if format_ == "jsonl":
         read = partial(read, option_names=options.option_names)
     return partial(read, transcoder=Transcoder.of(options.encoding)) if options.encoding else read
+
+
+def _instances_of(options: ReadOptions, file: Path) -> Path:
+    """Return the instances of a file of captions, which is at the same place of the inputs."""
+    boxes = list_instance_files(options.instances)
+    if len(boxes) == 1:
+        return boxes[0]
+    inputs = (options.input,) if isinstance(options.input, str) else options.input
+    return boxes[[file for written in inputs for file in locate_input(written, "coco").files].index(file)]
 
 
 def check_mapped_columns(options: ReadOptions, unmatched: AbstractSet[str], file: Path) -> None:

@@ -3,7 +3,7 @@
 A table of img2dataset with images has a row of each failed download too, which is rejected as such.
 
 Times and decimals are converted to text, as a pair's `meta` is JSON. Invalid UTF-8 in a text column rejects the rows with
-it, not the file. Columns of bytes are not read; for images see `image_columns.py`.
+it, not the file. Columns of bytes are not read, except texts; for these and for images see `image_columns.py`.
 
 If pages of a file are damaged, the rows before them are read, followed by one reject, `broken_parquet`; if the footer is
 damaged or missing, there is only the reject.
@@ -11,12 +11,12 @@ damaged or missing, there is only the reject.
 Limits: a failing disk or lack of memory is an error under any policy, as the file may be intact.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.readers.image_columns import classify_columns
+from pairwright.datasets.readers.image_columns import TableColumns, classify_columns
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.rejects import make_reject
 from pairwright.datasets.remote.object_store import is_remote
@@ -44,7 +44,7 @@ def read_parquet(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Input
         with parquet.ParquetFile(open_table(path)) as file:
             columns, rows = classify_columns(path, file), file.metadata.num_rows
             groups = range(start, stop or file.num_row_groups)
-            for batch in _batches(file, columns.read, groups, threads=not is_remote(path)):
+            for batch in _batches(file, columns, groups, threads=not is_remote(path)):
                 for values in batch:
                     number += 1
                     place = f"{path}:row {number}"
@@ -63,17 +63,20 @@ def read_parquet(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Input
         yield make_reject(place, "broken_parquet", what + left)
 
 
-def _batches(file: Any, read: list[str], groups: range, *, threads: bool) -> Iterator[Iterable[dict[str, Any] | None]]:
+def _batches(
+    file: Any, columns: TableColumns, groups: range, *, threads: bool
+) -> Iterator[Iterable[dict[str, Any] | None]]:
     """Yield the rows of row groups; Arrow's ``threads`` must not read a Python file: they may abort the exit."""
+    read = columns.read
     if not read:  # image columns only: there would be no batch
         yield ({} for group in groups for _ in range(file.metadata.row_group(group).num_rows))
         return
     for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=read, row_groups=list(groups), use_threads=threads):
-        yield _values(_stringify_dates(batch))
+        yield _values(_stringify_dates(batch, columns.texts))
 
 
-def _stringify_dates(batch: Any) -> Any:
-    """Return the batch with times and decimals as text."""
+def _stringify_dates(batch: Any, texts: Collection[str] = ()) -> Any:
+    """Return the batch with times, decimals, and the bytes of columns of ``texts``, as text."""
     import pyarrow as pa
 
     def is_plain(kind: Any) -> bool:
@@ -83,6 +86,9 @@ def _stringify_dates(batch: Any) -> Any:
         column if is_plain(column.type) else column.cast(pa.string())
         for column in (_stringify_column(column) for column in batch.columns)
     ]
+    columns = [
+        _as_texts(column) if name in texts else column for name, column in zip(batch.schema.names, columns, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
@@ -90,6 +96,15 @@ def _stringify_column(column: Any) -> Any:
     import pyarrow as pa
 
     return column.cast(pa.int64()) if pa.types.is_duration(column.type) else column
+
+
+def _as_texts(column: Any) -> Any:
+    """Return a column of bytes, or of lists of bytes, as texts, whose values may be no UTF-8."""
+    import pyarrow as pa
+
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    in_lists = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    return column.cast(pa.large_list(pa.large_string()) if in_lists else pa.large_string(), safe=False)
 
 
 def _values(batch: Any) -> Iterator[dict[str, Any] | None]:

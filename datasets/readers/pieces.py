@@ -222,7 +222,7 @@ def read_piece(
         InputError: for a flaw of a file, and of a row if the policy is ``stop``.
     """
     one = piece.located
-    screen = BatchCollector(options.on_error, options.option_names)
+    screen = BatchCollector(options.on_error, options.option_names, options.clean_captions)
     normaliser = make_normaliser(options, one, screen.formats)
     for stretch, file in zip(piece.stretches, one.files, strict=True):
         watch = CaptionPresence(options.option_names)

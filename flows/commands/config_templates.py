@@ -40,6 +40,7 @@ _HINTS = {
     "instances": "# instances: instances_val2014.json    # boxes, when path is a COCO captions file",
     "image_root": "# image_root: images/                  # folder that relative image paths start from",
     "verify_images": "# verify_images: off                   # without image files, with `images: false` under shards",
+    "encoding": "# encoding: cp1252                     # of rows of CSV, TSV and JSON Lines that are not UTF-8",
     "clean_captions": "# clean_captions: true                 # remove HTML, addresses, hashtags, emoji, 'stock photo'",
 }
 
@@ -86,6 +87,8 @@ def _detected_lines(survey: InputSettings, config: Path) -> dict[str, str]:
         lines["clean_captions"] = (
             "clean_captions: true      # HTML, addresses, hashtags, emoji, 'stock photo' are removed"
         )
+    if survey.encoding:
+        lines["encoding"] = f"encoding: {_scalar(survey.encoding)}          # of the lines that are not UTF-8"
     packed = {"images": not survey.texts_only, "image_format": survey.image_format}
     return lines | {name: f"{name}: {_json(value)}".ljust(_COMMENTS_AT) for name, value in packed.items()}
 

@@ -1,7 +1,8 @@
 """Detection of the settings for an input, so that the config of `pairwright init` builds without changes.
 
-Detected: the file with the captions of a folder of images, columns with other names, the folder of the images, COCO instances in the folder of COCO captions, image formats
-that have to be recoded, images that are URLs or missing. Inputs that no build can read are refused with a suggestion.
+Detected: the file with the captions of a folder of images, columns with other names, a header in another encoding than
+UTF-8, the folder of the images, COCO instances in the folder of COCO captions, image formats that have to be recoded,
+images that are URLs or missing. Inputs that no build can read are refused with a suggestion.
 
 Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS` pairs; COCO and JSON lists are read whole.
 """
@@ -25,15 +26,18 @@ from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
 from pairwright.datasets.option_names import COMMAND_LINE
 from pairwright.datasets.readers.caption_tables import COCO_DIGITS, CaptionTable, FolderFiles, find_caption_tables
+from pairwright.datasets.readers.coco import list_instance_files
 from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
+from pairwright.datasets.readers.csv_tsv import decode_header
 from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.json_object import SPLIT
 from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import VerifyImages
-from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs, select_reader
 from pairwright.datasets.readers.skip_counts import SkipCounts
+from pairwright.datasets.readers.text_files import LIKELY_ENCODING
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import BAD_BOX, RejectError, list_reasons
 from pairwright.datasets.remote.object_store import is_remote
@@ -43,8 +47,10 @@ from pairwright.generators.language.identification import other_language
 
 ROWS, PAIRS = 200, 20_000
 _CHECKED_IMAGES = 50  # whose files are checked
+_MAX_PARTS = 8  # files of a brace pattern that are all sampled, as splits are; shards are alike
 _MAX_FOLDERS = 500  # near the input, that may contain the images
 _COLUMN_FORMATS = frozenset({"json", "json-object", "jsonl", "csv", "tsv", "parquet"})  # formats with columns
+_TABLES = frozenset({"csv", "tsv"})  # formats with a header
 _INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file
 _ANSWERS = {  # keys of a turn to the place of the first answer in a conversation
     frozenset({"from", "value"}): "1.value",
@@ -70,6 +76,7 @@ class InputSettings:
 
     Attributes:
         clean_captions: whether captions are of the web, with HTML, addresses and hashtags.
+        encoding: of a table whose header is not UTF-8; empty for none.
         path: file to read, if the input is a folder of images whose captions are in it; empty for the input.
         columns: field to column name, for columns with uncommon names.
         image_root: folder of relative image paths; empty for the folder of the input.
@@ -91,6 +98,23 @@ class InputSettings:
     notes: tuple[str, ...] = ()
     path: str = ""
     clean_captions: bool = False
+    encoding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """An input as written, its files, and the encoding of its lines that are not UTF-8 (empty: those are flaws)."""
+
+    written: str
+    located: LocatedInput
+    encoding: str = ""
+
+    def parts(self) -> "list[_Source]":
+        """Return the files of a short brace pattern, each of which may have its own folder of images; else the input."""
+        files = self.located.files
+        if not 1 < len(files) <= _MAX_PARTS:
+            return [self]
+        return [replace(self, written=str(file), located=replace(self.located, files=(file,))) for file in files]
 
 
 def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
@@ -131,7 +155,30 @@ def _other_tables_note(tables: Sequence[CaptionTable]) -> list[str]:
     names = ", ".join(_shown(str(one.path)) for one in tables[1 : 1 + _SHOWN_TABLES])
     more = f" and {len(tables) - 1 - _SHOWN_TABLES:,} more" if len(tables) - 1 > _SHOWN_TABLES else ""
     many = f"{len(tables)} files have captions of these images"
-    return [f"{many}: {_shown(str(tables[0].path))} is read, not {names}{more}. To use another: --input FILE."]
+    together = f" To use all: --input '{pattern}'." if (pattern := _pattern_of(tables)) else ""
+    how = f"To use another: --input FILE.{together}"
+    return [f"{many}: {_shown(str(tables[0].path))} is read, not {names}{more}. {how}"]
+
+
+def _pattern_of(tables: Sequence[CaptionTable]) -> str:
+    """Return the brace pattern of files of one folder and format (``captions_{train,val}.json``); empty if there is none."""
+    paths = sorted(one.path for one in tables)
+    folders, formats = {path.parent for path in paths}, {guess_format(path) for path in paths}
+    names = [path.name for path in paths]
+    start = _common_start(names)
+    end = _common_start([name[len(start) :][::-1] for name in names])[::-1]
+    parts = [name[len(start) : len(name) - len(end)] for name in names]
+    if len(folders) > 1 or len(formats) > 1 or _BRACES.search("".join(names)):
+        return ""
+    return _shown(str(paths[0].with_name(f"{start}{{{','.join(parts)}}}{end}")))
+
+
+def _common_start(texts: Sequence[str]) -> str:
+    """Return the longest text that all texts begin with."""
+    first, last = min(texts), max(texts)
+    return first[
+        : next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    ]
 
 
 def _unread_files_notes(about: FolderFiles) -> Iterator[str]:
@@ -145,18 +192,27 @@ def _survey(
     written: str, located: LocatedInput, columns: Mapping[str, str], within: Path | None = None
 ) -> InputSettings:
     """Return the settings for an input that is read as `located`, with images in ``within``; errors as in `survey_input`."""
-    read = _columns(located, columns, within) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
+    header = decode_header(located.files[0]) if located.format in _TABLES else ""
+    source = _Source(written, located, LIKELY_ENCODING if header else "")
+    read = _columns(source, columns, within) if located.format in _COLUMN_FORMATS else _ReadColumns(dict(columns))
     chosen, found = dict(read.chosen), list(read.detected(columns))
-    instances = _instances(located) if located.format == "coco" else ""
+    if header:
+        found.append(f"encoding {source.encoding}")
+    instances = _instances(source) if located.format == "coco" else ""
     if instances:
         found.append(f"boxes from {_shown(instances)}")
-    pairs, formats, skipped = _sample(written, chosen)
+    pairs, formats, skipped = _sample(source, chosen)
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = skipped.boxes.total()
-    notes = [*read.other_texts_note(), *read.split_note(), *_rejection_notes(skipped, len(pairs))]
+    notes = [
+        *_header_note(header),
+        *read.other_texts_note(),
+        *read.split_note(),
+        *_rejection_notes(skipped, len(pairs), located.format),
+    ]
     web = _WebCaptions.of([pair.caption for pair in pairs if pair.caption])
     notes += web.notes()
-    settings = InputSettings(chosen, instances=instances, clean_captions=bool(web.remains))
+    settings = InputSettings(chosen, instances=instances, clean_captions=bool(web.remains), encoding=source.encoding)
     box_note = _box_note(bad_boxes, len(pairs))
     if not images:
         notes += [*box_note, *_list_unread_images(located)]
@@ -172,7 +228,7 @@ def _survey(
     if not existing:
         note = f"No image file found ({local[0]}): the build packs texts only. {search.advice()}{_url_advice(pairs[0])}"
         return replace(settings, texts_only=True, found=tuple(found), notes=(*notes, *box_note, note))
-    notes += _box_note_by_images(written, chosen, root) if bad_boxes else []
+    notes += _box_note_by_images(source, chosen, root) if bad_boxes else []
     notes += [f"Missing images: {checked - existing:,} of {checked:,} that were checked. They are rejected."] * (
         existing < checked
     )
@@ -197,13 +253,23 @@ def _survey(
     )
 
 
-def _rejection_notes(skipped: SkipCounts, pairs: int) -> list[str]:
+def _header_note(header: str) -> list[str]:
+    """Return a note about a header that is not UTF-8, as it reads in the likely encoding; none for an empty one."""
+    if not header:
+        return []
+    how = "If this is wrong, change `encoding` under input in the config."
+    return [
+        f"The first line is not UTF-8. In {LIKELY_ENCODING}, which the config names, it reads {header[:80]!r}. {how}"
+    ]
+
+
+def _rejection_notes(skipped: SkipCounts, pairs: int, format_: str) -> list[str]:
     """Return notes about the rows, and the single captions of others, that the build will reject."""
     rows, captions, notes = skipped.rows.total(), list_reasons(skipped.captions), list[str]()
     if rows:
         of = count_phrase(rows + pairs, "row")
         how = " If these are in cp1252, or another encoding, name it: `encoding` under input in the config."
-        hint = how if skipped.rows["not_utf8"] else ""
+        hint = how if skipped.rows["not_utf8"] and READERS.get(format_).transcodes else ""
         notes.append(
             f"{rows:,} of the first {of} {verb_form(rows, 'are')} rejected: {list_reasons(skipped.rows)}.{hint}"
         )
@@ -281,11 +347,11 @@ def _box_note(bad: int, pairs: int) -> list[str]:
     ]
 
 
-def _box_note_by_images(written: str, columns: Mapping[str, str], root: str) -> list[str]:
+def _box_note_by_images(source: _Source, columns: Mapping[str, str], root: str) -> list[str]:
     """Return `_box_note` for boxes in pixels of images whose files alone tell the size."""
     bad = pairs = 0
     with suppress(InputError):  # no image can be read
-        for batch in _batches(written, columns, "header", ROWS, root):
+        for batch in _batches(source, columns, "header", ROWS, root):
             bad += sum(reject.reason == BAD_BOX for reject in batch.rejects)
             pairs += len(batch.pairs)
     return _box_note(bad, pairs)
@@ -316,34 +382,37 @@ def _shown(path: str) -> str:
     return path
 
 
-def _sample(written: str, columns: Mapping[str, str]) -> tuple[list[Pair], Counter[str], SkipCounts]:
+def _sample(source: _Source, columns: Mapping[str, str]) -> tuple[list[Pair], Counter[str], SkipCounts]:
     """Return the first pairs, the number of images by format, and what was rejected.
 
     Images inside tables are opened.
     """
     pairs, skipped = list[Pair](), SkipCounts()
-    for batch in _batches(written, columns, "off", PAIRS):
-        pairs += batch.pairs
-        skipped.add(batch.rejects)
+    parts = source.parts()
+    for part in parts:
+        for batch in _batches(part, columns, "off", PAIRS // len(parts)):
+            pairs += batch.pairs
+            skipped.add(batch.rejects)
     formats = Counter(filter(None, (image_format_of(pair.image) for pair in pairs)))
     if any(is_table_cell(pair.image) for pair in pairs):
-        for batch in _batches(written, columns, "header", ROWS):
+        for batch in _batches(source, columns, "header", ROWS):
             formats.update({"jpg" if name == "jpeg" else name: count for name, count in batch.formats.items()})
     return pairs, formats, skipped
 
 
 def _batches(
-    written: str, columns: Mapping[str, str], verify: VerifyImages, most: int, image_root: str = ""
+    source: _Source, columns: Mapping[str, str], verify: VerifyImages, most: int, image_root: str = ""
 ) -> Iterator[ReadBatch]:
     size = min(most, 4096)
     options = ReadOptions(
-        written,
+        source.written,
         columns=columns,
+        encoding=source.encoding,
         on_error="skip",
         verify_images=verify,
         image_root=image_root,
         batch_size=size,
-        without_caption=locate_input(written, caption_is_named=True).format == "images",
+        without_caption=source.located.format == "images",
     )
     yield from islice(read_pairs(options), -(-most // size))
 
@@ -387,9 +456,10 @@ class _ReadColumns:
             yield f"Captions are read from {caption}, not from the {columns} {', '.join(self.texts)}. {fix}"
 
 
-def _columns(located: LocatedInput, mapped: Mapping[str, str], within: Path | None) -> _ReadColumns:
+def _columns(source: _Source, mapped: Mapping[str, str], within: Path | None) -> _ReadColumns:
     """Return the columns of an input, judged by its first rows and the images in ``within``."""
-    read = READERS.get(located.format).read(located.files[0])
+    located = source.located
+    read = select_reader(ReadOptions(source.written, encoding=source.encoding), located.format)(located.files[0])
     rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
     if not rows:  # reported by the reader
         return _ReadColumns(dict(mapped))
@@ -533,14 +603,19 @@ def _is_image(value: Any) -> bool:
     return is_url(value) or PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES
 
 
-def _instances(located: LocatedInput) -> str:
-    """Return the instances file in the folder of COCO captions: the same name with ``instances`` for ``captions``."""
-    captions = located.files[0]
-    instances = captions.with_name(captions.name.replace("captions", "instances"))
+def _instances(source: _Source) -> str:
+    """Return the instances in the folder of COCO captions: the same name, or pattern, with ``instances`` for ``captions``."""
+    captions = Path(source.written)
+    instances = str(captions.with_name(captions.name.replace("captions", "instances")))
+    files = list_instance_files(instances)
     with suppress(PairwrightError):
-        if instances != captions and instances.is_file() and guess_format(instances) == "coco-instances":
-            return str(instances)
+        if len(files) == len(source.located.files) and all(map(_is_instances, files)):
+            return instances
     return ""
+
+
+def _is_instances(file: Path) -> bool:
+    return file.is_file() and guess_format(file) == "coco-instances"
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ their categories exhaustively. LVIS, in the same layout, does not, and states so
 """
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairwright.datasets.readers.coco import read_categories
+from pairwright.datasets.readers.coco import list_instance_files, read_categories
 from pairwright.generators.lexicon.label_sets import set_of
 
 if TYPE_CHECKING:
@@ -18,12 +17,13 @@ _GENERATOR = "template-conversations"
 
 
 def coco_vocabulary(instances: str) -> tuple[tuple[str, ...], str]:
-    """Return the exhaustively annotated categories of a COCO instances file, and a message.
+    """Return the exhaustively annotated categories of COCO instances, a file or a brace pattern of them, and a message.
 
     Raises:
         InputError: when it is not a COCO JSON.
     """
-    labels = read_categories(Path(instances))
+    first, *others = map(read_categories, list_instance_files(instances))
+    labels = tuple(label for label in first if all(label in each for each in others))
     if not labels:
         return (), f"{instances}: has no exhaustively annotated categories to use as vocabulary."
     source = f"the {len(labels):,} categories of {instances}"

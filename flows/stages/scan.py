@@ -218,7 +218,7 @@ def _repeats(root: Path, sources: Sequence[PieceSource], offsets: NDArray[np.int
                 known.add(prefix)
                 lines.append((position, other, "", "", "", "", "", pair.image))
                 continue
-            reject = duplicate_reject(place, pair)
+            reject = duplicate_reject(place, pair, cleaned=source.options.clean_captions)
             if source.options.on_error == "stop" and reject.reason not in NEVER_FATAL_REASONS:
                 raise reject.error(source.options.option_names)
             fields = (reject.place, reject.reason, reject.detail, reject.excerpt, reject.source)

@@ -13,6 +13,7 @@ from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.directories import walk_files
 from pairwright.datasets.images.loading import is_stored
 from pairwright.datasets.option_names import OptionNames
+from pairwright.datasets.readers.coco import list_instance_files
 from pairwright.datasets.readers.pairs import ReadOptions, locate_inputs
 from pairwright.datasets.readers.stored_inputs import list_below, list_in_place
 from pairwright.datasets.remote.local_copies import GIB, LocalCopies
@@ -86,7 +87,7 @@ def files_state(located: Iterable[Path], instances: str = "") -> str:
     """Return the state of input files, the tables of downloads beside tars included, and of the COCO ``instances``."""
     files = list(located)
     files += [table for file in files if file.suffix == ".tar" and (table := file.with_suffix(".parquet")).exists()]
-    return file_state([*files, *([Path(instances)] if instances else [])])
+    return file_state([*files, *list_instance_files(instances)])
 
 
 def file_state(paths: Iterable[Path]) -> str:

@@ -498,6 +498,34 @@ def test_init_reads_cocos_folder_and_says_which_captions_it_does_not_read(
     assert (section["instances"], section["image_root"]) == ("annotations/instances_val2014.json", images)
 
 
+def test_captions_of_two_splits_are_read_together_by_the_pattern_that_init_names(run: Run, tmp_path: Path) -> None:
+    for first, split in ((0, "train2017"), (5, "val2017")):
+        images = [{"id": first + n, "file_name": f"{first + n}.jpg", "width": 48, "height": 32} for n in range(5)]
+        for n, image in enumerate(images):
+            write(tmp_path / "coco" / split / str(image["file_name"]), picture(n))
+        rows = [{"id": n, "image_id": first + n, "caption": f"{text} {split}"} for n, text in enumerate(CAPTIONS)]
+        boxes = [{"id": 1, "image_id": first, "category_id": 1, "bbox": [1, 1, 20, 20]}]
+        instances = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "bus"}]}
+        folder = tmp_path / "coco" / "annotations"
+        write(folder / f"captions_{split}.json", json.dumps({"images": images, "annotations": rows}))
+        write(folder / f"instances_{split}.json", json.dumps(instances))
+    done = run("init", "--input", "coco", "--template", "negatives", "--out", "build.yaml")
+    pattern = "coco/annotations/captions_{train,val}2017.json"
+    assert f"To use all: --input '{pattern}'." in done.stderr
+    run("init", "--input", pattern, "--template", "negatives", "--out", "build.yaml", "--force")
+    section = yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]
+    assert section["instances"] == "coco/annotations/instances_{train,val}2017.json"
+    assert section["image_root"] == "coco/{train2017,val2017}"
+    config = yaml.safe_load((tmp_path / "build.yaml").read_text())
+    (tmp_path / "few.yaml").write_text(yaml.safe_dump({name: config[name] for name in ("name", "input", "shards")}))
+    built = json.loads(run("build", "few.yaml", "--out", "out", "--no-prefect", "--workers", 1, "--json").stdout)
+    assert built["samples"] == 10
+    pairs = pl.read_parquet(tmp_path / "out" / "pairs" / "*.parquet")
+    assert sorted(pairs.filter(pl.col("boxes").list.len() == 1)["source_id"]) == ["0", "5"]
+    refused = run("init", "--input", "coco/annotations", "--out", "other.yaml", ok=False)
+    assert "Give the file that has the captions: coco/annotations/captions_train2017.json" in refused.stderr
+
+
 def test_files_about_the_images_without_captions_are_named(run: Run, tmp_path: Path) -> None:
     images = folder_of_a_dataset(tmp_path / "data")
     turns = [{"from": "human", "value": "<image> What?"}, {"from": "gpt", "value": "A dog."}]
@@ -548,6 +576,24 @@ def test_captions_of_the_web_are_cleaned_by_the_proposed_config(run: Run, tmp_pa
     assert built["stages"]["pairs"]["rejected"] == {"no_content": 1}
     stored = pl.concat([pl.read_parquet(path) for path in sorted((tmp_path / "out" / "pairs").glob("*.parquet"))])
     assert sorted(stored["caption"]) == sorted(text.rstrip(",") for text in CAPTIONS)
+
+
+@pytest.mark.parametrize("given", ["data/a.csv", "data"])
+def test_a_header_in_another_encoding_is_read_in_the_likely_one_which_is_named(
+    run: Run, tmp_path: Path, given: str
+) -> None:
+    images = folder_of_a_dataset(tmp_path / "data")
+    text = "Größe;image;caption\n" + "".join(
+        f"1;{name};{text} café\n" for name, text in zip(images, CAPTIONS, strict=True)
+    )
+    write(tmp_path / "data" / "a.csv", text.encode("cp1252"))
+    done = run("init", "--input", given, "--template", "negatives", "--out", "build.yaml")
+    assert "In cp1252, which the config names, it reads 'Größe;image;caption'." in done.stderr
+    section = yaml.safe_load((tmp_path / "build.yaml").read_text(encoding="utf-8"))["input"]
+    assert (section["path"], section["encoding"]) == ("data/a.csv", "cp1252")
+    run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    pairs = pl.read_parquet(tmp_path / "out" / "pairs" / "*.parquet")
+    assert pairs["caption"].to_list() == [f"{text} café" for text in CAPTIONS]
 
 
 def test_rows_in_another_encoding_are_counted_with_the_way_out(run: Run, tmp_path: Path) -> None:

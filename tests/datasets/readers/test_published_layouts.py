@@ -52,6 +52,17 @@ def lines(name: str, *rows: str) -> Layout:
     return make
 
 
+def folder(**files: str) -> Layout:
+    """Text files of a folder, by their names without ``.txt``."""
+
+    def make(parent: Path) -> Path:
+        for name, text in files.items():
+            (parent / f"{name}.txt").write_text(text)
+        return parent
+
+    return make
+
+
 def parquet(**columns: Any) -> Layout:
     def make(folder: Path) -> Path:
         pl.DataFrame(columns).write_parquet(folder / "rows.parquet")
@@ -121,6 +132,29 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
         ),
         {},
         ONE_OF_EACH,
+    ),
+    "SBU's lists of URLs and captions": (
+        folder(
+            SBU_captioned_photo_dataset_urls=f"{URL}\nhttp://x.org/2.jpg\n",
+            SBU_captioned_photo_dataset_captions=f"{DOG[0]}\n{CAT[0]}\n",
+            readme="The dataset.\n",
+        ),
+        {},
+        [("", URL, DOG[0], ()), ("", "http://x.org/2.jpg", CAT[0], ())],
+    ),
+    "a table of Spark, with texts as bytes": (
+        parquet(url=[URL.encode()], text=[DOG[0].encode()], captions=[[text.encode() for text in DOG]]),
+        {},
+        [("", URL, DOG[0], DOG[1:])],
+    ),
+    "Conceptual Captions with image labels": (
+        lines(
+            "Image_Labels_Subset_Train_GCC-Labels-training.tsv",
+            f"{DOG[0]}\t{URL}\tanimal,dog\t/m/0jbk,/m/0bt9lr\t0.96,0.91",
+            f'the "one" of {CAT[0]}\thttp://x.org/2.jpg\tcat\t/m/01yrx\t0.9',
+        ),
+        {},
+        [("", URL, DOG[0], ()), ("", "http://x.org/2.jpg", f'the "one" of {CAT[0]}', ())],
     ),
     "Flickr30k's results.csv": (
         lines(
@@ -458,6 +492,33 @@ def test_rows_of_an_image_know_each_other_but_not_those_that_are_rejected(tmp_pa
         ("", "", "a pig", ()),
     ]
     assert [reject.reason for reject in rejects] == ["empty_caption", "duplicate_key"]
+
+
+@pytest.mark.parametrize("on_error", ["skip", "stop"])
+def test_captions_that_are_equal_after_cleaning_are_no_flaw_and_keys_stay_unique(tmp_path: Path, on_error: str) -> None:
+    rows = ["1.jpg,a dog #cute", "1.jpg,a dog", "2.jpg,a dog", "1.jpg,one dog &amp; a cat"]
+    path = lines("rows.csv", "image,caption", *rows)(tmp_path)
+    pairs, rejects = read(path, clean_captions=True, on_error=on_error)
+    assert [pair.caption for pair in pairs] == ["a dog", "a dog", "one dog & a cat"]
+    assert len({pair.key for pair in pairs}) == 3
+    assert [(reject.reason, reject.place) for reject in rejects] == [("duplicate_caption", f"{path}:3")]
+    assert read(path, on_error=on_error)[1] == []
+
+
+def test_a_row_of_bytes_that_are_no_text_is_rejected_alone(tmp_path: Path) -> None:
+    captions = [*(f"a dog {n}".encode() for n in range(9)), b"a caf\xe9"]
+    path = parquet(caption=captions, image=[f"{n}.jpg".encode() for n in range(10)])(tmp_path)
+    pairs, rejects = read(path)
+    assert (len(pairs), [reject.reason for reject in rejects]) == (9, ["not_utf8"])
+
+
+def test_a_file_whose_lines_belong_to_another_one_names_it(tmp_path: Path) -> None:
+    folder(urls=f"{URL}\n", captions=f"{DOG[0]}\n")(tmp_path)
+    with pytest.raises(InputError, match=r"captions\.txt: lines that belong to those of urls\.txt\. Give the folder"):
+        read(tmp_path / "captions.txt")
+    (tmp_path / "captions.txt").write_text("one\ntwo\n")
+    with pytest.raises(InputError, match=r"no two \.txt files with images and captions, line by line"):
+        read(tmp_path, format="parallel-lines")
 
 
 def test_rows_with_a_placeholder_for_an_image_do_not_know_each_other(tmp_path: Path) -> None:
