@@ -3,12 +3,13 @@
 "A red car and a blue bus" gives "a blue car and a red bus"; "a man with two dogs" gives "two men with a dog". A swap is
 false if the two attributes exclude each other for both nouns. One captioner who uses both words distinguishes them,
 even if viewers often confuse them (gray and silver are one colour, blue and green two). Attributes of different classes
-("a small bathroom with a green toilet") are not exchanged: both nouns may have both. Of two numbers, the larger one
+("a small bathroom with a green toilet") are not exchanged: both nouns may have both. Nor are phrases far apart, of which a
+long caption has the square of their number. Of two numbers, the larger one
 must be false of the noun with the smaller one.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
+from itertools import product
 from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_checks import count_in_doubt
@@ -26,6 +27,9 @@ from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
 MIN_NUMBER_WEIGHT: Final = 0.05  # minimum weight of a number swap, by counts of the pool
+FURTHEST: Final = (
+    128  # tokens between two phrases; a long caption has more pairs than can be judged, most of them far apart
+)
 SMOOTHING: Final = 0.5  # added to counts before their ratio is taken
 
 
@@ -71,12 +75,21 @@ def swapped_pairs(
     pairs = [
         *(
             (one, other)
-            for one, other in combinations(attributes, 2)
+            for one, other in _near(attributes)
             if one.phrase is not other.phrase and set(one.words).isdisjoint(other.words)
         ),
-        *((one, other) for one, other in combinations(numbers, 2) if one.number != other.number),
+        *((one, other) for one, other in _near(numbers) if one.number != other.number),
     ]
     return [(one, other, _reject(caption, known, constraints, one, other)) for one, other in pairs]
+
+
+def _near(modifiers: Sequence[Modifier]) -> Iterator[tuple[Modifier, Modifier]]:
+    """Yield the pairs of modifiers that are at most `FURTHEST` tokens apart, in order of position."""
+    for at, one in enumerate(modifiers):
+        for other in modifiers[at + 1 :]:
+            if other.start - one.end > FURTHEST:
+                break
+            yield one, other
 
 
 def _reject(

@@ -3,6 +3,9 @@
 The sum of the log-probabilities of all slots, each given the rest, is the pseudo-log-likelihood of a caption (Salazar
 et al. 2020). A swap keeps all words, so the difference of two such sums does not depend on word frequency, and slots
 with unchanged context cancel out.
+
+Of a long text only the part around a swap is compared, so that the time for all its swaps grows with its length, not with
+the square.
 """
 
 import math
@@ -18,6 +21,8 @@ from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeExampl
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.lexicon.protocols import Thesaurus
 
+_MAX_TOKENS: Final = 128  # of a text that is compared as a whole; more than captions of images have on average
+_MARGIN: Final = 16  # tokens that are read at least on each side of a swap
 _MAX_LOG_RATIO: Final = 3.0  # clipped, so that an odd original does not dominate
 
 
@@ -46,6 +51,8 @@ class ClozeFit:
 
         0 if the slots of the text have other words afterwards. Ratios do not depend on each other.
         """
+        parts: dict[tuple[ParsedText, int, int], ParsedText] = {}
+        exchanges = [_within_part(each, parts) for each in exchanges]
         before = {text: self._slots(text) for text in dict.fromkeys(each.text for each in exchanges)}
         changes = [_change(before[each.text], self._slots(_exchanged(each))) for each in exchanges]
         scores = self._score(dict.fromkeys(slot for change in changes if change for slot in change))
@@ -70,6 +77,21 @@ class ClozeFit:
             columns = [index[slot.target] for slot in of_kind]
             found |= zip(of_kind, rows[range(len(of_kind)), columns].tolist(), strict=True)
         return found
+
+
+def _within_part(exchange: SpanSwap, parts: dict[tuple[ParsedText, int, int], ParsedText]) -> SpanSwap:
+    """Return a swap in the part of a long text around it, in whole sentences if they fit; ``parts`` are those so far."""
+    text, first, second = exchange
+    if len(text.tokens) <= _MAX_TOKENS:
+        return exchange
+    margin = max(_MARGIN, (_MAX_TOKENS - (second[1] - first[0])) // 2)
+    start, end = max(0, first[0] - margin), min(len(text.tokens), second[1] + margin)
+    start = next((at + 1 for at in range(start, first[0]) if start and text.tags[at] == "."), start)
+    end = next((at for at in range(end, second[1], -1) if text.tags[at - 1] == "."), end)
+    part = parts.get((text, start, end))
+    if part is None:
+        part = parts[text, start, end] = ParsedText(text.tokens[start:end])
+    return SpanSwap(part, (first[0] - start, first[1] - start), (second[0] - start, second[1] - start))
 
 
 def _exchanged(exchange: SpanSwap) -> ParsedText:

@@ -164,3 +164,23 @@ def test_an_exchange_of_two_spans_is_undone_by_another(before: int, one: int, ga
     moved_first, moved_second = (before, before + other), (before + other + gap, length - after)
     back = exchanged_order(length, moved_first, moved_second)
     assert [order[at] for at in back] == list(range(length))
+
+
+def test_a_swap_in_a_long_text_is_compared_in_the_part_around_it(model: ClozeModel) -> None:
+    fit, ratios = ClozeFit(model, load_wordnet()), list[float]()
+    for sentences in (40, 80):
+        around = "A dog is in a field. " * sentences
+        tokens = tokens_of(f"{around}A black cat is on a red couch. {around}")
+        black, red = (next(at for at, token in enumerate(tokens) if token.text == word) for word in ("black", "red"))
+        exchange = SpanSwap(ParsedText(tokens), (black, black + 1), (red, red + 1))
+        ratios += fit.ratios([exchange])
+    assert 0 < ratios[0] < 0.05
+    assert ratios[0] == pytest.approx(ratios[1])
+
+
+def test_pairs_of_a_long_caption_grow_with_its_length(known: Knowledge) -> None:
+    counts = []
+    for sentences in (40, 80, 160):
+        text = "A red car is behind a blue bus. " * sentences
+        counts.append(len(swapped_pairs(Caption(pair_of(text), tokens_of(text)), known, ())))
+    assert counts[2] - counts[1] == 2 * (counts[1] - counts[0]) > 0
