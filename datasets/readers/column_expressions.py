@@ -1,7 +1,7 @@
 """Columns that are made of the columns of a row: paths into nested values, templates of texts, and numbered columns.
 
     conversations.1.value      field `value` of the second item of the list `conversations`
-    sentences.raw              field `raw` of every item of the list `sentences`, as a list
+    sentences.raw              field `raw` of every item of the list `sentences`, as a list; an item that is a text, itself
     {filepath}/{filename}      a text with the values of two columns
     {image_id:012}.jpg         a value filled up with zeros to 12 characters, as COCO names its images
     caption_*                  the values of caption_1, caption_2, ... as a list, without empty ones
@@ -85,4 +85,4 @@ def _step(value: Any, name: str) -> Any:
         return None
     if name.isdecimal():
         return value[int(name)] if int(name) < len(value) else None
-    return [_step(item, name) for item in value]
+    return [item if isinstance(item, str) else _step(item, name) for item in value]

@@ -301,7 +301,8 @@ def _guess_text_file(path: Path, option_names: OptionNames) -> str:
     words = line.decode("utf-8", "replace").strip()
     if format_ := guess_table(words, _CAPTION_NAMES):
         return format_
-    if not is_remote(path) and path in (pair := find_parallel_files(path.parent) or ()):
+    pair = None if is_remote(path) else find_parallel_files(path.parent)
+    if pair and path in pair:
         fix = f"Give the folder, {path.parent}, and {option_names.setting('format', 'parallel-lines')}."
         raise InputError(f"lines that belong to those of {pair[path == pair[0]].name}", where=str(path), fix=fix)
     header = "image, a tab, and caption" if "\t" in words else "caption"

@@ -57,6 +57,11 @@ _ANSWERS = {  # keys of a turn to the place of the first answer in a conversatio
     frozenset({"role", "content"}): "1.content",
     frozenset({"user", "assistant"}): "0.assistant",
 }
+_DOCUMENTS = (frozenset({"text_list", "image_info"}), frozenset({"images", "texts", "metadata"}))  # MMC4, OBELICS
+_DOCUMENT_FIX = (
+    "Make pairs first; of MMC4, images and the sentences that they match: "
+    "jq -c '.text_list as $t | .image_info[] | {image: .raw_url, caption: $t[.matched_text_index]}' FILE > pairs.jsonl"
+)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _ID_COLUMN = re.compile(r"(?:^|_)(?:id|key|name|image|img)$", re.IGNORECASE)
 _NAMED_BY_ID = ("}.jpg", f":0{COCO_DIGITS}}}.jpg", "}.jpeg", "}.png", "}.webp")  # ends of templates
@@ -486,6 +491,7 @@ def _columns(source: _Source, mapped: Mapping[str, str], within: Path | None) ->
             chosen |= _images_named_by_id(values, plan, located, within)
     free = [name for name in plan.extra if name not in chosen.values() and not _is_among(name, chosen.values())]
     frequent = [name for name in free if 2 * len(values[name]) > len(rows)]  # unlike messages of errors
+    frequent = [name for name in frequent if not _is_constant(values[name])]
     texts = () if CAPTION_PARTS & mapped.keys() else _of_kind(values, frequent, _is_text)
     if plan.caption and not plan.captions and (pattern := _numbered_pattern(texts, plan.caption)):
         chosen["captions"] = pattern
@@ -536,6 +542,9 @@ def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: s
     if answer := _find_answers(values):
         fix = f"Use `pairwright mix` or `pairwright export`; if the first answers are captions: --columns caption={answer}."
         raise InputError("rows of conversations, without captions", where=where, fix=fix)
+    if any(document <= values.keys() for document in _DOCUMENTS):
+        raise InputError("documents of texts with images between them, not pairs", where=where, fix=_DOCUMENT_FIX)
+    names = [name for name in names if not _is_constant(values[name])]  # such as the question of all rows
     texts = _of_kind(values, names, _is_text)
     lists = [] if texts else _of_kind(values, names, _is_texts)
     if not (texts or lists):
@@ -546,6 +555,11 @@ def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: s
     if lists and not texts:
         return {"captions": _only("captions", lists, names, where)}
     return {"caption": _only("caption", texts, names, where)}
+
+
+def _is_constant(column: Sequence[Any]) -> bool:
+    """Return whether all of several rows have the same value."""
+    return len(column) > 2 and all(value == column[0] for value in column[1:])
 
 
 def _find_answers(values: Mapping[str, Sequence[Any]]) -> str:

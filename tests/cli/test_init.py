@@ -427,6 +427,30 @@ def test_addresses_of_images_that_are_missing_are_pointed_out(run: Run, tmp_path
     assert "Or download them: --columns image=url, and `pairwright fetch`." in done.stderr
 
 
+def test_a_question_that_all_rows_have_is_not_their_caption(run: Run, tmp_path: Path) -> None:
+    rows = [
+        {"image": f"{n}.jpg", "question": "What is in the image?", "answer": [text]} for n, text in enumerate(CAPTIONS)
+    ]
+    write(tmp_path / "vqa.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    done = run("init", "--input", "vqa.jsonl", "--out", "build.yaml")
+    assert yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]["columns"] == {"captions": "answer"}
+    assert "not from the column" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"url": "https://a.org", "text_list": ["A red dog."], "image_info": [{"raw_url": "https://a.org/1.jpg"}]},
+        {"images": [None, "https://a.org/1.jpg"], "texts": ["A red dog.", None], "metadata": "[]"},
+    ],
+)
+def test_documents_of_texts_with_images_are_refused(run: Run, tmp_path: Path, row: dict[str, Any]) -> None:
+    write(tmp_path / "docs.jsonl", json.dumps(row) + "\n")
+    done = run("init", "--input", "docs.jsonl", "--out", "build.yaml", ok=False)
+    assert (done.returncode, (tmp_path / "build.yaml").exists()) == (1, False)
+    assert "docs.jsonl: documents of texts with images between them, not pairs." in done.stderr
+
+
 def test_names_and_messages_of_errors_are_not_offered_as_captions(run: Run, tmp_path: Path) -> None:
     rows = [
         {"caption": text, "mime_type": "image/jpeg", "error": "not found" if n else None}

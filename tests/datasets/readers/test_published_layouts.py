@@ -142,6 +142,47 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
         {},
         [("", URL, DOG[0], ()), ("", "http://x.org/2.jpg", CAT[0], ())],
     ),
+    "yerevann's coco-karpathy, with sentences as texts": (
+        parquet(
+            filepath=["val2014"], filename=["a.jpg"], imgid=[5], sentids=[[0, 1]], cocoid=[73], sentences=[list(DOG)]
+        ),
+        {},
+        [("73", "val2014/a.jpg", DOG[0], DOG[1:])],
+    ),
+    "ImageInWords": (
+        lines("data.jsonl", json.dumps({"image/key": "a", "image/url": URL, "IIW": DOG[0], "IIW-P5B": DOG[1]})),
+        {},
+        [("a", URL, DOG[0], ())],
+    ),
+    "CapsFusion": (
+        parquet(image_url=[URL], laion_2b=["dog 2010"], laion_coco=[DOG[1]], capsfusion=[DOG[0]]),
+        {},
+        [("", URL, DOG[0], ())],
+    ),
+    "JourneyDB": (
+        lines(
+            "train_anno.jsonl",
+            json.dumps({"img_path": "000/a.jpg", "prompt": "dog --v 4", "Task1": {}, "Task2": {"Caption": DOG[0]}}),
+        ),
+        {},
+        [("", "000/a.jpg", DOG[0], ())],
+    ),
+    "GBC10M": (
+        lines(
+            "gbc.jsonl",
+            json.dumps(
+                {
+                    "img_id": 1,
+                    "img_url": URL,
+                    "original_caption": "dog 2010",
+                    "short_caption": {"text": DOG[0], "score": None},
+                    "detail_caption": {"text": DOG[1], "score": None},
+                }
+            ),
+        ),
+        {},
+        [("", URL, DOG[0], ())],
+    ),
     "a table of Spark, with texts as bytes": (
         parquet(url=[URL.encode()], text=[DOG[0].encode()], captions=[[text.encode() for text in DOG]]),
         {},
