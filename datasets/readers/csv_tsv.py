@@ -79,7 +79,8 @@ def guess_table(line: str, caption_names: frozenset[str]) -> str:
         line: first line of the file.
         caption_names: names of columns with captions, of which a header has one.
     """
-    format_, delimiter = ("tsv", "\t") if "\t" in line or "," not in line else ("csv", ",")
+    delimiter = next((sign for sign in f"\t,{_OTHER_DELIMITERS}" if sign in line), "\t")
+    format_ = "tsv" if delimiter == "\t" else "csv"
     fields = [field.strip(' "') for field in _split(line, delimiter)]
     is_header = any(field in caption_names for field in fields) and not any(" " in field for field in fields)
     images = [at for at, field in enumerate(fields) if is_image_name(field)]

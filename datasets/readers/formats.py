@@ -6,6 +6,7 @@ file is detected by its ending, of a ``.json`` by its content (JSON Lines may ha
 SugarCrepe, COCO instances) are recognised and refused: they are not sources of pairs.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -322,7 +323,8 @@ def _guess_json(path: Path) -> str:
     except RejectError as flaw:
         if _begins_with_row(path):
             return "jsonl"
-        raise InputError(f"{flaw.reason}: {flaw.detail}", where=str(path), fix="Fix the file.") from None
+        fix = f"Write a row per line: jq -c . {path} > rows.jsonl." if _is_several_values(path) else "Fix the file."
+        raise InputError(f"{flaw.reason}: {flaw.detail}", where=str(path), fix=fix) from None
     built_in = dict(READERS.built_in)
     general = built_in.pop(_ANY_OBJECT)  # the last: it would hide the layouts of installed readers
     candidates: Iterable[NonPairFormat | Reader] = chain(
@@ -346,6 +348,16 @@ def _describe_json(data: Any) -> str:
     if of_coco:
         return f"it has {' and '.join(of_coco)}, but no list {' and no list '.join(lacks)}"
     return f"an object with {', '.join(list(data)[:5])[:100]}"
+
+
+def _is_several_values(path: Path) -> bool:
+    """Return whether a file begins with an object, after which another one follows."""
+    text = read_text_bytes(path).decode("utf-8", "replace")
+    try:
+        value, end = json.JSONDecoder().raw_decode(text.lstrip())
+    except (json.JSONDecodeError, RecursionError):
+        return False
+    return isinstance(value, dict) and text.lstrip()[end:].lstrip().startswith("{")
 
 
 def _begins_with_row(path: Path) -> bool:

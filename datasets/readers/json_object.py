@@ -3,7 +3,7 @@
     {"info": {...}, "annotations": [{"caption": ...}, ...]}   one list of rows among other values (RedCaps, Karpathy)
     {"train": [{"caption": ...}, ...], "test": [...]}         a list of rows per split; `split` is its name
     {"image_urls": [...], "captions": [...]}                  a list per column, of equal length (SBU)
-    {"1.jpg": {"caption": ...}, "2.jpg": ["a", "b"]}          a row, a list of captions or a caption per image or id
+    {"1.jpg": {"caption": ...}, "2.jpg": ["a", "b"]}          a row, a list of captions or a caption per image or number
 
 Limits: the file is held in memory. An object with several lists of rows that are no splits is refused, as one of them
 would be ignored.
@@ -83,7 +83,10 @@ def _is_keyed(data: Mapping[str, Any]) -> bool:
     """Return whether each value is a row, or texts of the image or id that is its name."""
     return bool(data) and (
         all(map(_is_row, data.values()))
-        or all(_is_texts(value) or (isinstance(value, str) and _is_image_name(name)) for name, value in data.items())
+        or all(
+            _is_texts(value) or (isinstance(value, str) and (_is_image_name(name) or name.isdecimal()))
+            for name, value in data.items()
+        )
     )
 
 

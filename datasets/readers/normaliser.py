@@ -1,6 +1,6 @@
 """Conversion of raw rows to pairs and rejects, with the same rules for every format.
 
-- A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON or Python text, or one plain text). The first is
+- A row has ``caption`` (a text, a list, or a list of texts as JSON or Python text) and/or ``captions`` (a list, its JSON or Python text, or one plain text). The first is
   the pair's caption, the rest its `captions`; with `explode` each caption makes a pair, with the others in `captions`.
   Captions are unchanged, or with `clean_captions` without what is no part of the sentence (`captions/cleaning.py`), which
   rejects those of which nothing is left; a repeated caption counts once. A caption that is empty, not a text, longer than
@@ -203,7 +203,7 @@ class Normaliser:
     def _caption_text(self, row: InputRow) -> str:
         """Return the caption of a row; empty if it will be rejected, or is several."""
         try:
-            return _check_caption(compute(row.fields, self._plan(row).caption or ""), self.rules)
+            return _check_caption(_listed(compute(row.fields, self._plan(row).caption or "")), self.rules)
         except RejectError:
             return ""
 
@@ -397,8 +397,20 @@ def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tupl
 def _listed_captions(fields: Mapping[str, Any], column: str | None, *, allow_empty: bool) -> list[Any]:
     if column is None or (allow_empty and _is_empty(fields[column])):
         return []
-    value = fields[column]
+    value = _listed(fields[column])
     return value if isinstance(value, list) else [value]
+
+
+def _listed(value: Any) -> Any:
+    """Return the list of a text that is one of texts in JSON or Python (``["a dog", "one dog"]``); else the value."""
+    if not (isinstance(value, str) and value.startswith("[")):
+        return value
+    try:
+        found = parse_json(value)
+    except RejectError:
+        found = _parse_list_literal(value)
+    is_list = isinstance(found, list) and bool(found) and all(isinstance(item, str) for item in found)
+    return found if is_list else value
 
 
 def _is_empty(value: Any) -> bool:

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.captions.cleaning import clean_web_caption, has_content, strip_html
 from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError, PairwrightError
@@ -67,6 +68,7 @@ _ID_COLUMN = re.compile(r"(?:^|_)(?:id|key|name|image|img)$", re.IGNORECASE)
 _NAMED_BY_ID = ("}.jpg", f":0{COCO_DIGITS}}}.jpg", "}.jpeg", "}.png", "}.webp")  # ends of templates
 _MAX_ID, _CHECKED_IDS = 64, 10
 _NUMBER = re.compile(r"\d+$")
+_SPLIT_FILE = re.compile(r"(train|validation|valid|val|dev|test)(?![a-z])")
 _BRACES = re.compile(r"[{},]")  # in the name of a folder, which would be part of a pattern
 _SHOWN_TABLES = 5
 _HTML, _WEB = "HTML", "an address, mention, hashtag, emoji or note of an agency"
@@ -160,22 +162,31 @@ def _other_tables_note(tables: Sequence[CaptionTable]) -> list[str]:
     names = ", ".join(_shown(str(one.path)) for one in tables[1 : 1 + _SHOWN_TABLES])
     more = f" and {len(tables) - 1 - _SHOWN_TABLES:,} more" if len(tables) - 1 > _SHOWN_TABLES else ""
     many = f"{len(tables)} files have captions of these images"
-    together = f" To use all: --input '{pattern}'." if (pattern := _pattern_of(tables)) else ""
+    together = f" To use all: --input '{pattern}'." if (pattern := _pattern_of_tables(tables)) else ""
     how = f"To use another: --input FILE.{together}"
     return [f"{many}: {_shown(str(tables[0].path))} is read, not {names}{more}. {how}"]
 
 
-def _pattern_of(tables: Sequence[CaptionTable]) -> str:
+def _pattern_of_tables(tables: Sequence[CaptionTable]) -> str:
     """Return the brace pattern of files of one folder and format (``captions_{train,val}.json``); empty if there is none."""
     paths = sorted(one.path for one in tables)
     folders, formats = {path.parent for path in paths}, {guess_format(path) for path in paths}
     names = [path.name for path in paths]
+    if len(folders) > 1 or len(formats) > 1 or _BRACES.search("".join(names)):
+        return ""
+    return _shown(str(paths[0].with_name(_pattern_of(names))))
+
+
+def _pattern_of(names: Sequence[str]) -> str:
+    """Return the brace pattern of different names, in order; a single one unchanged."""
+    if len(names) == 1:
+        return names[0]
     start = _common_start(names)
     end = _common_start([name[len(start) :][::-1] for name in names])[::-1]
     parts = [name[len(start) : len(name) - len(end)] for name in names]
-    if len(folders) > 1 or len(formats) > 1 or _BRACES.search("".join(names)):
-        return ""
-    return _shown(str(paths[0].with_name(f"{start}{{{','.join(parts)}}}{end}")))
+    counted = list(expand_braces(f"{{{parts[0]}..{parts[-1]}}}")) if all(map(str.isdecimal, parts)) else []
+    inner = f"{parts[0]}..{parts[-1]}" if counted == parts else ",".join(parts)
+    return f"{start}{{{inner}}}{end}"
 
 
 def _common_start(texts: Sequence[str]) -> str:
@@ -213,6 +224,7 @@ def _survey(
         *_header_note(header),
         *read.other_texts_note(),
         *read.split_note(),
+        *_split_files_note(located),
         *_rejection_notes(skipped, len(pairs), located.format),
     ]
     web = _WebCaptions.of([pair.caption for pair in pairs if pair.caption])
@@ -266,6 +278,19 @@ def _header_note(header: str) -> list[str]:
     return [
         f"The first line is not UTF-8. In {LIKELY_ENCODING}, which the config names, it reads {header[:80]!r}. {how}"
     ]
+
+
+def _split_files_note(located: LocatedInput) -> list[str]:
+    """Return a note about files of several splits, by their names (``train-00000-of-00002.parquet``), if there are any."""
+    of_split: dict[str, list[str]] = {}
+    for file in located.files:
+        if found := _SPLIT_FILE.match(file.name):
+            of_split.setdefault(found[1], []).append(file.name)
+    if len(of_split) < 2:
+        return []
+    split, names = max(of_split.items(), key=lambda item: len(item[1]))
+    one = _shown(str(located.files[0].with_name(_pattern_of(names))))
+    return [f"Files of all splits are read ({', '.join(of_split)}). To read {split} only: --input '{one}'."]
 
 
 def _rejection_notes(skipped: SkipCounts, pairs: int, format_: str) -> list[str]:

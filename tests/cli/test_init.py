@@ -427,6 +427,18 @@ def test_addresses_of_images_that_are_missing_are_pointed_out(run: Run, tmp_path
     assert "Or download them: --columns image=url, and `pairwright fetch`." in done.stderr
 
 
+def test_files_of_several_splits_are_named_with_the_pattern_of_one(run: Run, tmp_path: Path) -> None:
+    names = [*(f"train-0000{n}-of-00003.parquet" for n in range(3)), "test-00000-of-00001.parquet"]
+    for n, name in enumerate(names):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        pl.DataFrame({"caption": [f"{text} {n}" for text in CAPTIONS]}).write_parquet(tmp_path / "data" / name)
+    done = run("init", "--input", "data", "--out", "build.yaml")
+    one = "data/train-0000{0..2}-of-00003.parquet"
+    assert f"Files of all splits are read (test, train). To read train only: --input '{one}'." in done.stderr
+    done = run("init", "--input", one, "--template", "negatives", "--out", "build.yaml", "--force")
+    assert "splits" not in done.stderr
+
+
 def test_a_question_that_all_rows_have_is_not_their_caption(run: Run, tmp_path: Path) -> None:
     rows = [
         {"image": f"{n}.jpg", "question": "What is in the image?", "answer": [text]} for n, text in enumerate(CAPTIONS)

@@ -183,6 +183,17 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
         {},
         [("", URL, DOG[0], ())],
     ),
+    "nlphuji's flickr_annotations_30k.csv": (
+        lines("flickr_annotations_30k.csv", "caption,split,filename", '"[""a red dog"", ""one dog""]",test,1.jpg'),
+        {},
+        [("", "1.jpg", DOG[0], DOG[1:])],
+    ),
+    "captions of numbers": (json_file("captions.json", {"391895": DOG[0]}), {}, [("391895", "", DOG[0], ())]),
+    "a table of a .txt with bars": (
+        lines("captions.txt", "image| caption", f"1.jpg| {DOG[0]}"),
+        {},
+        [("", "1.jpg", DOG[0], ())],
+    ),
     "a table of Spark, with texts as bytes": (
         parquet(url=[URL.encode()], text=[DOG[0].encode()], captions=[[text.encode() for text in DOG]]),
         {},
@@ -560,6 +571,18 @@ def test_a_file_whose_lines_belong_to_another_one_names_it(tmp_path: Path) -> No
     (tmp_path / "captions.txt").write_text("one\ntwo\n")
     with pytest.raises(InputError, match=r"no two \.txt files with images and captions, line by line"):
         read(tmp_path, format="parallel-lines")
+
+
+def test_a_caption_in_brackets_that_is_no_list_of_texts_stays(tmp_path: Path) -> None:
+    captions = ["[a red dog] on a lawn", "[1, 2]", "[]"]
+    pairs, _ = read(lines("rows.jsonl", *(json.dumps({"caption": text}) for text in captions))(tmp_path))
+    assert [pair.caption for pair in pairs] == captions
+
+
+def test_objects_one_after_the_other_are_refused_with_how_to_write_lines(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text("".join(json.dumps({"caption": text}, indent=1) for text in DOG))
+    with pytest.raises(InputError, match=r"Write a row per line: jq -c \. [^ ]*rows\.json > rows\.jsonl"):
+        read(tmp_path / "rows.json")
 
 
 def test_rows_with_a_placeholder_for_an_image_do_not_know_each_other(tmp_path: Path) -> None:
