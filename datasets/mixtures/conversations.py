@@ -8,7 +8,9 @@ Layouts, recognised by the columns of a row:
   in parts of messages, or in ``images``, a list;
 - our annotations: ``turns`` of ``{"role", "text"}``, ``kind``, ``status``;
 - our Parquet export: ``conversations`` of ``{"type", "turns"}``, each a separate conversation;
-- question and answer: VQA tables, triplets (``instruction``, ``output``), student rows (``input``, ``output``);
+- ``conversations`` of Qwen-VL, whose questions have ``<img>1.jpg</img>``;
+- question and answer: VQA tables, triplets (``instruction``, ``output``), student rows (``input``, ``output``), Alpaca's
+  (``instruction``, ``input``, ``output``), ms-swift's (``query``, ``response``); exchanges before them in ``history``;
 - our examples with rationales: ``input``, ``label``, ``rationale``, with the prefixes of `exports.rationales`.
 
 The ``<image>`` token of a row of one image is removed and its side stored; a question that is nothing else becomes empty.
@@ -16,6 +18,7 @@ In a row of several images the tokens remain in the questions, one per image (`i
 precede the first question. Texts are stripped.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -24,6 +27,7 @@ from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.exports.rationales import DEFAULT_STUDENT_ROWS
 from pairwright.datasets.image_marks import count_marks, join_parts, mark_before
 from pairwright.datasets.images.loading import ImageRoot, publishable_image_name
+from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.field_values import parse_identifier, parse_text_field
 from pairwright.datasets.readers.input_rows import TableImage
 from pairwright.datasets.readers.text_files import json_type_name
@@ -36,7 +40,7 @@ ImageTokenSide = Literal["", "before", "after"]
 
 COLUMN_NAMES_BY_PART: dict[str, tuple[str, ...]] = {
     "conversations": ("conversations", "messages", "turns", "conversation", "texts"),
-    "question": ("question", "instruction", "prompt", "input"),
+    "question": ("question", "instruction", "query", "prompt", "input"),
     "answer": ("answer", "output", "response"),
     "image": ("image", "image_path", "file_name", "filename", "filepath", "url", "image_url", "images"),
     "kind": ("kind", "type", "objective"),
@@ -52,6 +56,8 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("human", "user"), "human"),
     **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bard"), "assistant"),
 }
+_NAMED_IMAGE = re.compile(r"<img>(.*?)</img>")
+_LABEL = re.compile(r"\APicture 1:\s*")  # before the only image of a row (Qwen-VL)
 _IMAGE_IN_ROW = "an image inside the row; mixtures take an image by its name"
 _IMAGE_PARTS = ("image", "image_url")
 _ANNOTATION_COLUMNS = {"key", "turns"}
@@ -134,14 +140,7 @@ def conversations_from_row(
         raise RejectError(
             "missing_image", "an annotation without its image; mix the build instead, or its rows as .jsonl"
         )
-    listed = row.value("conversations")
-    if listed is None:
-        question, answer = row.value("question"), row.value("answer")
-        if absent := [part for part, text in (("question", question), ("answer", answer)) if text is None]:
-            if all(map(row.has_column, absent)):
-                raise RejectError("empty_turn", f"the {' and the '.join(absent)} is null")
-            raise RejectError("no_conversation", f"neither turns nor question and answer among {', '.join(fields)}")
-        listed = [{"role": "human", "text": question}, {"role": "assistant", "text": _stringify_number(answer)}]
+    listed = row.turns()
     if listed == [] and "provenance" in fields:  # our Parquet export: a pair without conversations
         return
     if isinstance(listed, list) and listed and isinstance(listed[0], dict) and "turns" in listed[0]:
@@ -149,7 +148,11 @@ def conversations_from_row(
             kind = parse_text_field(each.get("type"), "type")
             yield _parse_conversation(each["turns"], replace(about, kind=kind), root, stored=True)
     else:
-        yield _parse_conversation(_without_system(listed) if drop_system else listed, about, root)
+        found = _parse_conversation(_without_system(listed) if drop_system else listed, about, root)
+        if not found.images and fields.get("image_id") not in (None, "") and not row.has_column("image"):
+            how = "`columns: {image: '{image_id}.jpg'}` of the source, or a template like it, names the file"
+            raise RejectError("missing_image", f"an image_id and no image ({how})")
+        yield found
 
 
 def conversations_from_sample(sample: Sample) -> Iterator[Conversation]:
@@ -192,6 +195,21 @@ def _example(fields: Mapping[str, Any]) -> Example:
     return Example(origin=Origin("mixture", 1), status="rejected" if status == "rejected" else "kept", **texts)
 
 
+def _with_input(fields: Mapping[str, Any], question: Any) -> Any:
+    """Return an instruction with the input that it is about, if the row has one (Alpaca)."""
+    more = fields.get("input")
+    is_about = isinstance(more, str) and more.strip() and question == fields.get("instruction")
+    return f"{question}\n{more}" if is_about and isinstance(question, str) else question
+
+
+def _earlier_exchanges(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the exchanges before a question: ``history``, a list of question and answer each (ms-swift, LLaMA-Factory)."""
+    history = fields.get("history") or []
+    if not (isinstance(history, list) and all(isinstance(one, list) and len(one) == 2 for one in history)):
+        raise RejectError("wrong_type", "the history is not a list of question and answer each")
+    return [{"user": question, "assistant": answer} for question, answer in history]
+
+
 @dataclass(frozen=True, slots=True)
 class _ConversationRow:
     fields: Mapping[str, Any]
@@ -200,7 +218,22 @@ class _ConversationRow:
 
     def value(self, part: str) -> Any:
         """Return the value of a part; None if the row has none."""
+        if part in self.columns:
+            return compute(self.fields, self.columns[part])
         return next((found for name in self._names(part) if (found := self.fields.get(name)) is not None), None)
+
+    def turns(self) -> Any:
+        """Return the raw turns: those of the row, or its question and answer with the exchanges before them."""
+        if (listed := self.value("conversations")) is not None:
+            return listed
+        question, answer = self.value("question"), self.value("answer")
+        if absent := [part for part, text in (("question", question), ("answer", answer)) if text is None]:
+            if all(map(self.has_column, absent)):
+                raise RejectError("empty_turn", f"the {' and the '.join(absent)} is null")
+            names = ", ".join(self.fields)
+            raise RejectError("no_conversation", f"neither turns nor question and answer among {names}")
+        asked = _with_input(self.fields, question)
+        return [*_earlier_exchanges(self.fields), {"user": asked, "assistant": answer}]
 
     def has_column(self, part: str) -> bool:
         """Return whether the row has a column of a part, even if its value is null."""
@@ -266,11 +299,16 @@ def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot, *, st
         said = item.get("value") or item.get("content") or item.get("text") or ""
         if not isinstance(said, str):
             in_parts[number - 1], said = _split_message_parts(said, number), ""
+        elif not about.written and _NAMED_IMAGE.search(said):
+            in_parts[number - 1], said = _split_named_images(said, number), ""
         turns.append(Turn(_ROLES[speaker], parse_text_field(said, f"turn {number}").strip()))
     if shown := [part for parts in in_parts.values() for part in parts if isinstance(part, _ImagePart)]:
         about = _with_images(about, shown, root)
     for place, parts in in_parts.items():
-        turns[place] = Turn(turns[place].role, _join_said(parts, several=len(about.images) > 1).strip())
+        said = _join_said(parts, several=len(about.images) > 1).strip()
+        if len(about.images) == 1 and any(isinstance(part, _ImagePart) for part in parts):
+            said = _LABEL.sub("", said)
+        turns[place] = Turn(turns[place].role, said)
     in_first = any(isinstance(part, _ImagePart) for part in in_parts.get(0, ()))
     return _check_turns(tuple(turns), about, shows_image=stored or in_first)
 
@@ -311,7 +349,7 @@ def _single_turns(listed: Sequence[Any]) -> Iterator[Any]:
     """Yield raw turns, two for each exchange ``{"user", "assistant"}``."""
     for item in listed:
         if isinstance(item, dict) and item.keys() >= {"user", "assistant"}:
-            yield from ({"role": role, "content": item[role]} for role in ("user", "assistant"))
+            yield from ({"role": role, "content": _stringify_number(item[role])} for role in ("user", "assistant"))
         else:
             yield item
 
@@ -346,6 +384,16 @@ def _split_message_parts(said: Any, number: int) -> list[str | _ImagePart]:
         if part["type"] == "text"
         else _ImagePart(_part_image_name(part), number)
         for part in said
+    ]
+
+
+def _split_named_images(said: str, number: int) -> "list[str | _ImagePart]":
+    """Return texts and images of turn ``number``, a text in which ``<img>1.jpg</img>`` is an image (Qwen-VL)."""
+    pieces = _NAMED_IMAGE.split(said)
+    return [
+        _ImagePart(_image_name(piece.strip()), number) if at % 2 else piece
+        for at, piece in enumerate(pieces)
+        if piece.strip()
     ]
 
 

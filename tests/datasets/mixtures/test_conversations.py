@@ -44,6 +44,13 @@ def conversations(fields: dict[str, Any], columns: dict[str, str] | None = None)
         {"image": "1.jpg", "question": ASKED, "answer": REPLY},
         {"image": "1.jpg", "instruction": f" {ASKED}\n", "output": REPLY},
         {"image": "1.jpg", "input": ASKED, "output": REPLY, "objective": "label", "split": "train"},
+        {"images": ["1.jpg"], "query": f"<image>{ASKED}", "response": REPLY, "history": []},  # ms-swift
+        {
+            "conversations": [
+                {"from": "user", "value": f"Picture 1: <img>1.jpg</img>\n{ASKED}"},
+                {"from": "assistant", "value": REPLY},
+            ]
+        },  # Qwen-VL
     ],
 )
 def test_every_layout_gives_the_same_turns_and_image(fields: dict[str, Any]) -> None:
@@ -105,6 +112,38 @@ def test_a_first_turn_by_system_is_dropped_when_asked() -> None:
 def test_columns_are_named_by_the_user() -> None:
     (conversation,) = conversations({"q": ASKED, "a": 3, "question": "other"}, {"question": "q", "answer": "a"})
     assert conversation.texts == [ASKED, "3"]
+
+
+def test_a_column_of_the_image_may_be_a_template() -> None:
+    (conversation,) = conversations(
+        {"image_id": 7, "question": ASKED, "answer": REPLY}, {"image": "coco/{image_id:012}.jpg"}
+    )
+    assert conversation.images == ("/data/coco/000000000007.jpg",)
+
+
+@pytest.mark.parametrize(
+    ("fields", "texts"),
+    [
+        ({"instruction": "Translate.", "input": "chat", "output": "cat"}, ["Translate.\nchat", "cat"]),
+        ({"instruction": "Greet.", "input": "", "output": "Hi."}, ["Greet.", "Hi."]),
+        (
+            {"query": "And?", "response": "A cat.", "history": [["What?", "A dog."]]},
+            ["What?", "A dog.", "And?", "A cat."],
+        ),
+    ],
+)
+def test_the_input_of_an_instruction_and_earlier_exchanges_are_read(fields: dict[str, Any], texts: list[str]) -> None:
+    (conversation,) = conversations(fields)
+    assert conversation.texts == texts
+
+
+def test_images_named_inside_a_text_stay_at_their_places() -> None:
+    asked = "Picture 1: <img>1.jpg</img>\nPicture 2: <img>2.jpg</img>\nWhich?"
+    (conversation,) = conversations(
+        {"conversations": [{"from": "user", "value": asked}, {"from": "assistant", "value": REPLY}]}
+    )
+    assert conversation.written == ("1.jpg", "2.jpg")
+    assert conversation.texts == ["Picture 1: <image>\nPicture 2: <image>\nWhich?", REPLY]
 
 
 def test_an_unknown_column_part_is_refused_with_the_valid_ones() -> None:
@@ -185,6 +224,8 @@ def test_a_question_may_be_its_images_alone(fields: dict[str, Any], questions: l
         ({"question": "Q", "answer": ""}, "empty_turn"),
         ({"question": "Q", "answer": None}, "empty_turn"),
         ({"question": "Q"}, "no_conversation"),
+        ({"image_id": 7, "question": "Q", "answer": "A"}, "missing_image"),
+        ({"query": "Q", "response": "A", "history": ["Q", "A"]}, "wrong_type"),
         ({"image": 3, "question": "Q", "answer": "A"}, "wrong_type"),
         ({"input": "Q", "label": "yes", "rationale": "So.", "key": "0" * 32}, "missing_image"),
         (
