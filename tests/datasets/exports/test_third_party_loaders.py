@@ -50,6 +50,13 @@ first = rows[0]
 print(json.dumps({"rows": len(rows), "json": [row["json"] for row in rows], "size": list(first["jpg"].size)}))
 """
 
+MIXTURE = """
+import json, sys
+from datasets import load_dataset
+hub, table = (load_dataset(path, split="train") for path in sys.argv[1:])
+print(json.dumps([[row[name] is not None for row in rows] for rows, name in ((hub, "jpg"), (table, "image"))]))
+"""
+
 TABLES = """
 import json, sys
 from datasets import load_dataset
@@ -92,8 +99,10 @@ def test_mlcroissant_validates_descriptions_and_reads_texts_and_images_by_them(t
     alone = [replace(pair, image="") for pair in pairs[:3]]
     export(source_from_records(pairs, annotations), "croissant", tmp_path / "out")
     export(source_from_records(alone, annotations), "croissant", tmp_path / "texts")
+    export(source_from_records([*alone, *pairs[3:]], annotations), "croissant", tmp_path / "mixed")
     described = [tmp_path / name / "croissant.json" for name in ("out", "texts")]
     read, texts_alone = read_by(CROISSANT, described, tmp_path / "cache")
+    (mixed,) = read_by(CROISSANT, [tmp_path / "mixed" / "croissant.json"], tmp_path / "another")
     assert read["errors"] == []
     assert read["conforms"] == ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
     assert read["limits"][0].startswith("English only")
@@ -110,6 +119,9 @@ def test_mlcroissant_validates_descriptions_and_reads_texts_and_images_by_them(t
     assert texts_alone["errors"] == []
     assert [row["caption"] for row in texts_alone["samples"]] == [pair.caption for pair in alone]
     assert "images" not in texts_alone
+    assert mixed["errors"] == []
+    assert [row["key"] for row in mixed["samples"]] == [pair.key for pair in [*pairs[3:], *alone]]
+    assert {row["key"] for row in mixed["images"]} == {pair.key for pair in pairs[3:]}
 
 
 @needed("datasets")
@@ -122,6 +134,17 @@ def test_load_dataset_opens_folders_of_shards_with_a_card(tmp_path: Path, to: st
     assert read["size"] == [32, 24]
     assert [row["caption"] for row in read["json"]] == [pair.caption for pair in pairs]
     assert read["json"][0]["hard_negatives"][0]["text"] == annotations[0].text
+
+
+@needed("datasets")
+def test_load_dataset_has_no_image_for_text_only_samples(tmp_path: Path) -> None:
+    pairs, annotations = image_files(tmp_path / "pool", 12)
+    mixed = [replace(pair, image="") if number % 3 == 0 else pair for number, pair in enumerate(pairs)]
+    for name in ("hf", "hf-parquet"):
+        export(source_from_records(mixed, annotations), name, tmp_path / name)
+    shards, table = read_by(MIXTURE, [tmp_path / "hf", tmp_path / "hf-parquet"], tmp_path / "cache")
+    assert shards == [True] * 8 + [False] * 4
+    assert table == [bool(pair.image) for pair in mixed]
 
 
 @needed("datasets")
