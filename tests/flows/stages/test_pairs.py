@@ -63,6 +63,18 @@ def test_parts_have_the_same_bytes_for_pieces_of_any_size(
     assert same == files
 
 
+def test_captions_that_are_equal_after_cleaning_have_one_reason_in_pieces_of_any_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"image": f"{number % 30}.jpg", "caption": f"a dog{' #cute' * (number < 30)}"} for number in range(60)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    clean = {"clean_captions": True, "on_error": "stop", "verify_images": "off"}
+    whole, files = read(tmp_path / "in.jsonl", tmp_path / "whole", input=clean)
+    assert (whole["kept"], whole["rejected"]) == (30, {"duplicate_caption": 30})
+    in_small_pieces(monkeypatch, 200)
+    assert read(tmp_path / "in.jsonl", tmp_path / "divided", input=clean)[1] == files
+
+
 def test_parts_hold_the_pairs_of_the_reader_in_order_and_each_reject_lies_beside_its_neighbours(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "in.jsonl", CAPTIONS)
     read(path, tmp_path / "out")
