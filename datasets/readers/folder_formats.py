@@ -95,6 +95,8 @@ def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callabl
     inner = [entry for entry in entries if entry.is_dir() and any(match_suffix(path.name) for path in entry.iterdir())]
     if inner:
         fix = f"Give the folder with the data: {' or '.join(map(str, inner[:_SHOWN_FOLDERS]))}."
+        if len(inner) > 1:
+            fix += f" All: {folder}/{{{','.join(entry.name for entry in inner)}}}"
     elif files := [str(entry) for entry in entries if entry.suffix == ".json"]:
         fix = f"Rows in files of their own are joined by: jq -c . {folder}/*.json > rows.jsonl"
         if len(files) <= _SHOWN_FOLDERS:  # annotations of a whole dataset

@@ -50,7 +50,7 @@ ROWS, PAIRS = 200, 20_000
 _CHECKED_IMAGES = 50  # whose files are checked
 _MAX_PARTS = 8  # files of a brace pattern that are all sampled, as splits are; shards are alike
 _MAX_FOLDERS = 500  # near the input, that may contain the images
-_COLUMN_FORMATS = frozenset({"json", "json-object", "jsonl", "csv", "tsv", "parquet"})  # formats with columns
+_COLUMN_FORMATS = frozenset({"json", "json-object", "jsonl", "csv", "tsv", "parquet", "webdataset"})  # with columns
 _TABLES = frozenset({"csv", "tsv"})  # formats with a header
 _INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file
 _ANSWERS = {  # keys of a turn to the place of the first answer in a conversation
@@ -491,7 +491,7 @@ def _columns(source: _Source, mapped: Mapping[str, str], within: Path | None) ->
     located = source.located
     read = select_reader(ReadOptions(source.written, encoding=source.encoding), located.format)(located.files[0])
     rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
-    if not rows:  # reported by the reader
+    if all(row.missing_caption for row in rows):  # or there are none; reported by the reader
         return _ReadColumns(dict(mapped))
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     pictures = tuple(dict.fromkeys(name for row in rows for name in row.pictures))

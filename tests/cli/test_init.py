@@ -439,6 +439,34 @@ def test_files_of_several_splits_are_named_with_the_pattern_of_one(run: Run, tmp
     assert "splits" not in done.stderr
 
 
+def test_the_caption_of_a_tar_may_be_any_text_of_its_json(run: Run, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for n, text in enumerate(CAPTIONS):
+            for name, data in (
+                (f"{n}.jpg", picture(n)),
+                (f"{n}.json", json.dumps({"prompt": text, "seed": n}).encode()),
+            ):
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+    run("init", "--input", "a.tar", "--out", "build.yaml")
+    assert yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]["columns"] == {"caption": "prompt"}
+
+
+def test_folders_of_a_partitioned_table_are_read_by_the_pattern_that_the_message_names(
+    run: Run, tmp_path: Path
+) -> None:
+    for split in ("train", "val"):
+        (tmp_path / "t" / f"split={split}").mkdir(parents=True)
+        rows = pl.DataFrame({"caption": [f"{text} {split}" for text in CAPTIONS]})
+        rows.write_parquet(tmp_path / "t" / f"split={split}" / "part-0.parquet")
+    refused = run("init", "--input", "t", "--out", "build.yaml", ok=False)
+    assert "All: t/{split=train,split=val}" in refused.stderr
+    run("init", "--input", "t/{split=train,split=val}", "--out", "build.yaml")
+    listed = run("generate", "negatives", "t/{split=train,split=val}", "--out", "n.jsonl", "--json")
+    assert json.loads(listed.stdout)["captions"] == 2 * len(CAPTIONS)
+
+
 def test_a_question_that_all_rows_have_is_not_their_caption(run: Run, tmp_path: Path) -> None:
     rows = [
         {"image": f"{n}.jpg", "question": "What is in the image?", "answer": [text]} for n, text in enumerate(CAPTIONS)
