@@ -485,4 +485,4 @@ def test_files_of_conversations_are_exported_and_verified(run: Run, tmp_path: Pa
     (tmp_path / "bad.json").write_text(json.dumps([{"id": "1", "conversations": message[:1]}]))
     assert run("verify", "bad.json", ok=False).returncode == 1
     assert "input itself" in run("export", "c.json", "--to", "llava", "--out", "c.json", ok=False).stderr
-    assert "not hf" in run("export", "c.json", "--to", "hf", "--out", "hub", ok=False).stderr
+    assert "not negclip" in run("export", "c.json", "--to", "negclip", "--out", "n.csv", ok=False).stderr
