@@ -27,9 +27,7 @@ from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
 MIN_NUMBER_WEIGHT: Final = 0.05  # minimum weight of a number swap, by counts of the pool
-FURTHEST: Final = (
-    128  # tokens between two phrases; a long caption has more pairs than can be judged, most of them far apart
-)
+FURTHEST: Final = 256  # tokens between two phrases; a long caption has more pairs than can be judged
 SMOOTHING: Final = 0.5  # added to counts before their ratio is taken
 
 

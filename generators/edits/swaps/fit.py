@@ -21,7 +21,7 @@ from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeExampl
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.lexicon.protocols import Thesaurus
 
-_MAX_TOKENS: Final = 128  # of a text that is compared as a whole; more than captions of images have on average
+_MAX_TOKENS: Final = 256  # of a text that is compared as a whole: a long caption of an image
 _MARGIN: Final = 16  # tokens that are read at least on each side of a swap
 _MAX_LOG_RATIO: Final = 3.0  # clipped, so that an odd original does not dominate
 
