@@ -34,7 +34,7 @@ from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.readers.skip_counts import SkipCounts
-from pairwright.datasets.records import Pair
+from pairwright.datasets.records import MAX_EDITABLE_CAPTION, Pair
 from pairwright.datasets.rejects import BAD_BOX, RejectError, list_reasons
 from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.store_path import to_path
@@ -153,7 +153,7 @@ def _survey(
     pairs, formats, skipped = _sample(written, chosen)
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = skipped.boxes.total()
-    notes = [*read.other_texts_note(), *read.split_note(), *_rejection_notes(skipped, len(pairs))]
+    notes = [*read.other_texts_note(), *read.split_note(), *_rejection_notes(skipped, len(pairs), located.format)]
     web = _WebCaptions.of([pair.caption for pair in pairs if pair.caption])
     notes += web.notes()
     settings = InputSettings(chosen, instances=instances, clean_captions=bool(web.remains))
@@ -197,13 +197,13 @@ def _survey(
     )
 
 
-def _rejection_notes(skipped: SkipCounts, pairs: int) -> list[str]:
+def _rejection_notes(skipped: SkipCounts, pairs: int, format_: str) -> list[str]:
     """Return notes about the rows, and the single captions of others, that the build will reject."""
     rows, captions, notes = skipped.rows.total(), list_reasons(skipped.captions), list[str]()
     if rows:
         of = count_phrase(rows + pairs, "row")
         how = " If these are in cp1252, or another encoding, name it: `encoding` under input in the config."
-        hint = how if skipped.rows["not_utf8"] else ""
+        hint = how if skipped.rows["not_utf8"] and READERS.get(format_).transcodes else ""
         notes.append(
             f"{rows:,} of the first {of} {verb_form(rows, 'are')} rejected: {list_reasons(skipped.rows)}.{hint}"
         )
@@ -343,6 +343,7 @@ def _batches(
         verify_images=verify,
         image_root=image_root,
         batch_size=size,
+        max_caption=MAX_EDITABLE_CAPTION,  # as in a build
         without_caption=locate_input(written, caption_is_named=True).format == "images",
     )
     yield from islice(read_pairs(options), -(-most // size))

@@ -394,6 +394,8 @@ def test_plugins_lists_what_there_is(run: Run) -> None:
         (["index", "check", "nowhere"], "nowhere"),
         (["verify", "nowhere"], "nowhere"),
         (["inspect", "nowhere"], "nowhere"),
+        (["inspect", "good.jsonl"], "`pairwright review good.jsonl` shows candidate rows"),
+        (["generate", "negatives", "good.jsonl", "--out", "n.jsonl", "--model", "m"], "or add --method llm"),
         (["export", "nowhere", "--to", "llava", "--out", "x.json"], "nowhere"),
         (["export", "good.jsonl", "--to", "docx", "--out", "x.docx"], "docx"),
         (["refine", "good.jsonl", "--out", "x.jsonl"], "good.jsonl:1: no negative"),
