@@ -265,6 +265,8 @@ def test_an_increment_counts_the_new_rows_that_it_cannot_read(run: Run, tmp_path
     pairs = json.loads(done.stdout)["stages"]["pairs"]
     assert (pairs["candidates"], pairs["kept"], pairs["rejected"]) == (4, 3, {"empty_caption": 1})
     assert (pairs["rejected_captions"], pairs["rejected_boxes"]) == ({"empty_caption": 1}, {"bad_box": 1})
+    again = run(*build, "--incremental")
+    assert again.stdout == "\nUnchanged: version 2 in out, 3 samples\n"  # not the summary of a build, nor files written
 
 
 def test_a_name_that_is_not_utf8_is_one_rejected_row_of_a_folder(run: Run, tmp_path: Path) -> None:
