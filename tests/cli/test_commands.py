@@ -299,6 +299,17 @@ def test_an_export_of_a_build_embeds_the_images_of_its_shards(run: Run, tmp_path
     assert "The rows name 1 image that tars or tables hold" in named
 
 
+def test_an_export_of_a_build_has_its_samples_alone(run: Run, tmp_path: Path) -> None:
+    """Pairs whose image could not be packed were in the tables of all layouts that name image files."""
+    Image.new("RGB", (40, 40), "red").save(tmp_path / "1.jpg")
+    rows = [{"image": name, "caption": f"a {name} dog"} for name in ("1.jpg", "https://x.org/2.jpg")]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "build.yaml").write_text(json.dumps({"name": "x", "input": {"path": "in.jsonl"}}))
+    built = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    assert "1 of 2 pairs kept; rejected: not_fetched 1" in built.stderr
+    assert "1 row in parquet's layout" in run("export", "out", "--to", "parquet", "--out", "p.parquet").stdout
+
+
 def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: Path) -> None:
     boxes = [{"label": "dog", "bbox": [0, 0, 0.5, 0.5]}, {"label": "cat", "bbox": [0.5, 0, 7, 1]}]
     rows = [{"key": "1", "caption": "A dog on a mat."}, {"key": "2", "caption": "A dog.", "boxes": boxes}]
