@@ -28,7 +28,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
         texts = [annotation.text for annotation in list_negatives(sample)]
         without += not texts
         if texts:
-            file = names.name(sample) or sample.pair.source_id
+            file = names.file_name(sample)
             rows.append((sample.pair.key, file, sample.pair.caption, texts))
     files = [row[1] for row in rows]
     with replace_atomically(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as handle:

@@ -79,7 +79,7 @@ def _rows(
         left_out.update(row.form for row in list_negatives(sample) if row.form in TRAINING_ONLY_FORMS)
         found = [row for row in list_negatives(sample) if row.form not in TRAINING_ONLY_FORMS]
         left_out[_NO_FORM] += not found
-        filename = (names.name(sample) or sample.pair.source_id) if found else ""
+        filename = names.file_name(sample) if found else ""
         for annotation in found:
             path = out if out.suffix == ".json" else out / f"{sugarcrepe_type(annotation)}.json"
             row = {

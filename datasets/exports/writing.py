@@ -119,15 +119,23 @@ class ImageNames:
     Attributes:
         options: of the export.
         packed: locators of the named images that are no files, but members of tars or cells of tables.
+        without_images: samples that `file_name` named by their ids.
     """
 
     options: ExportOptions
     packed: set[str] = field(default_factory=set)
+    without_images: int = 0
     _locator_of: dict[str, str] = field(default_factory=dict)
 
     def name(self, sample: Sample) -> str:
         """Return the name of the sample's first image; empty for a text-only sample. See `names`."""
         return next(iter(self.names(sample)), "")
+
+    def file_name(self, sample: Sample) -> str:
+        """Return the name of the sample's first image; the source id of a text-only sample, which is counted."""
+        name = self.name(sample)
+        self.without_images += not name
+        return name or sample.pair.source_id
 
     def names(self, sample: Sample) -> list[str]:
         """Return the names of the sample's images, in order, writing their bytes if requested.
@@ -157,8 +165,9 @@ class ImageNames:
         return name
 
     def details(self) -> dict[str, int]:
-        """Return the number of named images that are no files, for `ExportResult.details`."""
-        return {"packed_images": len(self.packed)}
+        """Return the numbers of named images that are no files, and of samples without one, for `ExportResult.details`."""
+        without = {"without_images": self.without_images} if self.without_images else {}
+        return {"packed_images": len(self.packed), **without}
 
     def _relative(self, locator: str) -> str:
         if self.options.image_root is not None:

@@ -2,7 +2,7 @@
 
 The parts have fixed names (`COLUMN_NAMES_BY_FIELD`); the user maps columns to them (``key=image_id,captions=captions``,
 where ``key`` fills `source_id`), or a published layout has its own names (`known_layouts.py`), and the rest is found by
-common names. Those are ranked: a name of an earlier rank wins (``caption`` over ``text``), and two names of the same rank
+common names, and an image by names such as ``img_url`` and ``photoPath``. Common names are ranked: a name of an earlier rank wins (``caption`` over ``text``), and two names of the same rank
 in one row are ambiguous, an error that shows what to write. Columns without a part go into `meta`. A mapped column may
 also be a path, a template or a pattern of numbered columns (`column_expressions.py`).
 
@@ -14,6 +14,7 @@ would lose its text or image.
 An image inside a table has precedence over a path or URL in the same row, which still determines the key.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -50,6 +51,10 @@ IMAGE_COLUMN_NAMES = ("jpg", "jpeg", "png", "webp", "image_bytes", "image_data",
 
 
 PARTS_IN_ANY_CASE = ("caption", "captions", "image")
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_IMAGE_WORDS = frozenset({"image", "img", "photo", "picture", "pic"})
+_PLACE_WORDS = frozenset({"url", "uri", "link", "src", "path", "file", "filename", "filepath", "name"})
 
 
 class AmbiguousColumnsError(Exception):
@@ -122,6 +127,8 @@ def resolve_columns(
         if part not in columns and (column := _find_common_name(part, ranks, free, found)):
             found[part] = column
     found |= _find_in_any_case(found, columns, free)
+    if "image" not in {*found, *columns} and (column := _find_place_of_image(free, found)):
+        found["image"] = column
     if "caption" not in found and "captions" not in found and not without_caption:
         wanted = columns.get("caption") or columns.get("captions") or "caption"
         answer = f" (the first answer is {FIRST_ANSWER})" if CONVERSATIONS in names else ""
@@ -173,6 +180,17 @@ def _find_in_any_case(found: Mapping[str, str], columns: Mapping[str, str], free
             if column := _find_common_name(part, ranks, folded, {**found, **more}):
                 more[part] = column
     return more
+
+
+def _find_place_of_image(free: Mapping[str, str], found: Mapping[str, str]) -> str | None:
+    """Return the only column whose name says image and place, such as ``img_url``; several that could be it are none."""
+    words = {column: {word.lower() for word in _WORDS.findall(column)} for column in free.values()}
+    named = [
+        column
+        for column, said in words.items()
+        if said & _IMAGE_WORDS and said & _PLACE_WORDS and said <= _IMAGE_WORDS | _PLACE_WORDS
+    ]
+    return named[0] if len(named) == 1 and named[0] not in found.values() else None
 
 
 def _index_by_stripped_name(names: Sequence[str]) -> dict[str, str]:

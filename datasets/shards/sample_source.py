@@ -2,7 +2,8 @@
 
 A build directory is read from its ``pairs``, ``annotations`` and ``rationales``, which have the locators of the original
 images. Exports that embed images take them from its finished shards, if any, and shard-based exports copy these. If the
-build retrieved pairs, only those are samples, in the order of the pairs' parts. Kept annotations are held in memory;
+build retrieved pairs, only those are samples, in the order of the pairs' parts; pairs whose image it could not pack are
+none. Kept annotations are held in memory;
 pairs are read part by part.
 """
 
@@ -19,7 +20,7 @@ from pairwright.datasets.build_manifest import is_build, read_manifest, require_
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images.loading import check_image, open_image, select_image_extensions
 from pairwright.datasets.images.recoding import NO_RECODING, Recoding, recode_image
-from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES, PAIRS
+from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES, PAIRS, REJECTS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.remote.reading import open_table
 from pairwright.datasets.shards.index import list_contents
@@ -213,8 +214,10 @@ def _from_build(folder: Path) -> SampleSource:
 
     def samples() -> Iterator[Sample]:
         kept, chosen = _kept_annotations(folder), _retrieved_keys(folder / "retrieval" / "keys.parquet")
+        unpacked = _rejected_images(folder)
         for part in parts:
-            pairs = [pair for pair in PAIRS.read(part) if chosen is None or pair.key in chosen]
+            chosen_pairs = (pair for pair in PAIRS.read(part) if chosen is None or pair.key in chosen)
+            pairs = [pair for pair in chosen_pairs if pair.image not in unpacked]
             wanted = kept.filter(pl.col("key").is_in([pair.key for pair in pairs]))
             rationales = folder / "rationales" / part.name
             examples = EXAMPLES.read(rationales) if rationales.is_file() else ()
@@ -232,6 +235,12 @@ def _retrieved_keys(path: Path) -> frozenset[str] | None:
         return frozenset(pl.read_parquet(open_table(path), columns=["key"])["key"])
     except pl.exceptions.PolarsError:
         raise StorageError(f"{path}: not a Parquet file with a column key. Run the build again.") from None
+
+
+def _rejected_images(folder: Path) -> frozenset[str]:
+    """Return the images that the build could not pack; their pairs are no samples."""
+    rejected = [REJECTS.read_frame(path) for path in (folder / "rejected").glob("shards-*.parquet")]
+    return frozenset(image for frame in rejected for image in frame["place"] if image)
 
 
 def _kept_annotations(folder: Path) -> pl.DataFrame:

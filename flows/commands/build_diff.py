@@ -21,7 +21,7 @@ from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS, Table
 from pairwright.datasets.version_switch import MANIFEST_FILE
 from pairwright.flows.state.layout import fetched_images_path, retrieved_keys_path
 
-_ROWS = pl.Schema({"what": pl.String, "change": pl.String, "id": pl.String, "a": pl.String, "b": pl.String})
+_ROWS = pl.Schema(dict.fromkeys(("what", "change", "id", "a", "b", "fields"), pl.String))
 _EDITED = ("hard_negative", "hard_positive")
 
 
@@ -68,7 +68,7 @@ def compare(a: Path, b: Path) -> dict[str, Any]:
         ``a`` and ``b`` (folders); ``same`` (whether pairs, texts and shards are the same); ``config`` and
         ``environment`` (lists of name, a, b); ``stages`` (unit, and candidates, kept and rejected of a and b, by name);
         ``pairs`` (a, b, added, removed, changed, and ``fields``: number of changes by column); ``chosen`` (a, b, added,
-        removed: selected pairs); ``annotations`` (a, b, added, removed, changed, by type); ``shards`` (a, b, same,
+        removed: selected pairs); ``annotations`` (the same as ``pairs``, by type); ``shards`` (a, b, same,
         changed, added, removed, and samples of both).
 
     Raises:
@@ -100,7 +100,8 @@ def changed_rows(a: Path, b: Path) -> pl.DataFrame:
 
     Returns:
         A frame of ``what`` (pair, or the type of text), ``change`` (added, removed, changed), ``id`` (of b, else of
-        a), and ``a`` and ``b``: the caption or text in each build, empty where it is missing.
+        a), ``a`` and ``b``: the caption or text in each build, empty where it is missing, and ``fields``: the columns
+        that changed.
     """
     one, other = BuildSide.open(a), BuildSide.open(b)
     rows = [*_pair_changes(one, other).rows(), *_text_changes(one, other).rows()]
@@ -151,34 +152,34 @@ class _Changes:
     changed: pl.DataFrame
 
     def counts(self) -> dict[str, Any]:
-        fields = self.changed.select(pl.col("fields").explode()).to_series().value_counts()
         return {
             "a": sum(self.totals[0].values()),
             "b": sum(self.totals[1].values()),
             "added": self.added.height,
             "removed": self.removed.height,
             "changed": self.changed.height,
-            "fields": {name: count for name, count in sorted(fields.iter_rows()) if name},
+            "fields": _count_fields(self.changed),
         }
 
-    def counts_by_type(self) -> dict[str, dict[str, int]]:
+    def counts_by_type(self) -> dict[str, dict[str, Any]]:
         changes = {name: _by_group(getattr(self, name)) for name in ("added", "removed", "changed")}
         return {
             group: {
                 "a": self.totals[0].get(group, 0),
                 "b": self.totals[1].get(group, 0),
                 **{name: counts.get(group, 0) for name, counts in changes.items()},
+                "fields": _count_fields(self.changed.filter(pl.col("group") == group)),
             }
             for group in sorted({*self.totals[0], *self.totals[1]})
         }
 
-    def rows(self) -> list[tuple[str, str, str, str, str]]:
+    def rows(self) -> list[tuple[str, ...]]:
         before = self._texts(0, [*self.removed["name"], *self.changed["name"]])
         after = self._texts(1, [*self.added["name"], *self.changed["name_b"]])
-        rows = [(group, "removed", name, before[name], "") for name, group in _named(self.removed)]
-        rows += [(group, "added", name, "", after[name]) for name, group in _named(self.added)]
-        changed = self.changed.select("group", "name", "name_b").iter_rows()
-        rows += [(group, "changed", name_b, before[name], after[name_b]) for group, name, name_b in changed]
+        rows = [(group, "removed", name, before[name], "", "") for name, group in _named(self.removed)]
+        rows += [(group, "added", name, "", after[name], "") for name, group in _named(self.added)]
+        changed = self.changed.select("group", "name", "name_b", pl.col("fields").list.join(", ")).iter_rows()
+        rows += [(group, "changed", b, before[a], after[b], fields) for group, a, b, fields in changed]
         return sorted(rows)
 
     def _texts(self, side: int, names: Sequence[str]) -> dict[str, str]:
@@ -196,6 +197,11 @@ class _Changes:
 
 def _named(frame: pl.DataFrame) -> Iterator[tuple[str, str]]:
     return frame.select("name", "group").iter_rows()
+
+
+def _count_fields(changed: pl.DataFrame) -> dict[str, int]:
+    fields = changed.select(pl.col("fields").explode()).to_series().value_counts()
+    return {name: count for name, count in sorted(fields.iter_rows()) if name}
 
 
 def _by_group(frame: pl.DataFrame) -> dict[str, int]:

@@ -39,7 +39,7 @@ from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs, select_reader
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.readers.text_files import LIKELY_ENCODING
-from pairwright.datasets.records import Pair
+from pairwright.datasets.records import MAX_EDITABLE_CAPTION, Pair
 from pairwright.datasets.rejects import BAD_BOX, RejectError, list_reasons
 from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.store_path import to_path
@@ -442,6 +442,7 @@ def _batches(
         verify_images=verify,
         image_root=image_root,
         batch_size=size,
+        max_caption=MAX_EDITABLE_CAPTION,  # as in a build
         without_caption=source.located.format == "images",
     )
     yield from islice(read_pairs(options), -(-most // size))

@@ -140,11 +140,20 @@ def run_on_failure(flow: "Flow[..., Any]", flow_run: "FlowRun", state: State[Any
 
 def _failed_folder(parameters: Mapping[str, Any]) -> Path:
     """Return the build directory of a failed run, whose config may be what is wrong."""
-    name = Path(parameters["config"]).stem
-    if not parameters.get("out"):
-        with suppress(PairwrightError):
-            name = load_config(Path(parameters["config"])).name
-    return _build_folder(parameters.get("out") or "", name)
+    return _build_folder(parameters.get("out") or "", _dataset_name(parameters))
+
+
+def _dataset_name(parameters: Mapping[str, Any]) -> str:
+    """Return the name that a run's config gives; that of its file if it cannot be read."""
+    with suppress(PairwrightError):
+        return load_config(Path(parameters["config"])).name
+    return Path(parameters["config"]).stem
+
+
+def _run_name() -> str:
+    context = FlowRunContext.get()
+    assert context
+    return _dataset_name(context.parameters or {})
 
 
 @contextmanager
@@ -158,7 +167,7 @@ def _log_or_stderr(log: Path) -> Iterator[None]:
 
 @flow(
     name="pairwright-build",
-    flow_run_name="{config}",
+    flow_run_name=_run_name,  # most configs are build.yaml
     persist_result=False,
     on_failure=[run_on_failure],
     on_crashed=[run_on_failure],

@@ -3,12 +3,14 @@
 The pieces of the input are scanned by jobs as in a full build (`pairs.scan_jobs`); one job compares their pairs with the
 known ones.
 
-A pair is identified by its key, and compared by a hash of its other fields. A pair with a new key but the source and
+A pair is identified by its key, and compared by a hash of its other fields, without the hits of `retrieve` in ``meta``,
+whose ranks change with every index. A pair with a new key but the source and
 source id (or image) of a known pair that is gone is a changed pair, not a new one. So is a pair whose caption and image
 file name are those of one that is gone: its image was moved to another folder. Changed and removed pairs are in shards
 that an increment does not rewrite: they are counted, and a full build applies the changes.
 """
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +22,7 @@ import polars as pl
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.record_tables import PAIRS, REJECTS
-from pairwright.datasets.records import Pair
+from pairwright.datasets.records import Pair, compact_json
 from pairwright.flows.stages.pairs import (
     Intake,
     PartSpan,
@@ -33,6 +35,7 @@ from pairwright.flows.stages.pairs import (
 from pairwright.flows.stages.scan import default_part_size, image_format_of
 from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.state.receipts import Counts, JobResult, json_hash
+from pairwright.indexes.retrieval.hit_ranking import HITS
 
 if TYPE_CHECKING:
     from pairwright.flows.runners.engine import StageJobs
@@ -173,7 +176,14 @@ def _other_formats(others: Mapping[str, int], known: str, options: ReadOptions) 
 def _hashed(frame: pl.DataFrame) -> pl.DataFrame:
     """Return key, identities and a hash of all other columns; hashes of polars are comparable within one process only."""
     hashes = [pl.col(name).hash().alias(name) for name in PAIRS.schema if name != "key"]
-    return frame.select("key", pl.struct(hashes).hash().alias("hash"), **_IDENTITIES)
+    compared = frame.with_columns(pl.col("meta").map_elements(_without_hits, return_dtype=pl.String))
+    return compared.select("key", pl.struct(hashes).hash().alias("hash"), **_IDENTITIES)
+
+
+def _without_hits(meta: str) -> str:
+    if f'"{HITS}"' not in meta:
+        return meta
+    return compact_json({name: value for name, value in json.loads(meta).items() if name != HITS})
 
 
 def _known_pairs(home: Path, parts: list[str]) -> pl.DataFrame:

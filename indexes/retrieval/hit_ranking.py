@@ -103,6 +103,7 @@ def _list_column(name: str, values: pl.Series, ends: NDArray[np.int64]) -> pl.Se
     return pl.Series(name, pl.from_arrow(pa.LargeListArray.from_arrays(offsets, values.to_arrow())))
 
 
+HITS = "retrieved"  # member of `meta`
 HIT_COLUMNS = ("concepts", "templates", "modes", "ranks", "caption_indexes", "scores")
 
 
@@ -115,7 +116,7 @@ def add_hit_metadata(pairs: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     """
     joined = found.select("key", *HIT_COLUMNS).join(pairs, on="key", maintain_order="left")
     metas = [
-        compact_json({**orjson.loads(meta), "retrieved": dict(zip(HIT_COLUMNS, lists, strict=True))})
+        compact_json({**orjson.loads(meta), HITS: dict(zip(HIT_COLUMNS, lists, strict=True))})
         for meta, *lists in joined.select("meta", *HIT_COLUMNS).iter_rows()
     ]
     return joined.with_columns(pl.Series("meta", metas, dtype=pl.String)).select(PAIRS.schema.names())

@@ -265,6 +265,8 @@ def test_an_increment_counts_the_new_rows_that_it_cannot_read(run: Run, tmp_path
     pairs = json.loads(done.stdout)["stages"]["pairs"]
     assert (pairs["candidates"], pairs["kept"], pairs["rejected"]) == (4, 3, {"empty_caption": 1})
     assert (pairs["rejected_captions"], pairs["rejected_boxes"]) == ({"empty_caption": 1}, {"bad_box": 1})
+    again = run(*build, "--incremental")
+    assert again.stdout == "\nUnchanged: version 2 in out, 3 samples\n"  # not the summary of a build, nor files written
 
 
 def test_a_name_that_is_not_utf8_is_one_rejected_row_of_a_folder(run: Run, tmp_path: Path) -> None:
@@ -295,6 +297,17 @@ def test_an_export_of_a_build_embeds_the_images_of_its_shards(run: Run, tmp_path
     assert row["image"] == {"bytes": members["jpg"], "path": f"{key}.jpg"}
     named = run("export", "out/shards", "--to", "parquet", "--out", "p.parquet").stderr
     assert "The rows name 1 image that tars or tables hold" in named
+
+
+def test_an_export_of_a_build_has_its_samples_alone(run: Run, tmp_path: Path) -> None:
+    """Pairs whose image could not be packed were in the tables of all layouts that name image files."""
+    Image.new("RGB", (40, 40), "red").save(tmp_path / "1.jpg")
+    rows = [{"image": name, "caption": f"a {name} dog"} for name in ("1.jpg", "https://x.org/2.jpg")]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "build.yaml").write_text(json.dumps({"name": "x", "input": {"path": "in.jsonl"}}))
+    built = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    assert "1 of 2 pairs kept; rejected: not_fetched 1" in built.stderr
+    assert "1 row in parquet's layout" in run("export", "out", "--to", "parquet", "--out", "p.parquet").stdout
 
 
 def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: Path) -> None:
@@ -394,6 +407,8 @@ def test_plugins_lists_what_there_is(run: Run) -> None:
         (["index", "check", "nowhere"], "nowhere"),
         (["verify", "nowhere"], "nowhere"),
         (["inspect", "nowhere"], "nowhere"),
+        (["inspect", "good.jsonl"], "`pairwright review good.jsonl` shows candidate rows"),
+        (["generate", "negatives", "good.jsonl", "--out", "n.jsonl", "--model", "m"], "or add --method llm"),
         (["export", "nowhere", "--to", "llava", "--out", "x.json"], "nowhere"),
         (["export", "good.jsonl", "--to", "docx", "--out", "x.docx"], "docx"),
         (["refine", "good.jsonl", "--out", "x.jsonl"], "good.jsonl:1: no negative"),

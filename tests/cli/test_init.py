@@ -661,10 +661,19 @@ def test_a_header_in_another_encoding_is_read_in_the_likely_one_which_is_named(
 
 
 def test_rows_in_another_encoding_are_counted_with_the_way_out(run: Run, tmp_path: Path) -> None:
-    write(tmp_path / "a.csv", "caption\na dog on a mat\na cat at a café\n".encode("cp1252"))
+    text = "a cat at a café".encode("cp1252")
+    write(tmp_path / "a.csv", b"caption\na dog on a mat\n" + text + b"\n" + b"dog " * 600)
     done = run("init", "--input", "a.csv", "--out", "build.yaml")
-    assert "1 of the first 2 rows is rejected: not_utf8 1." in done.stderr
+    assert "2 of the first 3 rows are rejected: caption_too_long 1, not_utf8 1." in done.stderr
     assert "name it: `encoding` under input" in done.stderr
+    with tarfile.open(tmp_path / "00000.tar", "w") as tar:
+        for name, data in (("1.txt", b"a dog on a mat"), ("2.txt", text)):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    done = run("init", "--input", "00000.tar", "--out", "tar.yaml")
+    assert "not_utf8 1." in done.stderr
+    assert "encoding" not in done.stderr  # tars have no such setting
 
 
 @pytest.mark.parametrize("first", ["caption", "caption_1"])

@@ -268,11 +268,15 @@ def test_changed_and_removed_pairs_are_counted_and_kept_until_a_full_build(
 
 
 def test_known_rows_in_an_input_of_another_name_are_not_new(tmp_path: Path) -> None:
-    """The name of the input was hashed into keys, so that next week's folder gave every known row a second time."""
-    rows = [json.dumps({"image": f"{n}.jpg", "caption": f"a dog on bed {n}"}) + "\n" for n in range(30)]
+    """The name of the input was hashed into keys, so that next week's folder gave every known row a second time.
+
+    Another rank among the hits of `retrieve` is no change of a pair.
+    """
+    rows = [{"image": f"{n}.jpg", "caption": f"a dog on bed {n}"} for n in range(30)]
     given = {"negatives": {}, "shards": {"images": False}, "incremental": True, "workers": 1}
     for name, some in (("monday", rows[:20]), ("sunday", rows[10:])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(some))
+        hits = ({**row, "meta": {"retrieved": {"ranks": [rank]}}} for rank, row in enumerate(some))
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in hits))
         source = {"path": str(tmp_path / f"{name}.jsonl"), "verify_images": "off"}
         build(checked({**given, "name": "t", "input": source}), tmp_path / "build")
     frame = pl.read_parquet(tmp_path / "build" / "pairs" / "*.parquet")

@@ -109,7 +109,7 @@ def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
         rows.append([name, f"{one.accuracy:6.1%}", interval, describe_attack(name)])
     words = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.text_leaks.words[:8]]
     more = ["", *format_summary(found)]
-    more += [f"telling words (positive:negative): {', '.join(words)}"] if words else []
+    more += [f"leaking words (positive:negative): {', '.join(words)}"] if words else []
     weaker = len(rows) - 1 - _SHOWN
     return [
         StyledLine(f"{found.verdict}: {_reason(found)}", _TONES.get(found.verdict, "yellow")),

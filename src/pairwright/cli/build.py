@@ -16,6 +16,7 @@ from pairwright.cli.output.build_summary import (
     missed_target,
     nothing_kept_in_build,
     stage_counts,
+    unchanged_lines,
 )
 from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.progress import with_progress
@@ -127,7 +128,9 @@ def build(
     progress.note(f"Building {loaded.name} in {folder}{start_message(no_prefect)} ...")
     start_early(loaded, folder)
     from pairwright.flows.build import build as run_build
+    from pairwright.flows.state.build_versions import newest_manifest
 
+    before = newest_manifest(folder).get("build") if loaded.incremental else None
     resumable_on_interrupt()
     selection = StageSelection(only, begin, share)
     manifest = run_build(
@@ -144,7 +147,9 @@ def build(
         lines = ["", f"Finished {only} in {place}. Without --only the build resumes after it."]
         emit({"out": place, "stages": stage_counts(manifest)}, lines, as_json=as_json)
     else:
-        emit(build_result(folder, manifest), build_lines(folder, manifest, details=details), as_json=as_json)
+        is_new = not before or manifest["build"] != before
+        lines = build_lines(folder, manifest, details=details) if is_new else unchanged_lines(folder, manifest)
+        emit(build_result(folder, manifest), lines, as_json=as_json)
     if reasons := nothing_kept_in_build(manifest["stages"]) or ([] if only else missed_target(manifest)):
         exit_below_target(*reasons)
 

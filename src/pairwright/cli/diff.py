@@ -1,5 +1,6 @@
 """``pairwright diff``: the differences between two builds, or between two files of candidate rows."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,13 +72,16 @@ def _lines(result: dict[str, Any]) -> list[str]:
     if result["same"]:
         return lines
     heads = ["", "A", "B", "added", "removed", "changed"]
-    rows = [heads, _counted("pairs", result["pairs"]), _counted("pairs passed on", result["chosen"])]
+    rows = [heads, _counted("pairs", result["pairs"])]
+    if any(result["chosen"][side] != result["pairs"][side] for side in ("a", "b")):
+        rows.append(_counted("chosen pairs", result["chosen"]))
     rows += [_counted(name, counts) for name, counts in result["annotations"].items()]
     rows.append(_counted("shards", result["shards"]))
     lines += ["", *_right_aligned(rows)]
-    fields = result["pairs"]["fields"]
-    if fields:
-        lines += ["", "Changed in pairs: " + ", ".join(f"{name} {count:,}" for name, count in fields.items())]
+    texts = sum((Counter(counts["fields"]) for counts in result["annotations"].values()), Counter[str]())
+    for what, fields in (("pairs", result["pairs"]["fields"]), ("texts", texts)):
+        if fields:
+            lines.append(f"Changed in {what}: " + ", ".join(f"{name} {count:,}" for name, count in fields.items()))
     lines += ["", "kept by each stage", *_right_aligned([["stage", "A", "B", "B - A"], *_stage_rows(result["stages"])])]
     return lines[1:]  # without the empty line above the first title
 

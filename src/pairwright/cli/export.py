@@ -146,6 +146,9 @@ def export(
     if packed := counts.get("packed_images"):
         what = f"The rows name {count_phrase(packed, 'image')} that tars or tables hold, so there are no such files"
         note(f"{what}. Unpack the tars into the trainer's folder of images; of tables, export the build's shards.")
+    if texts := counts.get("without_images"):
+        what = f"{count_phrase(texts, 'pair')} without an image: the rows have an id in place of its file"
+        note(f"{what}. If INPUT was made of a table with images, name their column there: --columns image=NAME.")
     if several := counts.get("several_images"):
         note(f"{count_phrase(several, 'sample')} of several images omitted: a row of {to} has one.")
     if unmatched:

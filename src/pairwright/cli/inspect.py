@@ -37,6 +37,9 @@ def inspect(
     from pairwright.datasets.reports.contact_sheet import draw_contact_sheet, read_first_samples, summarize_dataset
     from pairwright.datasets.shards.samples import encode_sample_json
 
+    if path.is_file() and path.suffix != ".tar":
+        look = f"`pairwright review {path}` shows candidate rows, `pairwright audit {path} --details` measures them"
+        raise UsageError(f"{path}: neither a dataset nor a .tar. Give a build or shards; {look}.")
     path = open_dataset(str(path))
     check_extension(sheet, ".png")
     check_outputs(sheet)

@@ -67,6 +67,20 @@ def test_tokens_that_the_server_does_not_count_are_estimated_in_every_bill(
         assert printed["cost"] == pytest.approx(first["cost"])
 
 
+def test_additions_that_refine_rejects_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them are longer than their captions: a model was paid for texts of which none is kept."""
+    monkeypatch.chdir(tmp_path)
+    Path("captions.csv").write_text("caption\nA dog on a bed.\n")
+    added = {"type": "add-object", "from": "", "to": "and a cat", "caption": "A dog and a cat on a bed."}
+    answer = json.dumps({"negatives": [added, *NEGATIVES["negatives"]]})
+    with serve_in_thread(ServerApp(ServerScript(), answer=lambda _: ServerAnswer(answer))) as server:
+        model = ("--method", "llm", "--model", "m", "--base-url", server.url, "--price", "0/0")
+        shown = call("generate", "negatives", "captions.csv", *model, "--out", "n.jsonl")
+        alone = call("generate", "negatives", "captions.csv", *model, "--types", "replace-object", "--out", "r.jsonl")
+    assert "refine rejects 1 addition, as all are longer. Make them with --both-sides." in shown
+    assert "--both-sides" not in alone
+
+
 @pytest.mark.parametrize("variant", ["workflow", "one-call"])
 def test_what_rows_with_equal_captions_share_is_paid_and_counted_once(
     variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

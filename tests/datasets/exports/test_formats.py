@@ -197,7 +197,7 @@ def test_negclip_names_a_text_only_pair_by_its_source_id(tmp_path: Path) -> None
 def test_negclip_counts_omitted_pairs(tmp_path: Path) -> None:
     pairs = [pair(number) for number in range(2)]
     written = export_records(pairs, [negative(pairs[0], "a cat")], "negclip", tmp_path / "n.tsv")
-    assert (written.rows, written.details) == (1, {"without_negatives": 1, "packed_images": 0})
+    assert (written.rows, written.details) == (1, {"without_negatives": 1, "packed_images": 0, "without_images": 1})
 
 
 def test_without_a_rationale_nothing_is_exported_and_no_file_is_left(build: Path, tmp_path: Path) -> None:

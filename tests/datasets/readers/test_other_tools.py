@@ -65,6 +65,25 @@ def test_captions_and_images_are_found_in_columns_of_any_case(tmp_path: Path) ->
     assert pair.image == "http://x.org/1.jpg"  # the exact name goes first
 
 
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        ("img_url", "img_url"),
+        ("photoPath", "photoPath"),
+        ("image-link,page_url", "image-link"),
+        ("img_url,image_url", "image_url"),  # a common name
+        ("img_src,photo_src", ""),  # either could be it
+        ("image_id_url,image_id", ""),
+    ],
+)
+def test_a_column_whose_name_says_image_and_place_is_the_image(tmp_path: Path, names: str, taken: str) -> None:
+    """Commands but `init` read rows with `img_url` as texts alone, and equal captions as repeated rows."""
+    columns = names.split(",")
+    row = {**{name: f"https://x.org/{name}/1.jpg" for name in columns}, "caption": "a dog"}
+    path = write(tmp_path / "a.jsonl", json.dumps(row) + "\n")
+    assert read(path)[0][0].image == (row[taken] if taken else "")
+
+
 def test_rows_are_selected_by_a_column_in_another_case(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "caption,Split\na dog,train\na cat,test\n")
     pairs, rejects = read(path, where={"split": ("test",)})

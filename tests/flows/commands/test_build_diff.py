@@ -1,14 +1,17 @@
 """What `diff` promises: every row that differs is told once, and nothing else is."""
 
 import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from pairwright.datasets.errors import StorageError
+from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.commands.build_diff import changed_rows, compare
 from tests.flows.conftest import checked, settings
@@ -69,7 +72,7 @@ def test_added_removed_and_corrected_rows_are_distinguished(
         "fields": {"caption": 1, "license": 1},
     }
     assert (told["chosen"]["added"], told["chosen"]["removed"]) == (4, 2)  # by key, which holds the caption
-    pairs = {(change, a, b) for what, change, _, a, b in changed_rows(before, after).iter_rows() if what == "pair"}
+    pairs = {(change, a, b) for what, change, _, a, b, _ in changed_rows(before, after).iter_rows() if what == "pair"}
     assert ("removed", rows[5]["caption"], "") in pairs
     assert ("changed", rows[3]["caption"], "a small red circle") in pairs
     assert {change for change, _, _ in pairs} == {"added", "removed", "changed"}
@@ -92,6 +95,21 @@ def test_the_counts_of_every_type_of_text_add_up(make: Callable[..., Path], befo
     assert "a" in told["stages"]["positives"]
     assert "b" not in told["stages"]["positives"]
     assert "positives" in {each["name"].partition(".")[0] for each in told["config"]}
+
+
+def test_a_text_whose_scores_alone_changed_says_so(before: Path, tmp_path: Path) -> None:
+    """Each new edit model gives other scores, so that nearly all texts of a nightly build counted as changed."""
+    after = tmp_path / "after"
+    shutil.copytree(before, after)
+    manifest = json.loads((after / "manifest.json").read_text())
+    table = after / (name := next(each for each in manifest["files"] if each.startswith("annotations/negatives-")))
+    frame = ANNOTATIONS.read_frame(table)
+    ANNOTATIONS.write_frame(frame.with_columns(scores=pl.lit([{"name": "fit", "value": 0.5}])), table)
+    manifest["files"][name]["sha256"] = "another"
+    (after / "manifest.json").write_text(json.dumps(manifest))
+    types = compare(before, after)["annotations"].values()
+    assert sum(counts["fields"].get("scores", 0) for counts in types) == frame.height
+    assert set(changed_rows(before, after)["fields"]) == {"scores"}
 
 
 def test_another_size_of_parts_and_shards_changes_no_row(

@@ -41,7 +41,7 @@ def test_a_run_that_fails_calls_the_command_and_reports_the_failure_of_that(
     assert notified["PAIRWRIGHT_RUN_OUT"] == str(tmp_path / "out")
     assert notified["PAIRWRIGHT_RUN_LOG"] == str(log)
     assert notified["PAIRWRIGHT_RUN_ID"] in log.name
-    assert notified["PAIRWRIGHT_RUN_NAME"]
+    assert notified["PAIRWRIGHT_RUN_NAME"] == "night"  # not the file's name, build.yaml
     assert "ended with exit code 5" in done.stderr
     assert "Traceback" not in done.stderr
     written = log.read_text()

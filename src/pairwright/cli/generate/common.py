@@ -92,7 +92,7 @@ def run_request(
     """
     reads = (request.read.input, request.pool)
     if method != "llm":
-        model_options.refuse(f"with --method {method}")
+        model_options.refuse("without --method llm")
         nothing_written_on_interrupt()
         from pairwright.flows.commands.generate import run_generator
 

@@ -51,7 +51,7 @@ def result_lines(
     return [
         headline(f"{count_phrase(kept, 'text')} for {count_phrase(result['captions'], unit)}, {result['seconds']} s"),
         *tables,
-        *_length_lines(result.get("lengths", {})),
+        *_length_lines(result),
         *map(warning, quota_lines(result["limits"])),
         *skipped_lines(result),
         *_support_lines(result.get("support", {})),
@@ -61,12 +61,16 @@ def result_lines(
     ]
 
 
-def _length_lines(lengths: Mapping[str, int]) -> list[str]:
-    """Return how often a negative is longer than its true text, which a text-only model would use."""
+def _length_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return how often a negative is longer than its true text, as additions always are: a text-only model would use it."""
+    lengths, types = result.get("lengths", {}), result["types"]
     if not (pairs := sum(lengths.values())):
         return []
     shares = ", ".join(f"{lengths[name] / pairs:.0%} {name}" for name in ("longer", "equal", "shorter"))
-    return [f"Negatives against their true texts: {shares}."]
+    added = sum(counts["kept"] for kind, counts in types.items() if kind.startswith("add-"))
+    one_sided = added and not any(kind.startswith("beside: ") for kind in types)
+    fix = f"refine rejects {count_phrase(added, 'addition')}, as all are longer. Make them with --both-sides."
+    return [f"Negatives against their true texts: {shares}.", *([fix] if one_sided else [])]
 
 
 def _support_lines(support: Mapping[str, int]) -> Iterator[str]:

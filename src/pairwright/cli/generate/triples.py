@@ -79,7 +79,7 @@ def triples(
         if result is None:
             return
     else:
-        model_options.refuse("with --method rules")
+        model_options.refuse("without --method llm")
         nothing_written_on_interrupt()
         check_outputs(out, reads=(input_, pool))
         result = run_by_rules(request, note)

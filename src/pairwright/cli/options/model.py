@@ -92,7 +92,7 @@ class ModelOptions(LLMOptions):
         """Refuse options that would have no effect.
 
         Args:
-            why: end of the message.
+            why: end of the message, ``with`` or ``without`` an option.
             starting: beginning of the names of the fields; empty for all.
 
         Raises:
@@ -101,7 +101,9 @@ class ModelOptions(LLMOptions):
         unset = ModelOptions()
         for each in fields(self):
             if each.name.startswith(starting) and getattr(self, each.name) != getattr(unset, each.name):
-                raise UsageError(f"{_option_name(each.name)} does nothing {why}.")
+                fix = why.removeprefix("without ") if why.startswith("without ") else ""
+                fix = f"Omit it, or add {fix}." if fix else "Omit it."
+                raise UsageError(f"{_option_name(each.name)} does nothing {why}. {fix}")
 
 
 def _option_name(field: str) -> str:

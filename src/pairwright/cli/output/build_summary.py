@@ -105,6 +105,12 @@ def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False
     ]
 
 
+def unchanged_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
+    """Return the summary of a build that an increment had nothing to add to."""
+    samples = count_phrase(manifest["contents"]["samples"], "sample")
+    return ["", headline(f"Unchanged: version {manifest['build']['number']} in {folder}, {samples}")]
+
+
 def _sample_share_lines(samples_with: dict[str, int], stages: Container[str], samples: int) -> list[str]:
     """Return the number of samples with at least one text of each kind that the build makes."""
     shares = [
