@@ -71,16 +71,14 @@ class BatchService:
     """Files and batches of one server; created by `open_service`."""
 
     def __init__(self, client: "AsyncOpenAI", settings: LLMSettings) -> None:
-        import aiohttp
-        import httpx2
-        from openai import APIStatusError, OpenAIError
+        from openai import APIStatusError
 
-        from pairwright.generators.llm.client.sdk_transport import anonymous_headers
+        from pairwright.generators.llm.client.sdk_transport import anonymous_headers, foreign_errors
 
         self._client, self._hide, self._timeout = client, settings.hide, settings.timeout
         self._headers = anonymous_headers(settings)
         self._status_error = APIStatusError
-        self._foreign = (OpenAIError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError)
+        self._foreign = foreign_errors()
         # Azure's paths by deployment have no version.
         self.url = "/chat/completions" if settings.address.azure else "/v1/chat/completions"
 

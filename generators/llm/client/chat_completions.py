@@ -88,7 +88,7 @@ def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
     body = _parse_object(data, hide)
     choices = body.get("choices")
     if not choices and isinstance(body.get("error"), (dict, str)):
-        raise parse_error(_status_in(body["error"]), {}, data, hide=hide)
+        raise parse_error(status_in(body["error"]), {}, data, hide=hide)
     if "choices" in body and not choices:
         raise RequestError("no_choices", status=200)
     if not isinstance(choices, list) or not isinstance(choices[0], dict):
@@ -110,6 +110,14 @@ def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
         key="",
         raw=data,
     )
+
+
+def parse_model_names(data: bytes) -> list[str]:
+    """Return the names in a list of models, sorted; empty if the body is no such list."""
+    try:
+        return sorted({str(model["id"]) for model in orjson.loads(data)["data"]})
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        return []
 
 
 def remove_prompt(reply: Reply, request: Request) -> Reply:
@@ -158,7 +166,7 @@ def _parse_object(data: bytes, hide: Callable[[str], str]) -> dict[str, Any]:
     return body
 
 
-def _status_in(error: object) -> int:
+def status_in(error: object) -> int:
     """Return the status that an error object has as its code, number or text; else 500."""
     code = str(error.get("code")) if isinstance(error, dict) else ""
     return int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else 500
@@ -169,7 +177,7 @@ def _provider_error(error: object, hide: Callable[[str], str]) -> RequestError:
 
     It is transient unless the error is of another known kind (a content filter, a budget).
     """
-    read = read_error(_status_in(error), orjson.dumps({"error": error}))
+    read = read_error(status_in(error), orjson.dumps({"error": error}))
     code = classify_error(read)
     return _request_error(read, "server_error" if code == "bad_request" else code, {}, hide)
 
