@@ -21,10 +21,8 @@ from pairwright.generators.llm.batch.polling import BatchPoller
 from pairwright.generators.llm.batch.service import BatchService, BatchStatus, QueueFullError
 from pairwright.generators.llm.client.request_errors import RequestError
 
-QUEUE_FULL_DELAY_S, QUEUE_FULL_MAX_DELAY_S = (
-    30.0,
-    600.0,
-)  # delays before a refused batch is sent again, while none of ours is queued
+# Before a refused batch is sent again, while none of ours is queued.
+QUEUE_FULL_DELAY_S, QUEUE_FULL_MAX_DELAY_S = 30.0, 600.0
 DELAY_GROWTH = 1.5  # of batches that are accepted while the queue is full
 
 _NO_LISTING = {404, 405, 501}
@@ -64,28 +62,18 @@ class BatchSubmitter:
     """Submits queued requests."""
 
     def __init__(self, context: BatchContext, poller: BatchPoller, limits: BatchLimits) -> None:
-        self._rows, self._ledger, self._service, self._retry = (
-            context.rows,
-            context.ledger,
-            context.service,
-            context.retry,
-        )
+        self._rows, self._ledger = context.rows, context.ledger
+        self._service, self._retry = context.service, context.retry
         self._endpoint, self._kept, self._poller, self._limits = context.endpoint, context.kept, poller, limits
         self._size = limits.size
         self._held: dict[str, _FullQueue] = {}
         self._came, self._now = asyncio.Event(), asyncio.Event()
-        self._flush = self._resumed = False
+        self._resumed = False
 
     def queued(self) -> None:
         """Note a new request."""
         self._came.set()
         if any(self._rows.queued(model) >= self._most(model) for model in self._rows.models()):
-            self._now.set()
-
-    def flush(self) -> None:
-        """Submit queued requests without waiting for more."""
-        if self._rows.models():
-            self._flush = True
             self._now.set()
 
     def ended(self, model: str, lines: int, full: bool) -> None:  # noqa: FBT001 - a callback's fact
@@ -94,7 +82,8 @@ class BatchSubmitter:
         if full:
             held = self._held.setdefault(model, _FullQueue(self._limits.lines))
             if not self._poller.works_on(model):
-                self._refused_alone(held, lines)
+                held.most = max(1, min(held.most, lines) // 2)
+                held.refusals += 1
         elif held is not None:
             held.most = min(int(held.most * DELAY_GROWTH) + 1, self._limits.lines)
             held.refusals, held.waited = 0, 0.0
@@ -111,8 +100,7 @@ class BatchSubmitter:
             for held in (self._held[model] for model in free if model in self._held):
                 await self._wait_for_room(held)
             await self._until_quiet()
-            whole = self._flush or not self._now.is_set()
-            self._flush = False
+            whole = not self._now.is_set()
             self._now.clear()
             async with self._ledger.turn(self._retry.pause):
                 await self._resume()
@@ -134,10 +122,6 @@ class BatchSubmitter:
     def _blocked(self, model: str) -> bool:
         return model in self._held and self._poller.works_on(model)
 
-    def _refused_alone(self, held: _FullQueue, lines: int) -> None:
-        held.most = max(1, min(held.most, lines) // 2)
-        held.refusals += 1
-
     async def _wait_for_room(self, held: _FullQueue) -> None:
         if not held.refusals:
             return
@@ -148,7 +132,7 @@ class BatchSubmitter:
         await self._retry.pause(wait)
 
     async def _until_quiet(self) -> None:
-        """Wait until a batch is full, a flush is requested, or no new request has come."""
+        """Wait until a batch is full, or no new request has come."""
         while not self._now.is_set():
             seen = self._rows.came
             await _first_completed(self._retry.pause(self._limits.idle), self._now.wait())
