@@ -491,7 +491,7 @@ class _FailureDetector:
         self._counts[failure.code] += 1
         if self._counts[failure.code] >= max(MIN_FAILING_ROWS, FAILING_SHARE * len(self._last)):
             raise MostlyFailingError(
-                f"{self._counts[failure.code]} of the last {len(self._last)} rows failed alike. The last one: {failure}"
+                f"{self._counts[failure.code]} of the last {len(self._last)} rows failed alike. Last error: {failure}"
                 " Finished rows are kept."
             )
 
@@ -499,4 +499,4 @@ class _FailureDetector:
         """Return the error of a run in which no row got an answer for a reason that is not in the rows, if it is one."""
         if self._some_can_succeed or self._latest is None:
             return None
-        return MostlyFailingError(f"none of {self._unanswered} rows got an answer. The last one: {self._latest}")
+        return MostlyFailingError(f"none of {self._unanswered} rows got an answer. Last error: {self._latest}")

@@ -182,7 +182,7 @@ class BatchService:
         except self._status_error as error:
             raised = self._refusal(error)
         except self._foreign as error:
-            raised = translate_network_error(error)
+            raised = translate_network_error(error, timeout=self._timeout)
         if raised is not None:
             raise raised
 

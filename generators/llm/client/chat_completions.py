@@ -26,6 +26,7 @@ from pairwright.generators.llm.client.request_errors import RequestError
 RESERVED_PARAMETERS = frozenset({"model", "messages", "stream", "n", "response_format"})  # set by the client
 
 _NOT_JSON = object()
+_STREAMED = "the server streams its answers, although it is asked not to"
 _MIN_PROMPT_CHARS, _MAX_TEMPLATE_CHARS = 60, 200  # of a repeated prompt, and of what a chat template puts before it
 _TEMPLATE_MARKS = re.compile(r"\A(?:\s|<\|[^|>]*\|>|assistant\b:?)+")
 
@@ -158,7 +159,7 @@ def _parse_object(data: bytes, hide: Callable[[str], str]) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         body = _NOT_JSON
     if body is _NOT_JSON and data.startswith(b"data:"):
-        raise _unexpected_response("the server streams its answers, although it is asked not to")
+        raise RequestError("wrong_shape", _STREAMED, status=200, fix="Turn off streaming at the server or its proxy.")
     if body is _NOT_JSON:  # raised outside the handler: orjson's error holds the body with its secrets
         raise RequestError("not_json", hide(read_text(data)), status=200)
     if not isinstance(body, dict):

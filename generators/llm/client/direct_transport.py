@@ -44,7 +44,7 @@ def _sender(session: aiohttp.ClientSession, settings: LLMSettings) -> Send:
             async with session.request(method, url, data=data, proxy=proxy, allow_redirects=False) as response:
                 return response.status, response.headers, await _read(response)
         except (aiohttp.ClientError, OSError, ResponseTooLarge) as error:
-            failure = translate_network_error(error)
+            failure = translate_network_error(error, timeout=settings.timeout)
         # Raised outside the handler: aiohttp's errors hold the request's headers, including the key.
         raise failure
 

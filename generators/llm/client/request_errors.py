@@ -44,7 +44,7 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
     ),
     "timeout": RequestErrorCode(
         "transient",
-        "no complete answer came in time",
+        "no complete answer came within the timeout",
         "Raise --timeout (in a config, `timeout` under llm), or lower the concurrency.",
     ),
     "unreachable": RequestErrorCode(
@@ -110,7 +110,7 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
     "wrong_url": RequestErrorCode(
         "fatal",
         "the base URL is not a chat API",
-        "Give the part before /chat/completions, for example http://localhost:8000/v1; a proxy must not stream the answers.",
+        "Give the part before /chat/completions, for example http://localhost:8000/v1.",
     ),
     "no_quota": RequestErrorCode(
         "fatal", "the account has no quota left", "Raise the account's limit or wait, then run again: answers are kept."
@@ -147,7 +147,7 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
     "over_budget": RequestErrorCode(
         "fatal",
         "the budget allows no further request",
-        "Raise it, then run again: answers are kept and not billed twice.",
+        "Raise --max-cost or --max-requests, then run again: answers are kept and not billed twice.",
     ),
     "interrupted": RequestErrorCode(
         "fatal", "the run was stopped", "Run again: answers are kept and not requested twice."

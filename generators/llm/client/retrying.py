@@ -186,7 +186,8 @@ class RetryingModel:
         """Return the error that ends the run: no response to any row within the patience, or not a chat API. None: go on."""
         assert self._answered_at is not None
         if failure.code in _NO_API and not self._answered:
-            return self._stop(RequestError("wrong_url", failure.detail, status=failure.status))
+            own = "" if failure.fix == REQUEST_ERROR_CODES[failure.code].fix else failure.fix
+            return self._stop(RequestError("wrong_url", failure.detail, status=failure.status, fix=own))
         silent = now - self._answered_at
         if not self._heard and silent >= self._patience:
             detail = f"no response in {silent:.0f} s; last: {failure.detail or failure.code}"

@@ -53,7 +53,7 @@ def _sender(client: "AsyncOpenAI", settings: LLMSettings) -> Send:
         except APIStatusError as error:
             response = error.response
         except foreign as error:
-            failure = translate_network_error(error)
+            failure = translate_network_error(error, timeout=settings.timeout)
         except (TypeError, UnicodeEncodeError):
             encode_json(payload)  # raises if the payload is the cause
             raise
