@@ -80,6 +80,9 @@ class EstimatedRange:
         return EstimatedRange(self.value, max(0.0, self.value - below), self.value + above)
 
 
+_RANGES = ("requests", "repairs", "cached", "tokens_in", "image_tokens", "tokens_out", "seconds")
+
+
 @dataclass(frozen=True, slots=True)
 class StagePlan:
     """Estimate of a stage, or the sum of several.
@@ -132,14 +135,11 @@ class StagePlan:
 
     def described(self) -> dict[str, Any]:
         """Return the estimate as JSON values."""
-        names = ("requests", "repairs", "cached", "tokens_in", "image_tokens", "tokens_out", "seconds")
-        ranges = {name: getattr(self, name) for name in names}
-        shown = {name: _shown(value) for name, value in ranges.items()}
         return {
             "stage": self.stage,
             "rows": self.rows,
             "sampled": self.sampled,
-            **shown,
+            **{name: _shown(getattr(self, name)) for name in _RANGES},
             "rounds": [round(each, 1) for each in self.rounds],
             "tokens_per_kept_row": None if self.tokens_per_kept_row is None else round(self.tokens_per_kept_row, 1),
             "cost": None if self.cost is None else _shown(self.cost),
@@ -316,30 +316,20 @@ def plan_stage(  # noqa: PLR0913 - keywords
 def sum_plans(plans: Sequence[StagePlan]) -> StagePlan:
     """Return the sum of stages that run one after another, rows included."""
 
-    def total(name: str) -> EstimatedRange:
-        return sum((getattr(plan, name) for plan in plans), EstimatedRange())
-
-    def priced(name: str) -> EstimatedRange | None:
-        return total(name) if all(getattr(plan, name) is not None for plan in plans) else None
+    def total(name: str) -> Any:
+        ranges = [getattr(plan, name) for plan in plans]
+        return sum(ranges, EstimatedRange()) if None not in ranges else None
 
     depth = max((len(plan.rounds) for plan in plans), default=0)
     return StagePlan(
         "total",
         sum(plan.rows for plan in plans),
         sum(plan.sampled for plan in plans),
-        requests=total("requests"),
-        cached=total("cached"),
         rounds=tuple(sum(plan.rounds[at] for plan in plans if at < len(plan.rounds)) for at in range(depth)),
-        tokens_in=total("tokens_in"),
-        tokens_out=total("tokens_out"),
-        cost=priced("cost"),
-        seconds=total("seconds"),
         failed=sum(plan.failed for plan in plans),
         unpriced=tuple(sorted({model for plan in plans for model in plan.unpriced})),
-        repairs=total("repairs"),
-        image_tokens=total("image_tokens"),
-        image_cost=priced("image_cost"),
         kept_rows=sum(plan.kept_rows or 0.0 for plan in plans) if all(plan.kept_rows for plan in plans) else None,
+        **{name: total(name) for name in (*_RANGES, "cost", "image_cost")},
     )
 
 

@@ -10,7 +10,7 @@ refused although no other batch of ours is queued is halved, and the next ones g
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -167,14 +167,10 @@ class BatchSubmitter:
             if entry is not None:
                 self._poller.attach(entry, keys)
                 self._retry.say(f"batch {entry.id} was sent before; {len(keys)} rows wait for it")
-        return self._unsafe(left)
-
-    def _unsafe(self, rows: list[QueuedRequest]) -> list[QueuedRequest]:
-        """Return the rows whose response no other run has stored meanwhile."""
-        kept = self._kept([row.key for row in rows])
-        for key, reply in kept.items():
+        stored = self._kept([row.key for row in left])  # by another run, meanwhile
+        for key, reply in stored.items():
             self._rows.answer(key, reply)
-        return [row for row in rows if row.key not in kept]
+        return [row for row in left if row.key not in stored]
 
     async def _submit(self, model: str, rows: list[QueuedRequest]) -> list[QueuedRequest]:
         """Submit a batch of as many of the first rows as fit; return the others, or all if it was refused."""
@@ -206,13 +202,10 @@ class BatchSubmitter:
                 return rows
         finally:
             path.unlink(missing_ok=True)
-        self._accepted(replace(entry, id=status.id, state="sent"), written.keys)
+        self._ledger.sent(entry.number, status.id)
+        self._poller.attach(replace(entry, id=status.id, state="sent"), written.keys)
+        self._retry.say(f"batch {status.id}: {entry.lines} requests of {entry.model} sent")
         return left
-
-    def _accepted(self, entry: LedgerBatch, keys: Sequence[str]) -> None:
-        self._ledger.sent(entry.number, entry.id)
-        self._poller.attach(entry, keys)
-        self._retry.say(f"batch {entry.id}: {entry.lines} requests of {entry.model} sent")
 
     async def _handed_over(self, entry: LedgerBatch) -> BatchStatus:
         """Upload the input and create the batch, once."""

@@ -123,7 +123,7 @@ class Cache:
             The response as stored: with its key, lone surrogates replaced, token counts capped at 2**53.
 
         """
-        stored = _is_cacheable(reply, key)
+        stored = _as_stored(reply, key)
         row = _to_row(stored, asked, endpoint)
         with self._lock:
             self._unwritten.setdefault(row[0], row)
@@ -327,7 +327,7 @@ class CachedModel:
         return reply
 
 
-def _is_cacheable(reply: Reply, key: str) -> Reply:
+def _as_stored(reply: Reply, key: str) -> Reply:
     usage = reply.usage
     counts = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
     if max(counts) > _MAX_TOKENS:
