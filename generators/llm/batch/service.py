@@ -50,7 +50,6 @@ class BatchStatus:
     flaws: tuple[InputProblem, ...]
     completed: int
     failed: int
-    total: int
 
     @property
     def ended(self) -> bool:
@@ -242,7 +241,6 @@ def _status_of(batch: Any, hide: Callable[[str], str]) -> BatchStatus:
         ),
         completed=int(_number(counts, "completed")),
         failed=int(_number(counts, "failed")),
-        total=int(_number(counts, "total")),
     )
 
 
