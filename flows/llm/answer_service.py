@@ -62,7 +62,8 @@ class _StageProgress:
 
     def snapshot(self, cost: float | None) -> Snapshot:
         """Return the progress of the stage."""
-        rows, failed = (sum(part[at] for part in self.parts.values()) for at in (0, 1))
+        rows = sum(part[0] for part in self.parts.values())
+        failed = sum(part[1] for part in self.parts.values())
         spent = sum((part[2] for part in self.parts.values()), RequestTotals())
         return self.pace.snapshot(rows, self.of, spent, cost, failed)
 

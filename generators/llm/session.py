@@ -4,9 +4,9 @@
         for done in session.run(LLMRow(pair.key, partial(describe, pair)) for pair in pairs):
             ...
 
-Layers from the outside in: ``prepare`` (which changes requests before the cache), the cache, ``inside`` (wrappers that
-count or change sent requests: budget, response format), the client. They live as long as the session, so that a second
-run continues at the pace of the first.
+Layers from the outside in: the cache (of requests changed by ``prepare``), ``inside`` (wrappers that count or change sent
+requests: budget, response format), the client. They live as long as the session, so that a second run continues at the
+pace of the first.
 
 The event loop runs while `Session.run` waits for rows, and pauses while the caller processes them: answers are read
 afterwards, and no request is sent meanwhile. A caller that passes results on to other processes says when these are
@@ -36,7 +36,7 @@ from typing import Any, Protocol, Self, TypeVar
 from pairwright.generators.llm.cache.store import Cache, CachedModel
 from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.client.factory import open_model
-from pairwright.generators.llm.client.messages import Model, Reply, Request
+from pairwright.generators.llm.client.messages import Model, Request
 from pairwright.generators.llm.client.request_adaptation import RefusedParts
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.settings import LLMSettings
@@ -110,7 +110,7 @@ class Session:
 
         Args:
             settings: settings of the client.
-            cache: file of the response cache; created if missing. None: the client has one.
+            cache: file of the response cache; created if missing. None: the client has one, and prepares the requests.
             prepare: returns a request as it is sent, which the cache is asked for; None: as it is.
             inside: wrappers between client and cache, innermost first.
             refusals: parts of requests that models refuse, for a wrapper that adapts to them; stored in the cache.
@@ -243,26 +243,15 @@ class Session:
         model: Model = self._client
         for wrap in self._inside:
             model = wrap(model)
-        if cache is not None:
-            endpoint = self._settings.cache_endpoint
-            if self._refusals is not None:
-                self._refusals.persist(cache.refused(endpoint), partial(cache.refuse, endpoint))
-            model = CachedModel(model, cache, endpoint, secrets=self._settings.secrets())
-        return model if self._prepare is None else _PreparingModel(model, self._prepare)
+        if cache is None:
+            return model
+        settings, endpoint = self._settings, self._settings.cache_endpoint
+        if self._refusals is not None:
+            self._refusals.persist(cache.refused(endpoint), partial(cache.refuse, endpoint))
+        return CachedModel(model, cache, endpoint, secrets=settings.secrets(), prepare=self._prepare)
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(coroutine)
-
-
-class _PreparingModel:
-    """Model whose requests are changed before they are asked."""
-
-    def __init__(self, model: Model, prepare: Callable[[Request], Request]) -> None:
-        self._model, self._prepare = model, prepare
-
-    async def ask(self, request: Request) -> Reply:
-        """Ask the wrapped model; raises what it raises."""
-        return await self._model.ask(self._prepare(request))
 
 
 class Pace:

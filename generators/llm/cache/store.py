@@ -26,7 +26,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -230,13 +230,22 @@ class CachedModel:
         cache: read first, then filled.
         endpoint: server URL, of which scheme, host, port and path count, or the user's name for it.
         secrets: keys and passwords, redacted in responses before they are stored, in case a server echoes them.
+        prepare: returns a request as it is looked up and sent; None: as it is.
 
     Raises:
         UsageError: ``endpoint`` is a malformed URL.
     """
 
-    def __init__(self, model: Model, cache: Cache, endpoint: str, *, secrets: Sequence[str] = ()) -> None:
-        self._model, self._cache = model, cache
+    def __init__(
+        self,
+        model: Model,
+        cache: Cache,
+        endpoint: str,
+        *,
+        secrets: Sequence[str] = (),
+        prepare: Callable[[Request], Request] | None = None,
+    ) -> None:
+        self._model, self._cache, self._prepare = model, cache, prepare
         self._endpoint = server_id(endpoint)
         self._secrets = [secret for secret in secrets if len(secret) >= SECRET_LENGTH]
         self._asking: dict[str, asyncio.Future[Reply]] = {}
@@ -250,6 +259,8 @@ class CachedModel:
             RequestError: as the model raises it; identical requests that waited get the same error.
             StorageError: the cache file cannot be read or written.
         """
+        if self._prepare is not None:
+            request = self._prepare(request)
         key = request.key(self._endpoint)
         wait, longest = POLL_RANGE_S
         while True:

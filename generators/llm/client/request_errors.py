@@ -200,5 +200,5 @@ class RequestError(PairwrightError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from positional arguments when they come back from a worker process.
-        given = {"status": self.status, "retry_after": self.retry_after, "fix": self.fix}
-        return partial(RequestError, **given), (self.code, self.message)
+        made = partial(RequestError, status=self.status, retry_after=self.retry_after, fix=self.fix)
+        return made, (self.code, self.message)
