@@ -351,18 +351,12 @@ class _Planner:
     def run(self, row: LLMRow[Any]) -> _RowEstimate:
         """Run the step of a row; an error of the row ends it, and its requests until then count."""
         asked = _RowEstimate()
-        step = row.step(row.attempt)
-        try:
-            requests = next(step)
-            while len(asked.rounds) < MAX_ROUNDS:
-                asked.rounds.append(0)
-                requests = step.send([self._answer(request, asked) for request in requests])
-            step.close()
-            asked.failed = True
-        except StopIteration:
-            pass
-        except PairwrightError:
-            asked.failed = True
+
+        def answer(requests: Sequence[Request]) -> list[RequestOutcome]:
+            asked.rounds.append(0)
+            return [self._answer(request, asked) for request in requests]
+
+        asked.failed = not _finishes(row, answer)
         while asked.rounds and not asked.rounds[-1]:
             asked.rounds.pop()  # the cache answered these rounds
         sent = asked.sent.number
@@ -371,18 +365,15 @@ class _Planner:
 
     def _least(self, row: LLMRow[Any]) -> int:
         """Return how many requests a row sends when no answer is valid except those in the cache."""
-        sent = 0
-        step = row.step(row.attempt)
-        try:
-            requests = next(step)
-            for _ in range(MAX_ROUNDS):
-                outcomes = [self._cached(request) or RequestError("timeout") for request in requests]
-                sent += sum(isinstance(outcome, RequestError) for outcome in outcomes)
-                requests = step.send(outcomes)
-            step.close()
-        except (StopIteration, PairwrightError):
-            pass
-        return sent
+        sent: list[RequestError] = []
+
+        def answer(requests: Sequence[Request]) -> list[RequestOutcome]:
+            outcomes = [self._cached(request) or RequestError("timeout") for request in requests]
+            sent.extend(outcome for outcome in outcomes if isinstance(outcome, RequestError))
+            return outcomes
+
+        _finishes(row, answer)
+        return len(sent)
 
     def _cached(self, request: Request) -> Reply | None:
         try:
@@ -422,6 +413,21 @@ class _Planner:
                 asked.of_repairs.add(_repair_usage(alone), 0, price)
         asked.repaired_later |= len(asked.rounds) > 1 and bool(request.alone or request.repair == "possible")
         return reply
+
+
+def _finishes(row: LLMRow[Any], answer: Callable[[Sequence[Request]], Sequence[RequestOutcome]]) -> bool:
+    """Run the step of a row; return whether it ends within `MAX_ROUNDS`, without an error."""
+    step = row.step(row.attempt)
+    try:
+        requests = next(step)
+        for _ in range(MAX_ROUNDS):
+            requests = step.send(answer(requests))
+    except StopIteration:
+        return True
+    except PairwrightError:
+        return False
+    step.close()
+    return False
 
 
 def _usage(request: Request, rule: ImageRule) -> Usage:

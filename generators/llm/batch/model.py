@@ -177,11 +177,7 @@ def batch_client(
 
 
 async def cancel_batches(
-    settings: LLMSettings,
-    ledger: Path,
-    *,
-    say: Callable[[str], None] = _log.warning,
-    pause: Pause = asyncio.sleep,
+    settings: LLMSettings, ledger: Path, *, say: Callable[[str], None] = _log.warning
 ) -> list[str]:
     """Cancel all batches of a ledger at the settings' server; return the ids of those cancelled.
 
@@ -191,11 +187,11 @@ async def cancel_batches(
         StorageError: there is no such ledger.
         RequestError: the server does not respond.
     """
-    retry = BatchRetry(settings.patience, pause, say)
+    retry = BatchRetry(settings.patience, asyncio.sleep, say)
     cancelled: list[str] = []
     with BatchLedger.open(ledger, create=False) as opened:
         async with open_service(settings) as service:
-            async with opened.turn(pause):
+            async with opened.turn(retry.pause):
                 await recover_batches(opened, service, retry, settings.cache_endpoint)
             for entry in opened.entries(settings.cache_endpoint, "sent"):
                 try:
