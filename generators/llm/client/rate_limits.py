@@ -175,8 +175,8 @@ class Limiter:
         self._window = ConcurrencyWindow(max_concurrency)
         self._per_minute = requests_per_minute, tokens_per_minute
         self._tokens: TokenBucket | None = None
-        self._quotas = ServerQuota("requests"), ServerQuota("tokens")
-        self._limits: list[tuple[TokenBucket, bool]] = [*zip(self._quotas, (False, True), strict=True)]  # of tokens?
+        self._quotas = (ServerQuota("requests"), False), (ServerQuota("tokens"), True)
+        self._limits: list[tuple[TokenBucket, bool]] = []  # the user's, and the server's once known; whether of tokens
         self._in_flight = 0
         self._tokens_in_flight = 0.0
         self._answer_tokens = 0.0  # moving average per answer
@@ -202,8 +202,11 @@ class Limiter:
         """Read the ``x-ratelimit-*`` headers of a response, by lower-case name."""
         if "x-ratelimit-remaining-requests" in headers or "x-ratelimit-remaining-tokens" in headers:
             now = self._now()
-            self._quotas[0].heard(headers, self._in_flight, now)
-            self._quotas[1].heard(headers, self._tokens_in_flight, now)
+            for quota, of_tokens in self._quotas:
+                was_known = quota.known
+                quota.heard(headers, self._tokens_in_flight if of_tokens else self._in_flight, now)
+                if quota.known and not was_known:
+                    self._limits.append((quota, of_tokens))
 
     async def enter(self, request: Request) -> Ticket:
         """Wait until the request may be sent.
@@ -213,7 +216,7 @@ class Limiter:
         """
         if self._stopped is not None:
             raise self._stopped.copy()
-        tokens = self._expected(request) if self._per_minute[1] or self._quotas[1].known else 0.0
+        tokens = self._expected(request) if self._per_minute[1] or self._quotas[1][0].known else 0.0
         return await self._queue.enter(tokens)
 
     def answered(self, ticket: Ticket, usage: Usage) -> None:
