@@ -31,7 +31,7 @@ from pairwright.generators.llm.cache.database import INSERT, open_database
 from pairwright.generators.llm.cache.store import Cache
 from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.client.rate_limits import LimitedModel, Limiter
-from pairwright.generators.llm.client.retrying import RetryingModel, RetryPolicy
+from pairwright.generators.llm.client.retrying import RetryingModel
 from pairwright.generators.llm.output.json_parsing import find_json_values
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.http_messages import HTTPRequest
@@ -265,7 +265,7 @@ def _call_each(ask: Callable[[], Awaitable[object]], *, at_once: bool = False) -
 
 def retry_own() -> float:
     """Return the CPU per successful call of `RetryingModel`."""
-    model, asked = RetryingModel(Instant(), RetryPolicy()), request(0)
+    model, asked = RetryingModel(Instant()), request(0)
     return _call_each(lambda: model.ask(asked))
 
 

@@ -142,6 +142,7 @@ def describe_error(error: Exception) -> dict[str, Any]:
             "message": error.message,
             "status": error.status,
             "retry_after": error.retry_after,
+            "fix": error.fix,
         }
     return {"kind": type(error).__name__, "message": str(error)}
 
@@ -150,9 +151,8 @@ def read_error(described: Mapping[str, Any]) -> PairwrightError:
     """Return the error that `describe_error` described."""
     message = described["message"]
     if "code" in described:
-        return RequestError(
-            described["code"], message, status=described["status"], retry_after=described["retry_after"]
-        )
+        given = {name: described[name] for name in ("status", "retry_after", "fix")}
+        return RequestError(described["code"], message, **given)
     return _ERRORS.get(described["kind"], PairwrightError)(message)
 
 

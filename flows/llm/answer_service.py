@@ -19,8 +19,6 @@ import os
 import secrets
 import socket
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -48,7 +46,7 @@ from pairwright.flows.state.locks import ANSWERS_LOCK
 from pairwright.generators.llm.client.messages import Model, Schema
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.runner import RequestTotals
-from pairwright.generators.llm.session import RATE_S, SHUTDOWN_GRACE_S, WATCH_S, Session, Snapshot
+from pairwright.generators.llm.session import SHUTDOWN_GRACE_S, Pace, Session, Snapshot
 
 LOOPBACK = "127.0.0.1"
 _POLL_S = 0.1  # between attempts to get the lock
@@ -59,23 +57,15 @@ class _StageProgress:
     """Progress of the jobs of a stage: the last snapshot of each part."""
 
     of: int
-    began: float = field(default_factory=time.monotonic)
     parts: dict[str, tuple[int, int, RequestTotals]] = field(default_factory=dict)
-    shown: float = 0.0
-    seen: deque[tuple[float, int]] = field(default_factory=lambda: deque([(time.monotonic(), 0)]))
+    pace: Pace = field(default_factory=Pace)
 
     def snapshot(self, cost: float | None) -> Snapshot:
         """Return the progress of the stage."""
-        now = self.shown = time.monotonic()
         rows = sum(part[0] for part in self.parts.values())
-        self.seen.append((now, rows))
-        while len(self.seen) > 2 and now - self.seen[1][0] > RATE_S:
-            self.seen.popleft()
-        then, had = self.seen[0]
-        rate = (rows - had) / (now - then) if now > then else 0.0
-        spent = sum((part[2] for part in self.parts.values()), RequestTotals())
         failed = sum(part[1] for part in self.parts.values())
-        return Snapshot(rows, self.of, spent, cost, now - self.began, rate, failed)
+        spent = sum((part[2] for part in self.parts.values()), RequestTotals())
+        return self.pace.snapshot(rows, self.of, spent, cost, failed)
 
 
 class AnswerService:
@@ -208,7 +198,7 @@ class AnswerService:
         state.of = of
         rows, failed, *spent = described
         state.parts[part] = rows, failed, RequestTotals(*spent)
-        if time.monotonic() - state.shown >= WATCH_S:
+        if state.pace.due():
             self._progress.report_model(stage, state.snapshot(cost))
 
     def ends_for(self, owner: str) -> bool:

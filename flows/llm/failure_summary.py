@@ -58,7 +58,9 @@ class FailureSummary:
         lines = []
         if self.failed:
             line = f"{self.failed.total():,}{of} rows failed: {_listed(self.failed)}. See {file}; "
-            lines.append(f"{line}--retry-failed retries them. {self._advice()}".strip())
+            again = plain_asks and self.unanswered == self.failed.total()
+            retry = "the same command requests them again" if again else "--retry-failed retries them"
+            lines.append(f"{line}{retry}. {self._advice()}".strip())
         if self.not_passed:
             line = f"{self.not_passed.total():,}{of} rows: all answers were rejected by validation: "
             line += (

@@ -191,7 +191,7 @@ class ModelAccess:
         return Session(
             self.settings(),
             cache=None,
-            served=lambda: service,
+            opened=lambda *_: service,
             inside=[lambda model: Budget(model, prices, self.bill)],  # without limits: those are the service's
             cost=lambda: self.bill.cost,
             watch=service.report,

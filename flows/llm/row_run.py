@@ -26,7 +26,7 @@ from pairwright.flows.llm.context import ContextProvider, ModelRow
 from pairwright.flows.llm.failed_rows import FailedRows
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.runner import ItemResult, LLMRow, RequestTotals, RowResult
+from pairwright.generators.llm.runner import LLMRow, RequestTotals, RowResult
 from pairwright.generators.llm.session import Snapshot
 
 Item = TypeVar("Item")
@@ -179,8 +179,8 @@ class RowRun:
                 row, attempts = pending.popleft()
             results = [None] * len(row.items) if done.error is not None else done.result or ()
             for name, item, result, own in zip(row.names, row.items, results, attempts, strict=True):
-                if isinstance(result, ItemResult):
-                    yield FinishedItem(item, RowResult(name, result.result, result.error, result.requests, own))
+                if isinstance(result, RowResult):
+                    yield FinishedItem(item, result.with_result(result.result, row=name, attempt=own))
                 else:
                     yield FinishedItem(item, done.with_result(result, row=name, attempt=own))
 

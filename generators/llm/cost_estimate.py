@@ -80,6 +80,9 @@ class EstimatedRange:
         return EstimatedRange(self.value, max(0.0, self.value - below), self.value + above)
 
 
+_RANGES = ("requests", "repairs", "cached", "tokens_in", "image_tokens", "tokens_out", "seconds")
+
+
 @dataclass(frozen=True, slots=True)
 class StagePlan:
     """Estimate of a stage, or the sum of several.
@@ -132,14 +135,11 @@ class StagePlan:
 
     def described(self) -> dict[str, Any]:
         """Return the estimate as JSON values."""
-        names = ("requests", "repairs", "cached", "tokens_in", "image_tokens", "tokens_out", "seconds")
-        ranges = {name: getattr(self, name) for name in names}
-        shown = {name: _shown(value) for name, value in ranges.items()}
         return {
             "stage": self.stage,
             "rows": self.rows,
             "sampled": self.sampled,
-            **shown,
+            **{name: _shown(getattr(self, name)) for name in _RANGES},
             "rounds": [round(each, 1) for each in self.rounds],
             "tokens_per_kept_row": None if self.tokens_per_kept_row is None else round(self.tokens_per_kept_row, 1),
             "cost": None if self.cost is None else _shown(self.cost),
@@ -316,30 +316,20 @@ def plan_stage(  # noqa: PLR0913 - keywords
 def sum_plans(plans: Sequence[StagePlan]) -> StagePlan:
     """Return the sum of stages that run one after another, rows included."""
 
-    def total(name: str) -> EstimatedRange:
-        return sum((getattr(plan, name) for plan in plans), EstimatedRange())
-
-    def priced(name: str) -> EstimatedRange | None:
-        return total(name) if all(getattr(plan, name) is not None for plan in plans) else None
+    def total(name: str) -> Any:
+        ranges = [getattr(plan, name) for plan in plans]
+        return sum(ranges, EstimatedRange()) if None not in ranges else None
 
     depth = max((len(plan.rounds) for plan in plans), default=0)
     return StagePlan(
         "total",
         sum(plan.rows for plan in plans),
         sum(plan.sampled for plan in plans),
-        requests=total("requests"),
-        cached=total("cached"),
         rounds=tuple(sum(plan.rounds[at] for plan in plans if at < len(plan.rounds)) for at in range(depth)),
-        tokens_in=total("tokens_in"),
-        tokens_out=total("tokens_out"),
-        cost=priced("cost"),
-        seconds=total("seconds"),
         failed=sum(plan.failed for plan in plans),
         unpriced=tuple(sorted({model for plan in plans for model in plan.unpriced})),
-        repairs=total("repairs"),
-        image_tokens=total("image_tokens"),
-        image_cost=priced("image_cost"),
         kept_rows=sum(plan.kept_rows or 0.0 for plan in plans) if all(plan.kept_rows for plan in plans) else None,
+        **{name: total(name) for name in (*_RANGES, "cost", "image_cost")},
     )
 
 
@@ -361,18 +351,12 @@ class _Planner:
     def run(self, row: LLMRow[Any]) -> _RowEstimate:
         """Run the step of a row; an error of the row ends it, and its requests until then count."""
         asked = _RowEstimate()
-        step = row.step(row.attempt)
-        try:
-            requests = next(step)
-            while len(asked.rounds) < MAX_ROUNDS:
-                asked.rounds.append(0)
-                requests = step.send([self._answer(request, asked) for request in requests])
-            step.close()
-            asked.failed = True
-        except StopIteration:
-            pass
-        except PairwrightError:
-            asked.failed = True
+
+        def answer(requests: Sequence[Request]) -> list[RequestOutcome]:
+            asked.rounds.append(0)
+            return [self._answer(request, asked) for request in requests]
+
+        asked.failed = not _finishes(row, answer)
         while asked.rounds and not asked.rounds[-1]:
             asked.rounds.pop()  # the cache answered these rounds
         sent = asked.sent.number
@@ -381,18 +365,15 @@ class _Planner:
 
     def _least(self, row: LLMRow[Any]) -> int:
         """Return how many requests a row sends when no answer is valid except those in the cache."""
-        sent = 0
-        step = row.step(row.attempt)
-        try:
-            requests = next(step)
-            for _ in range(MAX_ROUNDS):
-                outcomes = [self._cached(request) or RequestError("timeout") for request in requests]
-                sent += sum(isinstance(outcome, RequestError) for outcome in outcomes)
-                requests = step.send(outcomes)
-            step.close()
-        except (StopIteration, PairwrightError):
-            pass
-        return sent
+        sent: list[RequestError] = []
+
+        def answer(requests: Sequence[Request]) -> list[RequestOutcome]:
+            outcomes = [self._cached(request) or RequestError("timeout") for request in requests]
+            sent.extend(outcome for outcome in outcomes if isinstance(outcome, RequestError))
+            return outcomes
+
+        _finishes(row, answer)
+        return len(sent)
 
     def _cached(self, request: Request) -> Reply | None:
         try:
@@ -432,6 +413,21 @@ class _Planner:
                 asked.of_repairs.add(_repair_usage(alone), 0, price)
         asked.repaired_later |= len(asked.rounds) > 1 and bool(request.alone or request.repair == "possible")
         return reply
+
+
+def _finishes(row: LLMRow[Any], answer: Callable[[Sequence[Request]], Sequence[RequestOutcome]]) -> bool:
+    """Run the step of a row; return whether it ends within `MAX_ROUNDS`, without an error."""
+    step = row.step(row.attempt)
+    try:
+        requests = next(step)
+        for _ in range(MAX_ROUNDS):
+            requests = step.send(answer(requests))
+    except StopIteration:
+        return True
+    except PairwrightError:
+        return False
+    step.close()
+    return False
 
 
 def _usage(request: Request, rule: ImageRule) -> Usage:

@@ -99,22 +99,17 @@ class _PriceEntry(_StrictModel):
 
 
 class _Table(_StrictModel):
-    as_of: date | None = None
+    as_of: date | None = None  # for readers of the file
     batch: _Dollars = 0.5
     models: dict[str, _PriceEntry]
 
 
 class Prices:
-    """Prices by the model's name.
+    """Prices by the model's name."""
 
-    Attributes:
-        as_of: ISO date of the built-in table; empty if it is not used.
-    """
-
-    def __init__(self, prices: Mapping[str, Price], *, as_of: str = "") -> None:
+    def __init__(self, prices: Mapping[str, Price]) -> None:
         """Use only these prices, without the built-in table."""
         self._prices = dict(prices)
-        self.as_of = as_of
 
     @classmethod
     def of(cls, *, file: Path | None = None, given: str = "", batch: bool = False) -> Self:
@@ -131,12 +126,10 @@ class Prices:
         """
         if file is not None and given:
             raise UsageError("--price and --prices are mutually exclusive.")
-        own, as_of = _read(TABLE)
-        if given:
-            own, as_of = {ANY_MODEL: parse_price(given)}, ""
-        elif file is not None:
-            own |= _read(file)[0]
-        return cls({name: price.in_batch() if batch else price for name, price in own.items()}, as_of=as_of)
+        own = {ANY_MODEL: parse_price(given)} if given else _read(TABLE)
+        if file is not None:
+            own |= _read(file)
+        return cls({name: price.in_batch() if batch else price for name, price in own.items()})
 
     def find(self, model: str) -> Price | None:
         """Return the price of a model, of its name without a date, or of any model; None: unknown."""
@@ -185,7 +178,7 @@ def parse_price(text: str) -> Price:
     return Price(given[0], given[1], batch=0.5)
 
 
-def _read(path: Path) -> tuple[dict[str, Price], str]:
+def _read(path: Path) -> dict[str, Price]:
     data = load_settings(path, "Name a file of prices.")
     try:
         table = _Table.model_validate(data)
@@ -195,5 +188,4 @@ def _read(path: Path) -> tuple[dict[str, Price], str]:
         raise ConfigError(
             f"{path}: {place}: {first['msg']}. Expected: models: {{NAME: {{input: USD, output: USD}}}}, per million tokens."
         ) from None
-    as_of = table.as_of.isoformat() if table.as_of else ""
-    return {name: entry.price(table.batch) for name, entry in table.models.items()}, as_of
+    return {name: entry.price(table.batch) for name, entry in table.models.items()}

@@ -86,7 +86,7 @@ class RequestTotals:
         return self.requests + self.cached - self.shared
 
     def __add__(self, other: "RequestTotals") -> "RequestTotals":
-        return RequestTotals(
+        return RequestTotals(  # written out: every row is added
             self.requests + other.requests,
             self.cached + other.cached,
             self.prompt_tokens + other.prompt_tokens,
@@ -184,17 +184,16 @@ class RowRequests:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemResult(Generic[T]):
-    """Return value of a step (None if it raised), the error that it raised (None if it returned), and its requests."""
-
-    result: T | None
-    error: PairwrightError | None
-    requests: RowRequests
-
-
-@dataclass(frozen=True, slots=True)
 class RowResult(Generic[T]):
-    """A finished row, or one of its items: its name, and else as in `ItemResult`."""
+    """A finished row, or one of its items.
+
+    Attributes:
+        row: its name; empty until the run, or the row of an item, gives it one.
+        result: return value of its step; None if it raised.
+        error: that the step raised; None if it returned.
+        requests: of the step.
+        attempt: from 0.
+    """
 
     row: str
     result: T | None
@@ -214,12 +213,16 @@ class RowResult(Generic[T]):
         return RowResult(row, result, self.error, self.requests, attempt)
 
 
-def run_item(step: LLMStep[T], requests: RowRequests | None = None) -> LLMStep[ItemResult[T]]:
+def run_item(
+    step: LLMStep[T], requests: RowRequests | None = None, *, row: str = "", attempt: int = 0
+) -> LLMStep[RowResult[T]]:
     """Run a step and return its result; an error that concerns this row or item alone is part of it.
 
     Args:
         step: of a row, or of one of several items of a row.
         requests: counts the requests; None: new counts.
+        row: its name; empty: the caller names it.
+        attempt: of the row.
     """
     requests = requests or RowRequests()
     result, error = None, None
@@ -235,7 +238,7 @@ def run_item(step: LLMStep[T], requests: RowRequests | None = None) -> LLMStep[I
         if concerns_all_rows(raised):
             raise
         error = raised
-    return ItemResult(result, error, requests)
+    return RowResult(row, result, error, requests, attempt)
 
 
 def concerns_all_rows(error: PairwrightError) -> bool:
@@ -259,10 +262,6 @@ class RunMeter:
     rows: int = 0
     failed: int = 0
     spent: RequestTotals = field(default_factory=RequestTotals)
-
-    def add(self, spent: RequestTotals) -> None:
-        """Add the requests of a row, finished or not."""
-        self.spent += spent
 
 
 class LLMRun(Generic[T]):
@@ -330,7 +329,7 @@ class LLMRun(Generic[T]):
         if self._workers and self._whole - self._given < self._enough:
             await self._wait(within)
         if self._error is not None and self._workers and asyncio.get_running_loop().time() >= self._until:
-            await self._cancel()
+            await self.close()
         return self._take()
 
     async def nothing(self, within: float) -> list[RowResult[T]]:
@@ -347,10 +346,6 @@ class LLMRun(Generic[T]):
         self._error = self._error or error
         self._room.set()
         self._wake_up()
-
-    async def close(self) -> None:
-        """Cancel the rows in flight."""
-        await self._cancel()
 
     def _start(self) -> None:
         self._started = True
@@ -379,7 +374,8 @@ class LLMRun(Generic[T]):
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
-    async def _cancel(self) -> None:
+    async def close(self) -> None:
+        """Cancel the rows in flight."""
         workers = list(self._workers)
         for worker in workers:
             worker.cancel()
@@ -432,7 +428,7 @@ class LLMRun(Generic[T]):
 
     async def _run_step(self, row: LLMRow[T]) -> RowResult[T]:
         requests = RowRequests(self._seen_keys)
-        step = run_item(_named_step(row), requests)
+        step = run_item(_named_step(row), requests, row=row.name, attempt=row.attempt)
         try:
             asked = next(step)
             while True:
@@ -440,11 +436,11 @@ class LLMRun(Generic[T]):
                     asked = [replace(request, resample=True) for request in asked]
                 asked = step.send(await self._ask_all(asked))
         except StopIteration as end:
-            done: ItemResult[T] = end.value
+            done: RowResult[T] = end.value
         finally:
-            self.meter.add(requests.spent)  # billed even if the row does not finish
+            self.meter.spent += requests.spent  # billed even if the row does not finish
         self._failing.note(requests, row.size)
-        return RowResult(row.name, done.result, done.error, requests, row.attempt)
+        return done
 
     async def _ask_all(self, requests: Sequence[Request]) -> list[RequestOutcome]:
         if len(requests) == 1:
@@ -505,7 +501,7 @@ class _FailureDetector:
         self._counts[failure.code] += 1
         if self._counts[failure.code] >= max(MIN_FAILING_ROWS, FAILING_SHARE * len(self._last)):
             raise MostlyFailingError(
-                f"{self._counts[failure.code]} of the last {len(self._last)} rows failed alike. The last one: {failure}"
+                f"{self._counts[failure.code]} of the last {len(self._last)} rows failed alike. Last error: {failure}"
                 " Finished rows are kept."
             )
 
@@ -513,4 +509,4 @@ class _FailureDetector:
         """Return the error of a run in which no row got an answer for a reason that is not in the rows, if it is one."""
         if self._some_can_succeed or self._latest is None:
             return None
-        return MostlyFailingError(f"none of {self._unanswered} rows got an answer. The last one: {self._latest}")
+        return MostlyFailingError(f"none of {self._unanswered} rows got an answer. Last error: {self._latest}")

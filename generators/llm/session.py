@@ -4,9 +4,9 @@
         for done in session.run(LLMRow(pair.key, partial(describe, pair)) for pair in pairs):
             ...
 
-Layers from the outside in: ``prepare`` (which changes requests before the cache), the cache, ``inside`` (wrappers that
-count or change sent requests: budget, response format), the client. They live as long as the session, so that a second
-run continues at the pace of the first.
+Layers from the outside in: the cache (of requests changed by ``prepare``), ``inside`` (wrappers that count or change sent
+requests: budget, response format), the client. They live as long as the session, so that a second run continues at the
+pace of the first.
 
 The event loop runs while `Session.run` waits for rows, and pauses while the caller processes them: answers are read
 afterwards, and no request is sent meanwhile. A caller that passes results on to other processes says when these are
@@ -36,7 +36,7 @@ from typing import Any, Protocol, Self, TypeVar
 from pairwright.generators.llm.cache.store import Cache, CachedModel
 from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.client.factory import open_model
-from pairwright.generators.llm.client.messages import Model, Reply, Request
+from pairwright.generators.llm.client.messages import Model, Request
 from pairwright.generators.llm.client.request_adaptation import RefusedParts
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.settings import LLMSettings
@@ -62,21 +62,20 @@ class StoppableModel(Model, Protocol):
         ...
 
 
-ClientOpener = Callable[[LLMSettings, Cache], AbstractAsyncContextManager[StoppableModel]]
-ServedOpener = Callable[[], AbstractAsyncContextManager[StoppableModel]]
+ClientOpener = Callable[[LLMSettings, Cache | None], AbstractAsyncContextManager[StoppableModel]]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Progress of a run.
+    """Progress of a run, or the totals of a session.
 
     Attributes:
         rows: finished rows.
         of: number of all rows; 0: unknown.
         spent: requests and tokens of the session.
         cost: USD of the session; None if a price is unknown.
-        seconds: time since the start of the run.
-        rate: rows per second over the last `RATE_S` seconds.
+        seconds: time since the start of the run, or of all runs of the session.
+        rate: rows per second, of a run over the last `RATE_S` seconds.
         failed: rows of the session with an error or a request without an answer.
     """
 
@@ -87,21 +86,6 @@ class Snapshot:
     seconds: float
     rate: float
     failed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SessionTotals:
-    """Totals of a session: rows, requests and tokens, USD (None: unknown price), and seconds of its runs."""
-
-    rows: int
-    spent: RequestTotals
-    cost: float | None
-    seconds: float
-
-    @property
-    def rate(self) -> float:
-        """Rows per second."""
-        return self.rows / self.seconds if self.seconds else 0.0
 
 
 class Session:
@@ -116,7 +100,6 @@ class Session:
         inside: Sequence[ModelWrapper] = (),
         refusals: RefusedParts | None = None,
         opened: ClientOpener | None = None,
-        served: ServedOpener | None = None,
         in_flight: int = 0,
         cost: Callable[[], float | None] = lambda: None,
         watch: Callable[[Snapshot], None] | None = None,
@@ -127,12 +110,11 @@ class Session:
 
         Args:
             settings: settings of the client.
-            cache: file of the response cache; created if missing. None with ``served``.
+            cache: file of the response cache; created if missing. None: the client has one, and prepares the requests.
             prepare: returns a request as it is sent, which the cache is asked for; None: as it is.
             inside: wrappers between client and cache, innermost first.
             refusals: parts of requests that models refuse, for a wrapper that adapts to them; stored in the cache.
             opened: opens the client in place of `open_model`; see `batch.model`.
-            served: opens a client in another process that has cache and limits, in place of these and of ``prepare``.
             in_flight: concurrent steps; 0: 16 more than twice the concurrent requests, since a row that waits for a retry
                 occupies a step but no request.
             cost: returns the USD spent so far.
@@ -142,7 +124,6 @@ class Session:
         """
         self._settings, self._path, self._cost, self._watch, self._say = settings, cache, cost, watch, say
         self._prepare, self._inside, self._refusals = prepare, inside, refusals
-        self._served = served
         self._opened: ClientOpener = opened or (lambda settings, _: open_model(settings, say=say))
         self._in_flight = in_flight or 2 * settings.max_concurrency + 16
         self._stop = stop or threading.Event()
@@ -160,14 +141,9 @@ class Session:
         """
         with ExitStack() as stack:
             self._runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
-            if self._served is not None:
-                self._client = self._enter(self._served(), stack)
-                self._model = self._wrapped(self._client, self._inside)
-            else:
-                assert self._path is not None
-                cache = stack.enter_context(Cache.open(self._path))
-                self._client = self._enter(self._opened(self._settings, cache), stack)
-                self._model = self._layers(cache)
+            cache = stack.enter_context(Cache.open(self._path)) if self._path is not None else None
+            self._client = self._enter(self._opened(self._settings, cache), stack)
+            self._model = self._layers(cache)
             stack.callback(self._give_up)
             self._stack = stack.pop_all()
         return self
@@ -209,7 +185,13 @@ class Session:
                 run, the session sends no further requests.
         """
         run = LLMRun(rows, self._model, in_flight=self._in_flight, meter=self._meter)
-        pace, before = _Pace(self._meter.rows, of), self._seconds
+        pace, seconds_before, rows_before = Pace(), self._seconds, self._meter.rows
+
+        def show() -> None:
+            if self._watch is not None:
+                rows = self._meter.rows - rows_before
+                self._watch(pace.snapshot(rows, of, self._meter.spent, self._cost(), self._meter.failed))
+
         hurry, hurried = threading.Event(), False
         with ExitStack() as stack:
             self._runs.append(stack)
@@ -227,9 +209,9 @@ class Session:
                     batch = self._wait(run.nothing(TICK_S))
                 else:
                     batch = self._wait(run.ready(TICK_S, enough=RESULT_BATCH))
-                self._seconds = before + pace.seconds()
-                if self._watch is not None and pace.due():
-                    self._watch(pace.snapshot(self._meter, self._cost()))
+                self._seconds = seconds_before + pace.seconds()
+                if pace.due():
+                    show()
                 if run.ending and not halted:
                     halted = True
                     self._wait(self._halt())
@@ -237,13 +219,14 @@ class Session:
                 if self._stop.is_set() and not halted:
                     halted = True
                     self._wait(self._halt(run))
-        if self._watch is not None:
-            self._watch(pace.snapshot(self._meter, self._cost()))
+        show()
         run.check()
 
-    def totals(self) -> SessionTotals:
+    def totals(self) -> Snapshot:
         """Return the totals so far."""
-        return SessionTotals(self._meter.rows, self._meter.spent, self._cost(), self._seconds)
+        meter, seconds = self._meter, self._seconds
+        rate = meter.rows / seconds if seconds else 0.0
+        return Snapshot(meter.rows, 0, meter.spent, self._cost(), seconds, rate, meter.failed)
 
     def _give_up(self) -> None:
         # An exception in the caller's loop leaves the generator of `run` open until after the session's end.
@@ -256,42 +239,25 @@ class Session:
             run.stop(KeyboardInterrupt(), grace)
         self.stop_sending()
 
-    def _layers(self, cache: Cache) -> Model:
+    def _layers(self, cache: Cache | None) -> Model:
         model: Model = self._client
-        settings = self._settings
-        if self._refusals is not None:
-            endpoint = settings.cache_endpoint
-            self._refusals.persist(cache.refused(endpoint), partial(cache.refuse, endpoint))
-        model = self._wrapped(model, self._inside)
-        model = CachedModel(model, cache, settings.cache_endpoint, secrets=settings.secrets())
-        return model if self._prepare is None else _PreparingModel(model, self._prepare)
-
-    @staticmethod
-    def _wrapped(model: Model, wrappers: Sequence[ModelWrapper]) -> Model:
-        for wrap in wrappers:
+        for wrap in self._inside:
             model = wrap(model)
-        return model
+        if cache is None:
+            return model
+        settings, endpoint = self._settings, self._settings.cache_endpoint
+        if self._refusals is not None:
+            self._refusals.persist(cache.refused(endpoint), partial(cache.refuse, endpoint))
+        return CachedModel(model, cache, endpoint, secrets=settings.secrets(), prepare=self._prepare)
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(coroutine)
 
 
-class _PreparingModel:
-    """Model whose requests are changed before they are asked."""
+class Pace:
+    """Time and rate of a run from now on, and when the next snapshot is due."""
 
-    def __init__(self, model: Model, prepare: Callable[[Request], Request]) -> None:
-        self._model, self._prepare = model, prepare
-
-    async def ask(self, request: Request) -> Reply:
-        """Ask the wrapped model; raises what it raises."""
-        return await self._model.ask(self._prepare(request))
-
-
-class _Pace:
-    """Rate of a run, and when the next snapshot is due."""
-
-    def __init__(self, before: int, of: int) -> None:
-        self._before, self._of = before, of
+    def __init__(self) -> None:
         self._began = time.monotonic()
         self._last_snapshot = 0.0
         self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
@@ -304,16 +270,15 @@ class _Pace:
         """Return whether it is time for a snapshot."""
         return time.monotonic() - self._last_snapshot >= WATCH_S
 
-    def snapshot(self, meter: RunMeter, cost: float | None) -> Snapshot:
+    def snapshot(self, rows: int, of: int, spent: RequestTotals, cost: float | None, failed: int) -> Snapshot:
         """Return a snapshot of the run."""
-        now, rows = time.monotonic(), meter.rows - self._before
-        self._last_snapshot = now
+        self._last_snapshot = now = time.monotonic()
         self._seen.append((now, rows))
         while len(self._seen) > 2 and now - self._seen[1][0] > RATE_S:
             self._seen.popleft()
         then, had = self._seen[0]
         rate = (rows - had) / (now - then) if now > then else 0.0
-        return Snapshot(rows, self._of, meter.spent, cost, now - self._began, rate, meter.failed)
+        return Snapshot(rows, of, spent, cost, now - self._began, rate, failed)
 
 
 @contextlib.contextmanager

@@ -14,17 +14,16 @@ Batches belong to an endpoint; keys include theirs. Batches and responses that n
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Literal, Self
 
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.file_locks import acquire_lock
 from pairwright.generators.llm.batch.lines import LineResult
-from pairwright.generators.llm.cache.database import BUSY_SECONDS, transaction, translate_errors
+from pairwright.generators.llm.cache.database import FileFormat, open_file, transaction, translate_errors
 
 SUFFIX = ".batches"
 RETENTION_DAYS = 30  # as long as OpenAI keeps the files of a batch
@@ -32,10 +31,11 @@ LOCK_POLL_S = 0.2  # seconds between attempts to take the turn
 
 State = Literal["claimed", "sent", "ended"]
 
-_APPLICATION_ID = 0x70776C62  # "pwlb"
-_VERSION = 1
-_MANY = 500
-_TABLES = """
+_FORMAT = FileFormat(
+    "ledger of batches",
+    0x70776C62,  # "pwlb"
+    1,
+    """
 CREATE TABLE batches (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     token TEXT NOT NULL UNIQUE,
@@ -53,8 +53,11 @@ CREATE TABLE lines (
     word TEXT,
     data BLOB
 );
-CREATE INDEX lines_of_batch ON lines (batch, line);
-"""
+CREATE INDEX lines_of_batch ON lines (batch, line)
+""",
+    ("synchronous = FULL",),
+)
+_LINE = "SELECT batch, state, word, data FROM lines JOIN batches ON number = batch WHERE key = ?"
 _BATCH = "SELECT number, token, endpoint, model, id, state, lines, made FROM batches"
 
 
@@ -102,14 +105,13 @@ class BatchLedger:
         """
         if not create and not path.exists():
             raise StorageError(f"{path}: no batch was sent from this cache. Check its path.")
-        with translate_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            try:
-                _make_ready(connection, path)
-            except BaseException:
-                connection.close()
-                raise
+        connection = open_file(path, _FORMAT)
+        old = (time.time() - RETENTION_DAYS * 24 * 3600,)
+        with translate_errors(path), transaction(connection):
+            connection.execute(
+                "DELETE FROM lines WHERE batch IN (SELECT number FROM batches WHERE state = 'ended' AND made < ?)", old
+            )
+            connection.execute("DELETE FROM batches WHERE state = 'ended' AND made < ?", old)
         return cls(connection, path)
 
     def close(self) -> None:
@@ -150,18 +152,12 @@ class BatchLedger:
             StorageError: here as in every method, the file cannot be read or written.
         """
         found: dict[str, LedgerLine] = {}
-        rest = iter(keys)
-        placeholders = ", ".join("?" * _MANY)
-        query = (
-            "SELECT key, batch, state, word, data FROM lines JOIN batches ON number = batch"  # noqa: S608 - placeholders only
-            f" WHERE key IN ({placeholders})"
-        )
-        while chunk := [bytes.fromhex(key) for key in islice(rest, _MANY)]:
-            with translate_errors(self.path):
-                rows = self._connection.execute(query, chunk + [None] * (_MANY - len(chunk))).fetchall()
-            for key, batch, state, code, data in rows:
-                outcome = None if code is None else LineResult(key.hex(), code, data)
-                found[key.hex()] = LedgerLine(batch, state, outcome)
+        with translate_errors(self.path), transaction(self._connection, "BEGIN"):
+            for key in keys:
+                row = self._connection.execute(_LINE, (bytes.fromhex(key),)).fetchone()
+                if row is not None:
+                    batch, state, code, data = row
+                    found[key] = LedgerLine(batch, state, None if code is None else LineResult(key, code, data))
         return found
 
     def entry(self, number: int) -> LedgerBatch | None:
@@ -237,30 +233,3 @@ class BatchLedger:
     def _change(self, query: str, values: tuple[object, ...]) -> None:
         with translate_errors(self.path):
             self._connection.execute(query, values)
-
-
-def _make_ready(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("PRAGMA synchronous = FULL")
-    with transaction(connection):
-        if not next(_pragmas(connection, "application_id")):
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise StorageError(f"{path}: a database, but not a ledger of batches. Use another path.")
-            for statement in _TABLES.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
-        found = [*_pragmas(connection, "application_id", "user_version")]
-        if found[0] != _APPLICATION_ID:
-            raise StorageError(f"{path}: a database, but not a ledger of batches. Use another path.")
-        if found[1] > _VERSION:
-            raise StorageError(f"{path}: written by a newer pairwright. Upgrade pairwright, or use another path.")
-        old = (time.time() - RETENTION_DAYS * 24 * 3600,)
-        connection.execute(
-            "DELETE FROM lines WHERE batch IN (SELECT number FROM batches WHERE state = 'ended' AND made < ?)", old
-        )
-        connection.execute("DELETE FROM batches WHERE state = 'ended' AND made < ?", old)
-
-
-def _pragmas(connection: sqlite3.Connection, *names: str) -> Iterator[int]:
-    for name in names:
-        yield int(connection.execute(f"PRAGMA {name}").fetchone()[0])

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from pairwright.generators.llm.client.chat_completions import build_payload, parse_error, parse_reply
+from pairwright.generators.llm.client.chat_completions import build_payload, parse_error, parse_reply, status_in
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.request_key import encode_json
@@ -147,13 +147,7 @@ def _of_error(error: object, hide: Callable[[str], str]) -> RequestError:
         return RequestError("wrong_shape", "a line with neither a response nor an error")
     if str(error.get("code")) in UNPROCESSED_CODES:
         return RequestError("timeout", f"{error['code']}: the batch ended before this line was done")
-    return parse_error(_status_of(error), {}, orjson.dumps({"error": error}), hide=hide)
-
-
-def _status_of(error: Mapping[str, Any]) -> int:
-    """Return the HTTP status of an error: its code if numeric, else 500."""
-    code = str(error.get("code") or "")
-    return int(code) if re.fullmatch(r"[45]\d\d", code) else 500
+    return parse_error(status_in(error), {}, orjson.dumps({"error": error}), hide=hide)
 
 
 def split_lines(chunk: bytes, rest: bytes, *, most: int) -> tuple[list[bytes], bytes]:

@@ -1,6 +1,6 @@
 """Batch mode: a model over the Batch API, at half the price and with responses within a day.
 
-    with Session(settings, cache=path, opened=batch_client(), in_flight=min(IN_FLIGHT, rows)) as session:
+    with Session(settings, cache=path, opened=batch_client(), in_flight=50_000) as session:
         ...
 
     # without a session
@@ -44,7 +44,6 @@ from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.settings import LLMSettings
 
 __all__ = [
-    "IN_FLIGHT",
     "BatchLimits",
     "BatchModel",
     "batch_client",
@@ -53,8 +52,6 @@ __all__ = [
     "open_batch_model",
 ]
 
-IN_FLIGHT = 100_000  # concurrent rows: two full batches
-
 _log = logging.getLogger(__name__)
 
 
@@ -62,13 +59,8 @@ class BatchModel:
     """Model that sends requests in batches; created by `open_batch_model`."""
 
     def __init__(self, context: BatchContext, limits: BatchLimits, safe: Callable[[], None]) -> None:
-        self._rows, self._ledger, self._endpoint, self._say = (
-            context.rows,
-            context.ledger,
-            context.endpoint,
-            context.retry.say,
-        )
-        self._safe = safe
+        self._rows, self._ledger = context.rows, context.ledger
+        self._endpoint, self._say, self._safe = context.endpoint, context.retry.say, safe
         self._rows.on_queued = self._queued
         self._poller = BatchPoller(context, intervals=(limits.first_look, limits.longest_look), on_end=self._ended)
         self._submitter = BatchSubmitter(context, self._poller, limits)
@@ -87,10 +79,6 @@ class BatchModel:
     def stop(self, failure: RequestError) -> None:
         """Send nothing more and end all waiting requests in ``failure``: responses may be hours away."""
         self._rows.stop(failure)
-
-    def flush(self) -> None:
-        """Submit queued requests at once: no more will come."""
-        self._submitter.flush()
 
     async def close(self) -> None:
         """Stop waiting. Running batches continue at the server, which is reported."""
@@ -176,19 +164,20 @@ async def open_batch_model(  # noqa: PLR0913 - three are for tests
 
 def batch_client(
     limits: BatchLimits | None = None, *, say: Callable[[str], None] = _log.warning
-) -> Callable[[LLMSettings, Cache], AbstractAsyncContextManager[BatchModel]]:
+) -> Callable[[LLMSettings, Cache | None], AbstractAsyncContextManager[BatchModel]]:
     """Return the client factory of a session: ``Session(..., opened=batch_client(), in_flight=...)``."""
-    return lambda settings, cache: open_batch_model(
-        settings, ledger_path(cache.path), limits=limits, safe=cache.flush, kept=cache.get_many, say=say
-    )
+
+    def opened(settings: LLMSettings, cache: Cache | None) -> AbstractAsyncContextManager[BatchModel]:
+        assert cache is not None  # it names the ledger
+        return open_batch_model(
+            settings, ledger_path(cache.path), limits=limits, safe=cache.flush, kept=cache.get_many, say=say
+        )
+
+    return opened
 
 
 async def cancel_batches(
-    settings: LLMSettings,
-    ledger: Path,
-    *,
-    say: Callable[[str], None] = _log.warning,
-    pause: Pause = asyncio.sleep,
+    settings: LLMSettings, ledger: Path, *, say: Callable[[str], None] = _log.warning
 ) -> list[str]:
     """Cancel all batches of a ledger at the settings' server; return the ids of those cancelled.
 
@@ -198,11 +187,11 @@ async def cancel_batches(
         StorageError: there is no such ledger.
         RequestError: the server does not respond.
     """
-    retry = BatchRetry(settings.patience, pause, say)
+    retry = BatchRetry(settings.patience, asyncio.sleep, say)
     cancelled: list[str] = []
     with BatchLedger.open(ledger, create=False) as opened:
         async with open_service(settings) as service:
-            async with opened.turn(pause):
+            async with opened.turn(retry.pause):
                 await recover_batches(opened, service, retry, settings.cache_endpoint)
             for entry in opened.entries(settings.cache_endpoint, "sent"):
                 try:

@@ -57,12 +57,8 @@ class BatchPoller:
             intervals: seconds between polls, at first and at most.
             on_end: called with model and lines of a batch that has ended, and whether the server's queue was full.
         """
-        self._rows, self._ledger, self._service, self._retry = (
-            context.rows,
-            context.ledger,
-            context.service,
-            context.retry,
-        )
+        self._rows, self._ledger = context.rows, context.ledger
+        self._service, self._retry = context.service, context.retry
         self._hide, self._kept, self._intervals, self._on_end = context.hide, context.kept, intervals, on_end
         self._ending = asyncio.Lock()
         self._wait = intervals[0]

@@ -50,7 +50,6 @@ class BatchStatus:
     flaws: tuple[InputProblem, ...]
     completed: int
     failed: int
-    total: int
 
     @property
     def ended(self) -> bool:
@@ -71,16 +70,14 @@ class BatchService:
     """Files and batches of one server; created by `open_service`."""
 
     def __init__(self, client: "AsyncOpenAI", settings: LLMSettings) -> None:
-        import aiohttp
-        import httpx2
-        from openai import APIStatusError, OpenAIError
+        from openai import APIStatusError
 
-        from pairwright.generators.llm.client.sdk_transport import anonymous_headers
+        from pairwright.generators.llm.client.sdk_transport import anonymous_headers, foreign_errors
 
         self._client, self._hide, self._timeout = client, settings.hide, settings.timeout
         self._headers = anonymous_headers(settings)
         self._status_error = APIStatusError
-        self._foreign = (OpenAIError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError)
+        self._foreign = foreign_errors()
         # Azure's paths by deployment have no version.
         self.url = "/chat/completions" if settings.address.azure else "/v1/chat/completions"
 
@@ -184,7 +181,7 @@ class BatchService:
         except self._status_error as error:
             raised = self._refusal(error)
         except self._foreign as error:
-            raised = translate_network_error(error)
+            raised = translate_network_error(error, timeout=self._timeout)
         if raised is not None:
             raise raised
 
@@ -244,7 +241,6 @@ def _status_of(batch: Any, hide: Callable[[str], str]) -> BatchStatus:
         ),
         completed=int(_number(counts, "completed")),
         failed=int(_number(counts, "failed")),
-        total=int(_number(counts, "total")),
     )
 
 

@@ -10,7 +10,7 @@ refused although no other batch of ours is queued is halved, and the next ones g
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,10 +21,8 @@ from pairwright.generators.llm.batch.polling import BatchPoller
 from pairwright.generators.llm.batch.service import BatchService, BatchStatus, QueueFullError
 from pairwright.generators.llm.client.request_errors import RequestError
 
-QUEUE_FULL_DELAY_S, QUEUE_FULL_MAX_DELAY_S = (
-    30.0,
-    600.0,
-)  # delays before a refused batch is sent again, while none of ours is queued
+# Before a refused batch is sent again, while none of ours is queued.
+QUEUE_FULL_DELAY_S, QUEUE_FULL_MAX_DELAY_S = 30.0, 600.0
 DELAY_GROWTH = 1.5  # of batches that are accepted while the queue is full
 
 _NO_LISTING = {404, 405, 501}
@@ -64,28 +62,18 @@ class BatchSubmitter:
     """Submits queued requests."""
 
     def __init__(self, context: BatchContext, poller: BatchPoller, limits: BatchLimits) -> None:
-        self._rows, self._ledger, self._service, self._retry = (
-            context.rows,
-            context.ledger,
-            context.service,
-            context.retry,
-        )
+        self._rows, self._ledger = context.rows, context.ledger
+        self._service, self._retry = context.service, context.retry
         self._endpoint, self._kept, self._poller, self._limits = context.endpoint, context.kept, poller, limits
         self._size = limits.size
         self._held: dict[str, _FullQueue] = {}
         self._came, self._now = asyncio.Event(), asyncio.Event()
-        self._flush = self._resumed = False
+        self._resumed = False
 
     def queued(self) -> None:
         """Note a new request."""
         self._came.set()
         if any(self._rows.queued(model) >= self._most(model) for model in self._rows.models()):
-            self._now.set()
-
-    def flush(self) -> None:
-        """Submit queued requests without waiting for more."""
-        if self._rows.models():
-            self._flush = True
             self._now.set()
 
     def ended(self, model: str, lines: int, full: bool) -> None:  # noqa: FBT001 - a callback's fact
@@ -94,7 +82,8 @@ class BatchSubmitter:
         if full:
             held = self._held.setdefault(model, _FullQueue(self._limits.lines))
             if not self._poller.works_on(model):
-                self._refused_alone(held, lines)
+                held.most = max(1, min(held.most, lines) // 2)
+                held.refusals += 1
         elif held is not None:
             held.most = min(int(held.most * DELAY_GROWTH) + 1, self._limits.lines)
             held.refusals, held.waited = 0, 0.0
@@ -111,8 +100,7 @@ class BatchSubmitter:
             for held in (self._held[model] for model in free if model in self._held):
                 await self._wait_for_room(held)
             await self._until_quiet()
-            whole = self._flush or not self._now.is_set()
-            self._flush = False
+            whole = not self._now.is_set()
             self._now.clear()
             async with self._ledger.turn(self._retry.pause):
                 await self._resume()
@@ -134,10 +122,6 @@ class BatchSubmitter:
     def _blocked(self, model: str) -> bool:
         return model in self._held and self._poller.works_on(model)
 
-    def _refused_alone(self, held: _FullQueue, lines: int) -> None:
-        held.most = max(1, min(held.most, lines) // 2)
-        held.refusals += 1
-
     async def _wait_for_room(self, held: _FullQueue) -> None:
         if not held.refusals:
             return
@@ -148,7 +132,7 @@ class BatchSubmitter:
         await self._retry.pause(wait)
 
     async def _until_quiet(self) -> None:
-        """Wait until a batch is full, a flush is requested, or no new request has come."""
+        """Wait until a batch is full, or no new request has come."""
         while not self._now.is_set():
             seen = self._rows.came
             await _first_completed(self._retry.pause(self._limits.idle), self._now.wait())
@@ -183,14 +167,10 @@ class BatchSubmitter:
             if entry is not None:
                 self._poller.attach(entry, keys)
                 self._retry.say(f"batch {entry.id} was sent before; {len(keys)} rows wait for it")
-        return self._unsafe(left)
-
-    def _unsafe(self, rows: list[QueuedRequest]) -> list[QueuedRequest]:
-        """Return the rows whose response no other run has stored meanwhile."""
-        kept = self._kept([row.key for row in rows])
-        for key, reply in kept.items():
+        stored = self._kept([row.key for row in left])  # by another run, meanwhile
+        for key, reply in stored.items():
             self._rows.answer(key, reply)
-        return [row for row in rows if row.key not in kept]
+        return [row for row in left if row.key not in stored]
 
     async def _submit(self, model: str, rows: list[QueuedRequest]) -> list[QueuedRequest]:
         """Submit a batch of as many of the first rows as fit; return the others, or all if it was refused."""
@@ -222,13 +202,10 @@ class BatchSubmitter:
                 return rows
         finally:
             path.unlink(missing_ok=True)
-        self._accepted(replace(entry, id=status.id, state="sent"), written.keys)
+        self._ledger.sent(entry.number, status.id)
+        self._poller.attach(replace(entry, id=status.id, state="sent"), written.keys)
+        self._retry.say(f"batch {status.id}: {entry.lines} requests of {entry.model} sent")
         return left
-
-    def _accepted(self, entry: LedgerBatch, keys: Sequence[str]) -> None:
-        self._ledger.sent(entry.number, entry.id)
-        self._poller.attach(entry, keys)
-        self._retry.say(f"batch {entry.id}: {entry.lines} requests of {entry.model} sent")
 
     async def _handed_over(self, entry: LedgerBatch) -> BatchStatus:
         """Upload the input and create the batch, once."""

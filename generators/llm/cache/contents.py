@@ -6,9 +6,8 @@ that other processes can write in between, and returns free space to the file sy
 
 import sqlite3
 import time
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,49 +16,18 @@ from pairwright.generators.llm.cache.database import BYTES, drop_refused, open_d
 _STEP = 1000  # responses removed, or pages freed, per transaction
 
 
-@dataclass(frozen=True, slots=True)
-class CachedModelTotals:
-    """Responses of one model at one endpoint.
-
-    Attributes:
-        endpoint: server identifier (`base_url.server_id`).
-        model: name in the requests.
-        answers: number of responses.
-        prompt_tokens: of the responses, as counted by the server; 0 if it does not.
-        completion_tokens: likewise.
-        bytes: of texts and raw bodies.
-        first: arrival of the oldest, seconds since 1970.
-        last: arrival of the newest.
-    """
-
-    endpoint: str
-    model: str
-    answers: int
-    prompt_tokens: int
-    completion_tokens: int
-    bytes: int
-    first: float
-    last: float
+_TOTALS = ("answers", "prompt_tokens", "completion_tokens", "bytes")  # of a model, and of all
+_OF_MODEL = ("endpoint", "model", *_TOTALS, "first", "last")
 
 
-@dataclass(frozen=True, slots=True)
-class CacheContents:
-    """Contents of a cache by model, and the size of its files in bytes."""
+def summarize_cache(path: Path) -> dict[str, Any]:
+    """Return the contents of the cache at ``path`` as JSON values.
 
-    models: Sequence[CachedModelTotals]
-    file_bytes: int
-
-    def summary(self) -> dict[str, Any]:
-        """Return totals and models as JSON values."""
-        totals = {
-            name: sum(getattr(share, name) for share in self.models)
-            for name in ("answers", "prompt_tokens", "completion_tokens", "bytes")
-        }
-        return {**totals, "file_bytes": self.file_bytes, "models": [asdict(share) for share in self.models]}
-
-
-def read_contents(path: Path) -> CacheContents:
-    """Return the contents of the cache at ``path``, models in alphabetical order.
+    Returns:
+        ``answers``, ``prompt_tokens`` and ``completion_tokens`` (as counted by the servers; 0 if they do not), ``bytes`` of
+        texts and raw bodies; ``file_bytes``; and ``models``: by ``endpoint`` (`base_url.server_id`) and ``model`` (name in
+        the requests), in alphabetical order, the same and the arrival of the ``first`` and ``last`` answer in seconds since
+        1970.
 
     Raises:
         StorageError: the cache is missing or cannot be read.
@@ -71,9 +39,13 @@ def read_contents(path: Path) -> CacheContents:
             " FROM answers GROUP BY endpoint, asked ORDER BY endpoint, asked"
         ).fetchall()
         files = [path, path.with_name(path.name + "-wal")]
-        return CacheContents(
-            [CachedModelTotals(*row) for row in rows], sum(file.stat().st_size for file in files if file.exists())
-        )
+        file_bytes = sum(file.stat().st_size for file in files if file.exists())
+    models = [dict(zip(_OF_MODEL, row, strict=True)) for row in rows]
+    return {
+        **{name: sum(model[name] for model in models) for name in _TOTALS},
+        "file_bytes": file_bytes,
+        "models": models,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""SQLite file of the response cache: schema, opening, and error messages.
+"""SQLite file of the response cache: schema, opening, and error messages; the opening also of other files.
 
 A row holds the response and the request's key, but no prompt, no URL beyond scheme, host, port and path, and no
 credentials.
@@ -13,13 +13,12 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from pairwright.datasets.errors import StorageError
 from pairwright.generators.llm.client.messages import Reply, Usage
 
-SCHEMA_VERSION = 1
-APPLICATION_ID = 0x70776C63  # "pwlc": distinguishes the file from other SQLite databases
 _FULL = "the disk is full. Free space and run again: the answers in the file are kept."
 BUSY_SECONDS = 60.0  # for which a writer waits for others
 
@@ -42,8 +41,34 @@ SELECT = f"SELECT {', '.join(COLUMNS)} FROM answers"  # noqa: S608 - our own nam
 INSERT = f"INSERT OR IGNORE INTO answers ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 BYTES = "length(CAST(text AS BLOB)) + length(CAST(refusal AS BLOB)) + length(raw)"
 
-# Long columns last: aggregates need not read them.
-_TABLE = """
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """Format of a SQLite file.
+
+    Attributes:
+        name: in errors.
+        application_id: distinguishes it from other SQLite files.
+        version: of the tables.
+        tables: statements that create them.
+        pragmas: of each connection.
+        wal: whether it is in WAL mode.
+    """
+
+    name: str
+    application_id: int
+    version: int
+    tables: str
+    pragmas: tuple[str, ...]
+    wal: bool = False
+
+
+CACHE_FORMAT = FileFormat(
+    "cache of answers",
+    0x70776C63,  # "pwlc"
+    1,
+    # Long columns last: aggregates need not read them.
+    """
 CREATE TABLE answers (
     key BLOB NOT NULL PRIMARY KEY,
     endpoint TEXT NOT NULL,
@@ -58,8 +83,10 @@ CREATE TABLE answers (
     text TEXT NOT NULL,
     raw BLOB NOT NULL
 )
-"""
-
+""",
+    ("cache_size = -16000", "synchronous = NORMAL", "auto_vacuum = INCREMENTAL"),
+    wal=True,
+)
 
 # Created with the first refusal.
 _REFUSED = """
@@ -114,39 +141,44 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
         raise StorageError(f"{path}: there is no cache at this path.")
     if not create and path.is_file() and not path.stat().st_size:
         raise StorageError(f"{path}: an empty file, not a cache of answers. Check the path; nothing was written.")
+    return open_file(path, CACHE_FORMAT, create=create)
+
+
+def open_file(path: Path, form: FileFormat, *, create: bool = True) -> sqlite3.Connection:
+    """Open a file of a format in autocommit mode, for use from any thread; ``create`` creates its tables.
+
+    Raises:
+        StorageError: the file is of another format, damaged, from a newer pairwright, or not writable.
+    """
     with translate_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
-            _check(connection, path, create=create)
-            _create_tables(connection, path)
+            _check(connection, path, form, create=create)
+            _create_tables(connection, path, form)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
+def _check(connection: sqlite3.Connection, path: Path, form: FileFormat, *, create: bool) -> None:
     with transaction(connection, "BEGIN"):  # one view: another process may be creating the file
         version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if application != APPLICATION_ID and (application or version or tables or not create):
-        raise StorageError(f"{path}: a database, but not a cache of answers. Use another path.")
-    if version > SCHEMA_VERSION:
+    if application != form.application_id and (application or version or tables or not create):
+        raise StorageError(f"{path}: a database, but not a {form.name}. Use another path.")
+    if version > form.version:
         raise StorageError(
-            f"{path}: written by a newer pairwright (file version {version}, this one supports {SCHEMA_VERSION})."
+            f"{path}: written by a newer pairwright (file version {version}, this one supports {form.version})."
             " Upgrade pairwright, or use another path."
         )
 
 
-def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
-    for pragma in (
-        "cache_size = -16000",
-        "synchronous = NORMAL",
-        "auto_vacuum = INCREMENTAL",
-    ):
+def _create_tables(connection: sqlite3.Connection, path: Path, form: FileFormat) -> None:
+    for pragma in form.pragmas:
         connection.execute(f"PRAGMA {pragma}")
-    if _enable_wal(connection) != "wal":
+    if form.wal and _enable_wal(connection) != "wal":
         raise StorageError(
             f"{path}: the file system cannot share a database between processes. Keep it on a local disk."
         )
@@ -154,9 +186,10 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
         return
     with transaction(connection):
         if not _pragma(connection, "user_version"):  # unless another process was faster
-            connection.execute(_TABLE)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            for statement in form.tables.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {form.application_id}")
+            connection.execute(f"PRAGMA user_version = {form.version}")
 
 
 def _enable_wal(connection: sqlite3.Connection) -> str:

@@ -26,9 +26,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -58,8 +57,6 @@ POLL_SHARE = 0.001  # seconds between lookups over all waiting rows: with more r
 
 _MAX_TOKENS = 2**53  # of a response; a server may report more than the file's integers hold
 _BY_KEY = f"{SELECT} WHERE key = ?"
-_KEYS_PER_QUERY = 500
-_BY_KEYS = f"{SELECT} WHERE key IN ({', '.join('?' * _KEYS_PER_QUERY)})"
 
 
 class Cache:
@@ -110,20 +107,8 @@ class Cache:
         return None if row is None else reply_from_row(row)
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Reply]:
-        """Return the stored responses among ``keys``; faster than one by one.
-
-        Raises:
-            StorageError: the file cannot be read.
-        """
-        found: dict[str, Reply] = {}
-        rest = iter(keys)
-        while chunk := [bytes.fromhex(key) for key in islice(rest, _KEYS_PER_QUERY)]:
-            padding = [None] * (_KEYS_PER_QUERY - len(chunk))
-            with translate_errors(self.path):
-                rows = self._connection.execute(_BY_KEYS, [*chunk, *padding]).fetchall()
-            rows += [row for key in chunk if (row := self._unwritten.get(key)) is not None]
-            found.update((row[0].hex(), reply_from_row(row)) for row in rows)
-        return found
+        """Return the stored responses among ``keys``; errors as in `get`."""
+        return {key: reply for key in keys if (reply := self.get(key)) is not None}
 
     def put(self, key: str, reply: Reply, *, asked: str, endpoint: str) -> Reply:
         """Take a response, which `flush` writes; an existing response to the same key stays.
@@ -138,7 +123,7 @@ class Cache:
             The response as stored: with its key, lone surrogates replaced, token counts capped at 2**53.
 
         """
-        stored = _is_cacheable(reply, key)
+        stored = _as_stored(reply, key)
         row = _to_row(stored, asked, endpoint)
         with self._lock:
             self._unwritten.setdefault(row[0], row)
@@ -245,13 +230,22 @@ class CachedModel:
         cache: read first, then filled.
         endpoint: server URL, of which scheme, host, port and path count, or the user's name for it.
         secrets: keys and passwords, redacted in responses before they are stored, in case a server echoes them.
+        prepare: returns a request as it is looked up and sent; None: as it is.
 
     Raises:
         UsageError: ``endpoint`` is a malformed URL.
     """
 
-    def __init__(self, model: Model, cache: Cache, endpoint: str, *, secrets: Sequence[str] = ()) -> None:
-        self._model, self._cache = model, cache
+    def __init__(
+        self,
+        model: Model,
+        cache: Cache,
+        endpoint: str,
+        *,
+        secrets: Sequence[str] = (),
+        prepare: Callable[[Request], Request] | None = None,
+    ) -> None:
+        self._model, self._cache, self._prepare = model, cache, prepare
         self._endpoint = server_id(endpoint)
         self._secrets = [secret for secret in secrets if len(secret) >= SECRET_LENGTH]
         self._asking: dict[str, asyncio.Future[Reply]] = {}
@@ -265,6 +259,8 @@ class CachedModel:
             RequestError: as the model raises it; identical requests that waited get the same error.
             StorageError: the cache file cannot be read or written.
         """
+        if self._prepare is not None:
+            request = self._prepare(request)
         key = request.key(self._endpoint)
         wait, longest = POLL_RANGE_S
         while True:
@@ -342,7 +338,7 @@ class CachedModel:
         return reply
 
 
-def _is_cacheable(reply: Reply, key: str) -> Reply:
+def _as_stored(reply: Reply, key: str) -> Reply:
     usage = reply.usage
     counts = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
     if max(counts) > _MAX_TOKENS:

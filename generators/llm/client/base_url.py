@@ -51,6 +51,11 @@ class BaseURL:
         return self.base + _ENDPOINT
 
     @property
+    def models(self) -> str:
+        """URL of the list of models, without the query."""
+        return f"{self.base}/models"
+
+    @property
     def basic(self) -> str:
         """Authorization header for user and password; empty if the URL has none."""
         return "Basic " + base64.b64encode(self.user.encode()).decode() if self.user else ""

@@ -26,6 +26,7 @@ from pairwright.generators.llm.client.request_errors import RequestError
 RESERVED_PARAMETERS = frozenset({"model", "messages", "stream", "n", "response_format"})  # set by the client
 
 _NOT_JSON = object()
+_STREAMED = "the server streams its answers, although it is asked not to"
 _MIN_PROMPT_CHARS, _MAX_TEMPLATE_CHARS = 60, 200  # of a repeated prompt, and of what a chat template puts before it
 _TEMPLATE_MARKS = re.compile(r"\A(?:\s|<\|[^|>]*\|>|assistant\b:?)+")
 
@@ -88,7 +89,7 @@ def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
     body = _parse_object(data, hide)
     choices = body.get("choices")
     if not choices and isinstance(body.get("error"), (dict, str)):
-        raise parse_error(_status_in(body["error"]), {}, data, hide=hide)
+        raise parse_error(status_in(body["error"]), {}, data, hide=hide)
     if "choices" in body and not choices:
         raise RequestError("no_choices", status=200)
     if not isinstance(choices, list) or not isinstance(choices[0], dict):
@@ -110,6 +111,14 @@ def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
         key="",
         raw=data,
     )
+
+
+def parse_model_names(data: bytes) -> list[str]:
+    """Return the names in a list of models, sorted; empty if the body is no such list."""
+    try:
+        return sorted({str(model["id"]) for model in orjson.loads(data)["data"]})
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        return []
 
 
 def remove_prompt(reply: Reply, request: Request) -> Reply:
@@ -150,7 +159,7 @@ def _parse_object(data: bytes, hide: Callable[[str], str]) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         body = _NOT_JSON
     if body is _NOT_JSON and data.startswith(b"data:"):
-        raise _unexpected_response("the server streams its answers, although it is asked not to")
+        raise RequestError("wrong_shape", _STREAMED, status=200, fix="Turn off streaming at the server or its proxy.")
     if body is _NOT_JSON:  # raised outside the handler: orjson's error holds the body with its secrets
         raise RequestError("not_json", hide(read_text(data)), status=200)
     if not isinstance(body, dict):
@@ -158,7 +167,7 @@ def _parse_object(data: bytes, hide: Callable[[str], str]) -> dict[str, Any]:
     return body
 
 
-def _status_in(error: object) -> int:
+def status_in(error: object) -> int:
     """Return the status that an error object has as its code, number or text; else 500."""
     code = str(error.get("code")) if isinstance(error, dict) else ""
     return int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else 500
@@ -169,7 +178,7 @@ def _provider_error(error: object, hide: Callable[[str], str]) -> RequestError:
 
     It is transient unless the error is of another known kind (a content filter, a budget).
     """
-    read = read_error(_status_in(error), orjson.dumps({"error": error}))
+    read = read_error(status_in(error), orjson.dumps({"error": error}))
     code = classify_error(read)
     return _request_error(read, "server_error" if code == "bad_request" else code, {}, hide)
 

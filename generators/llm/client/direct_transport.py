@@ -9,7 +9,7 @@ NO_PROXY, read once (aiohttp would read them, and .netrc, in a thread for every 
 """
 
 import urllib.request
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ import aiohttp
 from yarl import URL
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.client.chat_model import ChatModel, HeaderListener, HTTPResponse
+from pairwright.generators.llm.client.chat_model import ChatModel, HeaderListener, HTTPResponse, Send
 from pairwright.generators.llm.client.network_errors import (
     MAX_RESPONSE_BYTES,
     ResponseTooLarge,
@@ -30,23 +30,25 @@ from pairwright.generators.llm.client.settings import LLMSettings
 CONNECT_S = 10.0  # seconds to connect
 
 
-class DirectTransport:
-    """Connections to an OpenAI-compatible server."""
+def _sender(session: aiohttp.ClientSession, settings: LLMSettings) -> Send:
+    """Return the transport over open connections."""
+    address, proxy = settings.address, proxy_from_environment(settings.address.base)
+    chat, models = (
+        URL(path, encoded=True).with_query(dict(address.query) or None) for path in (address.chat, address.models)
+    )
 
-    def __init__(self, session: aiohttp.ClientSession, settings: LLMSettings) -> None:
-        self._session, self._proxy = session, proxy_from_environment(settings.address.base)
-        self._url = URL(settings.address.chat, encoded=True).with_query(dict(settings.address.query) or None)
-
-    async def post(self, payload: Mapping[str, Any]) -> HTTPResponse:
-        """Post the body of a request; as in `chat_model.Post`."""
-        data = encode_json(payload)
+    async def send(payload: dict[str, Any] | None) -> HTTPResponse:
+        data = None if payload is None else encode_json(payload)
+        method, url = ("GET", models) if data is None else ("POST", chat)
         try:
-            async with self._session.post(self._url, data=data, proxy=self._proxy, allow_redirects=False) as response:
+            async with session.request(method, url, data=data, proxy=proxy, allow_redirects=False) as response:
                 return response.status, response.headers, await _read(response)
         except (aiohttp.ClientError, OSError, ResponseTooLarge) as error:
-            failure = translate_network_error(error)
+            failure = translate_network_error(error, timeout=settings.timeout)
         # Raised outside the handler: aiohttp's errors hold the request's headers, including the key.
         raise failure
+
+    return send
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
@@ -81,7 +83,7 @@ async def open_direct(settings: LLMSettings, heard: HeaderListener) -> AsyncIter
     timeout = aiohttp.ClientTimeout(total=settings.timeout, sock_connect=min(CONNECT_S, settings.timeout))
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers, cookie_jar=jar) as session:
-        yield ChatModel(DirectTransport(session, settings).post, settings, heard)
+        yield ChatModel(_sender(session, settings), settings, heard)
 
 
 def proxy_from_environment(url: str) -> URL | None:

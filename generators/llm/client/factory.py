@@ -18,7 +18,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.messages import Model
 from pairwright.generators.llm.client.rate_limits import LimitedModel, Limiter
-from pairwright.generators.llm.client.retrying import RetryingModel, RetryPolicy
+from pairwright.generators.llm.client.retrying import RetryingModel
 from pairwright.generators.llm.client.settings import LLMSettings
 
 _log = logging.getLogger(__name__)
@@ -74,7 +74,9 @@ async def open_model(
         try:
             yield RetryingModel(
                 LimitedModel(transport, limiter),
-                RetryPolicy(settings.max_retries, settings.patience, settings.seed),
+                max_retries=settings.max_retries,
+                patience=settings.patience,
+                seed=settings.seed,
                 say=say,
                 on_stop=limiter.stop,
             )

@@ -28,25 +28,18 @@ class Image:
     Attributes:
         sha256: of the original file, or of its web address, in hex.
         form: conversion before sending, such as ``edge=1024 jpeg=90``; ``url`` for a web address.
-        make: returns the URL.
+        data_url: returns ``data:image/...;base64,...``, or the web address; raises ``RequestError("bad_request")`` if the
+            pixels cannot be decoded.
         width, height: in pixels as sent, for estimates; 0: unknown.
         detail: ``low`` or ``high``; empty: the server decides.
     """
 
     sha256: str
     form: str
-    make: Callable[[], str] = field(repr=False, compare=False)
+    data_url: Callable[[], str] = field(repr=False, compare=False)
     width: int = field(default=0, compare=False)
     height: int = field(default=0, compare=False)
     detail: str = ""
-
-    def data_url(self) -> str:
-        """Return ``data:image/...;base64,...``, or the web address.
-
-        Raises:
-            RequestError: ``bad_request``: the pixels cannot be decoded.
-        """
-        return self.make()
 
 
 @dataclass(frozen=True, slots=True)

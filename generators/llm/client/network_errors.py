@@ -4,6 +4,7 @@ Both transports use aiohttp. The ``openai`` package wraps its errors and reports
 original error is in the chain of causes.
 """
 
+import os
 import ssl
 from functools import cache
 
@@ -36,25 +37,32 @@ def _kinds() -> tuple[tuple[type[BaseException], str], ...]:
     )
 
 
-def translate_network_error(error: BaseException) -> RequestError:
-    """Return the request error for a network error; its detail has types and system messages only."""
+def translate_network_error(error: BaseException, *, timeout: float) -> RequestError:
+    """Return the request error for a network error; its detail has system messages, addresses and types only.
+
+    Args:
+        error: of a transport.
+        timeout: seconds of a whole request, which a timeout names.
+    """
     step: BaseException | None = error
     for _ in range(10):  # the SDK's wrappers are not in the table, their causes are
         if step is None:
             break
         for kind, code in _kinds():
             if isinstance(step, kind):
-                return RequestError(code, _system_message(step))
+                return RequestError(code, f"{timeout:g} s" if code == "timeout" else _system_message(step))
         step = step.__cause__
     return RequestError("connection_lost", type(error).__name__)
 
 
 def _system_message(error: BaseException) -> str:
-    """Return the system's message: the text of an aiohttp error may contain URLs and headers."""
-    system = getattr(error, "os_error", error)
-    text = getattr(system, "strerror", None)
+    """Return the system's message, else the type: the text of an aiohttp error may contain URLs and headers."""
     import aiohttp
 
+    system = getattr(error, "os_error", error)
+    number, text = getattr(system, "errno", None), getattr(system, "strerror", None)
+    if isinstance(number, int) and number > 0:  # event loops put the address before or behind it
+        text = os.strerror(number)
     if isinstance(error, aiohttp.ClientConnectorError):
         text = f"{text} ({error.host}{f':{error.port}' if error.port else ''})"
-    return f"{type(error).__name__}: {text}" if isinstance(text, str) else type(error).__name__
+    return text if isinstance(text, str) else type(error).__name__

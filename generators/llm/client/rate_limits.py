@@ -82,10 +82,14 @@ class TokenBucket:
         self.capacity = max(1.0, self.rate * burst_s)
         self.level, self._at = self.capacity, now
 
-    def wait(self, amount: float, now: float) -> float:
-        """Return the seconds until ``amount`` may pass; an amount larger than the bucket needs a full one."""
+    def refill(self, now: float) -> None:
+        """Add what has come since the last call."""
         self.level = min(self.capacity, self.level + (now - self._at) * self.rate)
         self._at = now
+
+    def wait(self, amount: float, now: float) -> float:
+        """Return the seconds until ``amount`` may pass; an amount larger than the bucket needs a full one."""
+        self.refill(now)
         return max(0.0, (min(amount, self.capacity) - self.level) / self.rate)
 
     def take(self, amount: float) -> None:
@@ -93,7 +97,7 @@ class TokenBucket:
         self.level -= amount
 
 
-class ServerQuota:
+class ServerQuota(TokenBucket):
     """Remaining quota that a server reports, of ``requests`` or ``tokens``. Pure.
 
     OpenAI reports the remaining amount and the time until the quota is full again; limits per minute and per day therefore
@@ -103,7 +107,7 @@ class ServerQuota:
     def __init__(self, kind: str) -> None:
         self._names = tuple(f"x-ratelimit-{part}-{kind}" for part in ("remaining", "limit", "reset"))
         self.known = False
-        self._level = self._rate = self._most = self._at = 0.0
+        self.level = self.rate = self.capacity = self._at = 0.0
 
     def heard(self, headers: Mapping[str, str], under_way: float, now: float) -> None:
         """Read the headers of a response; ``under_way`` is the amount of the requests in flight."""
@@ -111,29 +115,18 @@ class ServerQuota:
         reset = parse_duration(headers.get(self._names[2]))
         if left is None or limit is None or reset is None or limit <= 0 or reset > MAX_RESET_S:
             return
-        self._refill(now)
-        level = self._level if self.known else left - under_way
+        self.refill(now)
+        level = self.level if self.known else left - under_way
         # Our count may have drifted down (tokens are estimated). It rises slowly: responses overtake each other.
-        self._level = min(level, left) + QUOTA_DRIFT * max(0.0, left - under_way - level)
-        self._most = limit
+        self.level = min(level, left) + QUOTA_DRIFT * max(0.0, left - under_way - level)
+        self.capacity = limit
         if left < limit and reset > 0:
-            self._rate = QUOTA_SAFETY * (limit - left) / reset
+            self.rate = QUOTA_SAFETY * (limit - left) / reset
             self.known = True
-
-    def _refill(self, now: float) -> None:
-        self._level = min(self._most, self._level + (now - self._at) * self._rate)
-        self._at = now
 
     def wait(self, amount: float, now: float) -> float:
         """Return the seconds until ``amount`` may pass; 0 if the server reports nothing."""
-        if not self.known:
-            return 0.0
-        self._refill(now)
-        return max(0.0, (min(amount, self._most) - self._level) / self._rate)
-
-    def take(self, amount: float) -> None:
-        """Take ``amount``."""
-        self._level -= amount
+        return super().wait(amount, now) if self.known else 0.0
 
 
 def parse_duration(text: str | None) -> float | None:
@@ -181,9 +174,9 @@ class Limiter:
         """
         self._window = ConcurrencyWindow(max_concurrency)
         self._per_minute = requests_per_minute, tokens_per_minute
-        self._requests: TokenBucket | None = None
         self._tokens: TokenBucket | None = None
-        self._quotas = ServerQuota("requests"), ServerQuota("tokens")
+        self._quotas = (ServerQuota("requests"), False), (ServerQuota("tokens"), True)
+        self._limits: list[tuple[TokenBucket, bool]] = []  # the user's, and the server's once known; whether of tokens
         self._in_flight = 0
         self._tokens_in_flight = 0.0
         self._answer_tokens = 0.0  # moving average per answer
@@ -209,8 +202,11 @@ class Limiter:
         """Read the ``x-ratelimit-*`` headers of a response, by lower-case name."""
         if "x-ratelimit-remaining-requests" in headers or "x-ratelimit-remaining-tokens" in headers:
             now = self._now()
-            self._quotas[0].heard(headers, self._in_flight, now)
-            self._quotas[1].heard(headers, self._tokens_in_flight, now)
+            for quota, of_tokens in self._quotas:
+                was_known = quota.known
+                quota.heard(headers, self._tokens_in_flight if of_tokens else self._in_flight, now)
+                if quota.known and not was_known:
+                    self._limits.append((quota, of_tokens))
 
     async def enter(self, request: Request) -> Ticket:
         """Wait until the request may be sent.
@@ -220,7 +216,7 @@ class Limiter:
         """
         if self._stopped is not None:
             raise self._stopped.copy()
-        tokens = self._expected(request) if self._per_minute[1] or self._quotas[1].known else 0.0
+        tokens = self._expected(request) if self._per_minute[1] or self._quotas[1][0].known else 0.0
         return await self._queue.enter(tokens)
 
     def answered(self, ticket: Ticket, usage: Usage) -> None:
@@ -262,8 +258,11 @@ class Limiter:
             self._loop = asyncio.get_running_loop()
             now = self._loop.time()
             requests, tokens = self._per_minute
-            self._requests = TokenBucket(requests, now) if requests else None
-            self._tokens = TokenBucket(tokens, now) if tokens else None
+            if requests:
+                self._limits.append((TokenBucket(requests, now), False))
+            if tokens:
+                self._tokens = TokenBucket(tokens, now)
+                self._limits.append((self._tokens, True))
         return self._loop.time()
 
     def _expected(self, request: Request) -> float:
@@ -276,16 +275,8 @@ class Limiter:
     def _wait(self, tokens: float) -> float:
         """Return the seconds until a request of ``tokens`` tokens may be sent, regardless of the window."""
         now = self._now()
-        longest = max(0.0, self._closed_until - now)
-        if self._requests is not None:
-            longest = max(longest, self._requests.wait(1.0, now))
-        if self._tokens is not None:
-            longest = max(longest, self._tokens.wait(tokens, now))
-        if self._quotas[0].known:
-            longest = max(longest, self._quotas[0].wait(1.0, now))
-        if self._quotas[1].known:
-            longest = max(longest, self._quotas[1].wait(tokens, now))
-        return longest
+        waits = [limit.wait(tokens if of_tokens else 1.0, now) for limit, of_tokens in self._limits]
+        return max(0.0, self._closed_until - now, *waits)
 
     def _admit(self, tokens: float) -> Ticket | None:
         """Admit a request of ``tokens`` tokens; None: not now, and a timer is set if it waits for time."""
@@ -297,12 +288,8 @@ class Limiter:
             return None
         self._in_flight += 1
         self._tokens_in_flight += tokens
-        if self._requests is not None:
-            self._requests.take(1.0)
-        if self._tokens is not None:
-            self._tokens.take(tokens)
-        self._quotas[0].take(1.0)
-        self._quotas[1].take(tokens)
+        for limit, of_tokens in self._limits:
+            limit.take(tokens if of_tokens else 1.0)
         return Ticket(self._window.epoch, tokens)
 
     def _note(self, ticket: Ticket, *, refused: bool) -> None:

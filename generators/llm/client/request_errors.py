@@ -11,6 +11,7 @@ parser of answers decides about it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from pairwright.datasets.errors import PairwrightError
@@ -43,7 +44,7 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
     ),
     "timeout": RequestErrorCode(
         "transient",
-        "no complete answer came in time",
+        "no complete answer came within the timeout",
         "Raise --timeout (in a config, `timeout` under llm), or lower the concurrency.",
     ),
     "unreachable": RequestErrorCode(
@@ -109,7 +110,7 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
     "wrong_url": RequestErrorCode(
         "fatal",
         "the base URL is not a chat API",
-        "Give the part before /chat/completions, for example http://localhost:8000/v1; a proxy must not stream the answers.",
+        "Give the part before /chat/completions, for example http://localhost:8000/v1.",
     ),
     "no_quota": RequestErrorCode(
         "fatal", "the account has no quota left", "Raise the account's limit or wait, then run again: answers are kept."
@@ -146,7 +147,7 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
     "over_budget": RequestErrorCode(
         "fatal",
         "the budget allows no further request",
-        "Raise it, then run again: answers are kept and not billed twice.",
+        "Raise --max-cost or --max-requests, then run again: answers are kept and not billed twice.",
     ),
     "interrupted": RequestErrorCode(
         "fatal", "the run was stopped", "Run again: answers are kept and not requested twice."
@@ -163,13 +164,18 @@ class RequestError(PairwrightError):
         detail: first 300 characters of the message.
         status: HTTP status; 0 if none.
         retry_after: seconds that the server asks to wait, or None.
+        fix: what to do, as a sentence.
     """
 
-    def __init__(self, code: str, detail: str = "", *, status: int = 0, retry_after: float | None = None) -> None:
+    def __init__(
+        self, code: str, detail: str = "", *, status: int = 0, retry_after: float | None = None, fix: str = ""
+    ) -> None:
+        """Create an error; ``fix`` replaces the one of the code."""
         entry = REQUEST_ERROR_CODES[code]
         message = " ".join(detail.split())
         detail = message if len(message) <= MAX_DETAIL_CHARS else message[:MAX_DETAIL_CHARS] + "…"
-        super().__init__(f"{entry.means}{f' ({detail})' if detail else ''}. {entry.fix}")
+        self.fix = fix or entry.fix
+        super().__init__(f"{entry.means}{f' ({detail})' if detail else ''}. {self.fix}")
         self.code, self.message, self.detail, self.status, self.retry_after = code, message, detail, status, retry_after
 
     @property
@@ -182,19 +188,17 @@ class RequestError(PairwrightError):
         """Whether no request of the run can succeed."""
         return REQUEST_ERROR_CODES[self.code].kind == "fatal"
 
-    @property
-    def fix(self) -> str:
-        """What to do, as a sentence."""
-        return REQUEST_ERROR_CODES[self.code].fix
+    def copy(self, *, fix: str = "") -> "RequestError":
+        """Return an equal error to raise for another row: a shared one would collect every row's traceback.
 
-    def copy(self) -> "RequestError":
-        """Return an equal error to raise for another row: a shared one would collect every row's traceback."""
-        return _unpickle_error(self.code, self.message, self.status, self.retry_after)
+        Args:
+            fix: in place of this error's; empty: the same.
+        """
+        return RequestError(
+            self.code, self.message, status=self.status, retry_after=self.retry_after, fix=fix or self.fix
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from positional arguments when they come back from a worker process.
-        return _unpickle_error, (self.code, self.message, self.status, self.retry_after)
-
-
-def _unpickle_error(code: str, detail: str, status: int, retry_after: float | None) -> RequestError:
-    return RequestError(code, detail, status=status, retry_after=retry_after)
+        made = partial(RequestError, status=self.status, retry_after=self.retry_after, fix=self.fix)
+        return made, (self.code, self.message)

@@ -1,9 +1,9 @@
 """Retries with exponential backoff, and the end of a run whose server is down.
 
-- Errors of one response (a reset, half a body, invalid JSON, a 500, a timeout) are retried `RetryPolicy.most` times. The
+- Errors of one response (a reset, half a body, invalid JSON, a 500, a timeout) are retried ``max_retries`` times. The
   delay doubles each time; its jitter depends on seed, request key and attempt.
 - Refusals (429, 503) and an unreachable server do not count as attempts. They are retried, after Retry-After if given,
-  for `RetryPolicy.patience` seconds in all. A server that has answered no request in that time is down, and the run
+  for ``patience`` seconds in all. A server that has answered no request in that time is down, and the run
   stops; it can be resumed, since responses are cached.
 - A server that has never responded, not even with an error, is retried for `UNREACHABLE_START_S` seconds only, and each
   request at least `START_ATTEMPTS` times: wrong address, or not running. (A single attempt to connect to a busy server
@@ -21,7 +21,6 @@ instead of 0.6 (``benchmarks/own_code.py``).
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.client.messages import Model, Reply, Request
@@ -41,29 +40,16 @@ CONNECTION_ERRORS = {"unreachable", "connection_lost"}  # no sign of a server
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Limits of retries.
-
-    Attributes:
-        most: retries per row for its own errors.
-        patience: seconds to retry refusals and an unreachable server, once it has responded.
-        seed: of the jitter.
-    """
-
-    most: int = 6
-    patience: float = 300.0
-    seed: int = 0
-
-
 class RetryingModel:
     """Model with retries."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         model: Model,
-        retries: RetryPolicy,
         *,
+        max_retries: int = 6,
+        patience: float = 300.0,
+        seed: int = 0,
         say: Callable[[str], None] = _log.warning,
         on_stop: Callable[[RequestError], None] | None = None,
     ) -> None:
@@ -71,12 +57,14 @@ class RetryingModel:
 
         Args:
             model: asked in each attempt.
-            retries: limits.
+            max_retries: retries per row for its own errors.
+            patience: seconds to retry refusals and an unreachable server, once it has responded.
+            seed: of the jitter.
             say: called with one line when the server becomes unreachable, refuses all requests or only fails, and when it
                 responds again.
             on_stop: called once with the fatal error that stops the run.
         """
-        self._model, self._retries = model, retries
+        self._model, self._max_retries, self._most_patience, self._seed = model, max_retries, patience, seed
         self._say, self._on_stop = say, on_stop
         self._stopped: RequestError | None = None
         self._sleepers: dict[asyncio.Future[None], bool] = {}  # value: whether to wake when the server is back
@@ -117,7 +105,7 @@ class RetryingModel:
             if not starting and not self._heard and loop.time() - self._answered_at >= self._patience:
                 raise self._gone(met, loop.time()) or met
             away = self._away(met, loop.time()) if refused else self._failing(met, loop.time())
-            if tries > self._retries.most or (not starting and max(waited, away) > self._patience):
+            if tries > self._max_retries or (not starting and max(waited, away) > self._patience):
                 raise self._gone(met, loop.time()) or met
             wait = self._pause(request, tries + refusals, met)
             if met.retry_after is not None and wait > self._patience:
@@ -128,7 +116,7 @@ class RetryingModel:
 
     def _starts(self, attempts: int) -> bool:
         """Whether a server that has never responded may have had too few attempts, unless the user wants to wait less."""
-        return not self._heard and attempts < START_ATTEMPTS and self._retries.patience >= UNREACHABLE_START_S
+        return not self._heard and attempts < START_ATTEMPTS and self._most_patience >= UNREACHABLE_START_S
 
     def _left(self, now: float) -> float:
         """Return the longest wait: a server that has never responded is not waited for after the patience."""
@@ -137,14 +125,14 @@ class RetryingModel:
 
     @property
     def _patience(self) -> float:
-        return self._retries.patience if self._heard else min(UNREACHABLE_START_S, self._retries.patience)
+        return self._most_patience if self._heard else min(UNREACHABLE_START_S, self._most_patience)
 
     def stop(self, failure: RequestError) -> None:
         """Send nothing more: waiting requests end in ``failure``, those in flight may still be answered."""
         self._stop(failure)
 
     def _pause(self, request: Request, attempt: int, failure: RequestError) -> float:
-        jitter = make_rng(self._retries.seed, "retry", request.key(""), attempt).random()
+        jitter = make_rng(self._seed, "retry", request.key(""), attempt).random()
         if failure.retry_after is not None:
             return failure.retry_after * (1 + JITTER * jitter) + 0.05 * jitter
         backoff: float = min(INITIAL_DELAY_S * 2.0 ** (min(attempt, 30) - 1), MAX_DELAY_S)
@@ -198,7 +186,8 @@ class RetryingModel:
         """Return the error that ends the run: no response to any row within the patience, or not a chat API. None: go on."""
         assert self._answered_at is not None
         if failure.code in _NO_API and not self._answered:
-            return self._stop(RequestError("wrong_url", failure.detail, status=failure.status))
+            own = "" if failure.fix == REQUEST_ERROR_CODES[failure.code].fix else failure.fix
+            return self._stop(RequestError("wrong_url", failure.detail, status=failure.status, fix=own))
         silent = now - self._answered_at
         if not self._heard and silent >= self._patience:
             detail = f"no response in {silent:.0f} s; last: {failure.detail or failure.code}"

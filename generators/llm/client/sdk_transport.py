@@ -11,9 +11,9 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from pairwright.generators.llm.client.chat_model import ChatModel, HeaderListener, HTTPResponse
+from pairwright.generators.llm.client.chat_model import ChatModel, HeaderListener, HTTPResponse, Send
 from pairwright.generators.llm.client.direct_transport import CONNECT_S
 from pairwright.generators.llm.client.network_errors import (
     MAX_RESPONSE_BYTES,
@@ -32,46 +32,45 @@ NO_KEY = "none"  # the package requires one; no header carries it
 LOGGERS = ("httpx2", "openai._base_client")
 
 
-class SdkTransport:
-    """Connections of the ``openai`` package."""
+def _sender(client: "AsyncOpenAI", settings: LLMSettings) -> Send:
+    """Return the transport over open connections."""
+    import httpx2
+    from openai import APIStatusError
 
-    def __init__(self, client: "AsyncOpenAI", settings: LLMSettings) -> None:
-        import aiohttp
-        import httpx2
-        from openai import APIStatusError, OpenAIError
+    foreign, options = foreign_errors(), cast("Any", {"headers": anonymous_headers(settings)})
 
-        self._client, self._timeout = client, settings.timeout
-        self._response, self._status_error, self._error = httpx2.Response, APIStatusError, OpenAIError
-        self._options: Any = {"headers": anonymous_headers(settings)}
-        # The layers above aiohttp do not translate all of its errors.
-        self._foreign = (
-            OpenAIError,
-            httpx2.HTTPError,
-            httpx2.StreamError,
-            aiohttp.ClientError,
-            OSError,
-            ResponseTooLarge,
-        )
-
-    async def post(self, payload: dict[str, Any]) -> HTTPResponse:
-        """Post the body of a request; as in `chat_model.Post`."""
+    async def send(payload: dict[str, Any] | None) -> HTTPResponse:
         response: Any = None
         try:
             # The package's own timeout is per read; a slow stream of bytes would never reach it.
-            async with asyncio.timeout(self._timeout):
-                response = await self._client.post(
-                    "/chat/completions", cast_to=self._response, body=payload, options=self._options
-                )
-        except self._status_error as error:
+            async with asyncio.timeout(settings.timeout):
+                if payload is None:
+                    response = await client.get("/models", cast_to=httpx2.Response, options=options)
+                else:
+                    response = await client.post(
+                        "/chat/completions", cast_to=httpx2.Response, body=payload, options=options
+                    )
+        except APIStatusError as error:
             response = error.response
-        except self._foreign as error:
-            failure = translate_network_error(error)
+        except foreign as error:
+            failure = translate_network_error(error, timeout=settings.timeout)
         except (TypeError, UnicodeEncodeError):
             encode_json(payload)  # raises if the payload is the cause
             raise
         if response is None:
             raise failure  # outside the handler: the package's errors hold the request, including the key
         return response.status_code, response.headers, response.content
+
+    return send
+
+
+def foreign_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of the package and of the layers below, which do not translate all of aiohttp's."""
+    import aiohttp
+    import httpx2
+    from openai import OpenAIError
+
+    return (OpenAIError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ResponseTooLarge)
 
 
 @asynccontextmanager
@@ -83,7 +82,7 @@ async def open_sdk(settings: LLMSettings, heard: HeaderListener) -> AsyncIterato
         heard: called with the headers of every response.
     """
     async with open_client(settings) as client:
-        yield ChatModel(SdkTransport(client, settings).post, settings, heard)
+        yield ChatModel(_sender(client, settings), settings, heard)
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """Model settings of a user: server, credentials, rate limits, retries.
 
 Values come from options, else from the environment (the names that the OpenAI and Azure clients read). Credentials are
-excluded from ``repr`` and `LLMSettings.described`, and redacted by `LLMSettings.hide` in every message of a server.
+excluded from ``repr``, and redacted by `LLMSettings.hide` in every message of a server.
 """
 
 import os
@@ -22,7 +22,7 @@ _KEYS_BY_LOOK = re.compile(r"\b(sk-|Bearer\s+|Basic\s+)[\w.~+/=*-]{6,}", re.IGNO
 _HEADER = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class LLMSettings:
     """Validated settings of the client.
 
@@ -47,9 +47,9 @@ class LLMSettings:
     """
 
     model: str = ""
-    base_url: str = OPENAI
-    api_key: str = ""
-    ad_token: str = ""
+    base_url: str = field(default=OPENAI, repr=False)
+    api_key: str = field(default="", repr=False)
+    ad_token: str = field(default="", repr=False)
     transport: Transport = "auto"
     timeout: float = 120.0
     max_concurrency: int = 64
@@ -59,7 +59,7 @@ class LLMSettings:
     patience: float = 300.0
     endpoint: str = ""
     api_version: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     seed: int = 0
     address: BaseURL = field(init=False)
 
@@ -145,16 +145,6 @@ class LLMSettings:
         found -= {self.api_version}
         # longest first: one may contain another
         return sorted((text for text in found if len(text) >= MIN_SECRET_LENGTH), key=len, reverse=True)
-
-    def described(self) -> dict[str, Any]:
-        """Return the settings without secrets, for display and manifests."""
-        hidden = {"api_key", "ad_token", "headers", "address", "base_url"}
-        shown = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in hidden}
-        return {**shown, "base_url": self.address.base}
-
-    def __repr__(self) -> str:
-        """Return all settings except secrets."""
-        return f"LLMSettings({', '.join(f'{name}={value!r}' for name, value in self.described().items())})"
 
 
 def _credentials(env: Mapping[str, str], *, is_azure: bool) -> dict[str, str]:

@@ -75,11 +75,11 @@ def local_settings(folder: LocalFolder, *, max_concurrency: int = 64, cache_labe
 
 def local_client(
     folder: LocalFolder, *, around: GenerationContext | None = None
-) -> Callable[[LLMSettings, Cache], AbstractAsyncContextManager["LocalModel"]]:
+) -> Callable[[LLMSettings, Cache | None], AbstractAsyncContextManager["LocalModel"]]:
     """Return the client factory of a session; ``around`` is the context of each batch (`generation`)."""
 
     @asynccontextmanager
-    async def opened(settings: LLMSettings, cache: Cache) -> AsyncIterator[LocalModel]:  # noqa: ARG001 - as sessions call it
+    async def opened(settings: LLMSettings, cache: Cache | None) -> AsyncIterator[LocalModel]:  # noqa: ARG001 - as sessions call it
         model = LocalModel.open(folder, around=around, most_rows=settings.max_concurrency)
         try:
             yield model

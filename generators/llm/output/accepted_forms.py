@@ -233,16 +233,12 @@ def _type_and_text(item: Any) -> tuple[str, str, Mapping[str, str]] | None:
     texts = [
         field.alias or name
         for name, field in item.model_fields.items()
-        if field.is_required() and (field.annotation is str or set(_options(field.annotation)) == {str, NoneType})
+        if field.is_required() and (field.annotation is str or set(get_args(field.annotation)) == {str, NoneType})
     ]
     if len(kinds) != 1 or len(texts) != 1:
         return None
     [(type_, known)] = kinds.items()
     return type_, texts[0], {normalize_name(str(each)): each for each in known}
-
-
-def _options(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) or (annotation,)
 
 
 def _bytes(value: Any) -> bytes:

@@ -45,8 +45,6 @@ EMPTY_ANSWER = "(nothing)"  # in place of an empty answer: servers reject turns 
 _REPAIR_ENDINGS: Mapping[str, str] = {
     "json": "Answer again, with the corrected JSON object and nothing else.",
     "line": "Answer again, with one line and nothing else.",
-    "sentence": "Answer again, with one sentence and nothing else.",
-    "lines": "Answer again, with the lines asked for and nothing else.",
     "text": "Answer again, with the text asked for and nothing else.",
 }
 

@@ -58,6 +58,23 @@ KINDS: Mapping[str, tuple[Group, str]] = {
 }
 SCOPES = ("chat", "files", "batches", "models")
 
+_OPENAI_FAULTS: Mapping[str, tuple[int, str, str | None, str | None]] = {  # status, message, code, param
+    "400": (400, "the request is not valid", None, None),
+    "401": (401, "the API key is wrong", "invalid_api_key", None),
+    "context_too_long": (
+        400,
+        "the messages are longer than the model's context",
+        "context_length_exceeded",
+        "messages",
+    ),
+    "content_filter": (400, "the prompt was stopped by the content filter", "content_filter", "prompt"),
+    "429": (429, "too many requests", "rate_limit_exceeded", None),
+    "429_bare": (429, "too many requests", "rate_limit_exceeded", None),
+    "quota": (429, "the account has no quota left", "insufficient_quota", None),
+    "500": (500, "the server had an error", None, None),
+    "503": (503, "the server is overloaded", None, None),
+}
+
 NOT_JSON = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
 _CHATTER = "\n\nIs there anything else that you would like to know? Here are three more ideas:\n1."
 
@@ -152,27 +169,9 @@ def fault_error(kind: str, retry_after_s: float) -> APIError:
     if kind in PROVIDER_FAULTS:
         fault = PROVIDER_FAULTS[kind]
         return APIError(fault.status, fault.means, content=fault.body)
-    if kind == "429":
-        return APIError(
-            429, "too many requests (injected)", code="rate_limit_exceeded", headers=retry_after(retry_after_s)
-        )
-    return {
-        "400": APIError(400, "the request is not valid (injected)"),
-        "401": APIError(401, "the API key is wrong (injected)", code="invalid_api_key"),
-        "context_too_long": APIError(
-            400,
-            "the messages are longer than the model's context (injected)",
-            code="context_length_exceeded",
-            param="messages",
-        ),
-        "content_filter": APIError(
-            400, "the prompt was stopped by the content filter (injected)", code="content_filter", param="prompt"
-        ),
-        "429_bare": APIError(429, "too many requests (injected)", code="rate_limit_exceeded"),
-        "quota": APIError(429, "the account has no quota left (injected)", code="insufficient_quota"),
-        "500": APIError(500, "the server had an error (injected)"),
-        "503": APIError(503, "the server is overloaded (injected)"),
-    }[kind]
+    status, message, code, param = _OPENAI_FAULTS[kind]
+    headers = retry_after(retry_after_s) if kind == "429" else {}
+    return APIError(status, f"{message} (injected)", code=code, param=param, headers=headers)
 
 
 def retry_after(seconds: float) -> dict[str, str]:

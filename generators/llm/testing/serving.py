@@ -214,17 +214,17 @@ async def serve_app(app: ServerApp, *, host: str = LOOPBACK, port: int = 0) -> A
 
 
 @contextmanager
-def serve_in_thread(app: ServerApp, *, host: str = LOOPBACK, port: int = 0) -> Iterator[Server]:
-    """Serve an app in a thread while the block runs.
+def serve_in_thread(app: ServerApp, *, port: int = 0) -> Iterator[Server]:
+    """Serve an app on localhost in a thread while the block runs.
 
     Raises:
-        UsageError: host and port are not available.
+        UsageError: the port is not available.
     """
     ready: concurrent.futures.Future[tuple[Server, asyncio.Event]] = concurrent.futures.Future()
 
     async def serve() -> None:
         try:
-            async with serve_app(app, host=host, port=port) as server:
+            async with serve_app(app, port=port) as server:
                 stop = asyncio.Event()
                 ready.set_result((server, stop))
                 await stop.wait()

@@ -30,9 +30,9 @@ def info(cache: CacheArgument, *, as_json: JsonOption = False) -> None:
     Example:
       pairwright cache info build/mine
     """
-    from pairwright.generators.llm.cache.contents import read_contents
+    from pairwright.generators.llm.cache.contents import summarize_cache
 
-    summary = read_contents(_file(cache)).summary()
+    summary = summarize_cache(_file(cache))
     head = ["model", "endpoint", "answers", "tokens in", "tokens out", "bytes", "from", "to"]
     rows = [
         [

@@ -69,6 +69,18 @@ def test_a_run_of_which_every_row_was_answered_says_of_none_that_it_failed(serve
     assert rejected.startswith(REJECTED.replace("7", "4"))
 
 
+def test_of_rows_without_an_answer_it_says_that_the_same_command_requests_them_again(server: Server) -> None:
+    """Before, it named --retry-failed, which they do not need: nothing of them was billed."""
+    Path("c.csv").write_text("caption\nA cow on a bed.\nA horse on a bed.\n")
+    [failed] = lines(server)
+    assert failed.startswith(
+        "1 of 2 rows failed: 1 bad_request. See n.failed.jsonl; the same command requests them again. bad_request: "
+    )
+    first = server.stats()["requests"]
+    assert lines(server) == [failed]
+    assert server.stats()["requests"] - first == 1
+
+
 def test_a_row_of_which_a_request_got_no_answer_failed_for_that_whatever_its_other_texts_are() -> None:
     def answer(request: ChatRequest) -> ServerAnswer:
         if "Propose an attribute" in str(request.body["messages"][0]):
@@ -80,7 +92,7 @@ def test_a_row_of_which_a_request_got_no_answer_failed_for_that_whatever_its_oth
     Path("c.csv").write_text("caption\nA red dog on a bed.\nA red dog sits near a tree.\n")
     with serve_in_thread(ServerApp(ServerScript(), answer=answer)) as server:
         [message] = lines(server, "--variant", "workflow")
-    assert message.startswith("2 of 2 rows failed: 2 bad_request. See n.failed.jsonl; --retry-failed")
+    assert message.startswith("2 of 2 rows failed: 2 bad_request. See n.failed.jsonl; the same command")
 
 
 def test_a_build_counts_rejected_rows_apart_from_failed_rows(server: Server) -> None:

@@ -73,13 +73,37 @@ def printed(result: Result) -> str:
 def test_what_no_row_can_change_stops_the_run_at_once_with_one_line(kind: str, transport: str) -> None:
     with serving(faults={kind: 1.0}) as server:
         result = ran(server.url, "--transport", transport, "--max-concurrency", "2")
-        sent = server.stats()["requests"]
+        sent = server.stats()["endpoints"]
     assert isinstance(result.exception, RequestError)
     assert result.exception.exit_code == 1
     assert str(result.exception).startswith(FATAL[kind])
     assert "\n" not in str(result.exception)
-    assert sent <= 2
+    assert sent["chat"] <= 2
+    assert sent.get("models", 0) == kind.endswith("unknown_model")  # whose names the error lists
     assert not Path("out.jsonl").exists()
+
+
+@pytest.mark.parametrize("transport", ["direct", "sdk"])
+def test_an_unknown_model_is_answered_with_the_five_nearest_names_that_the_server_has(transport: str) -> None:
+    """Before, the error said to name a model that the server has, and left it to the user to find one."""
+    names = ["llava-1.5-7b", "m-large", "m-small", "m1", "m12", "qwen2.5-vl-7b"]
+    with serving(models=names[:2]) as server:
+        few = ran(server.url, "--transport", transport)
+    with serving(models=names) as server:
+        many = ran(server.url, "--transport", transport)
+        sent = server.stats()["endpoints"]
+    assert str(few.exception).endswith("Name one with --model that the server has: m-large, llava-1.5-7b.")
+    assert str(many.exception).endswith("the server has, such as m1, m12, m-small, m-large, qwen2.5-vl-7b.")
+    assert sent["models"] == 1
+
+
+@pytest.mark.parametrize("fault", ["models/500", "models/malformed", "models/wrong_type", "models/reset"])
+def test_a_server_that_does_not_list_its_models_leaves_the_error_as_it_is(fault: str) -> None:
+    with serving(models=["other"], faults={fault: 1.0}) as server:
+        result = ran(server.url)
+    assert str(result.exception) == (
+        "the server has no such model (404: unknown model 'm'). Name one with --model that the server has."
+    )
 
 
 @pytest.mark.parametrize("kind", OF_THE_ROW)

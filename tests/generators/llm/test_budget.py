@@ -185,7 +185,7 @@ def test_the_stop_is_fatal_says_what_was_spent_and_holds_for_all_that_come_later
     assert isinstance(second, RequestError)
     assert second.fatal
     assert "1 of 1 requests" in str(second)
-    assert "Raise it, then run again" in str(second)
+    assert "Raise --max-cost or --max-requests, then run again" in str(second)
     [third] = ask_all(budget, [request("3")])
     assert isinstance(third, RequestError)
     assert server.received == 1

@@ -207,25 +207,6 @@ def test_queued_requests_are_sent_when_idle_and_poll_intervals_grow_to_a_limit(l
     assert max(looks) == 40.0
 
 
-def test_a_flush_sends_at_once(ledger: Path) -> None:
-    with serving() as server:
-        bench = Bench(server, ledger, BatchLimits(idle=1e9))
-
-        async def work(model: BatchModel) -> list[str]:
-            async def never() -> None:
-                if bench.waits[-1] == 1e9:
-                    await asyncio.Event().wait()
-
-            bench.meanwhile = never
-            asked = asyncio.ensure_future(ask_all(model, requests(3)))
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            model.flush()
-            return texts(await asked)
-
-        assert bench.run(work) == said(3)
-
-
 # --- failures ------------------------------------------------------------------------------------------------
 
 

@@ -206,7 +206,7 @@ def test_what_a_killed_process_left_is_exported_and_counted(path: Path, tmp_path
     killed(path)
     assert json_lines.export_cache(path, tmp_path / "answers.jsonl") == 500
     killed(path.with_name("other.sqlite"))
-    assert contents.read_contents(path.with_name("other.sqlite")).summary()["answers"] == 500
+    assert contents.summarize_cache(path.with_name("other.sqlite"))["answers"] == 500
 
 
 def test_a_process_killed_from_outside_loses_no_answer_that_it_has_put(path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_file_of_an_earlier_version_is_used(path: Path) -> None:
         assert cache.get(KEY) == replace(YES, key=KEY, cached=True)
         keep(cache, OTHER)
         cache.refuse(HERE, "small", "temperature")
-    assert contents.read_contents(path).summary()["answers"] == 2
+    assert contents.summarize_cache(path)["answers"] == 2
 
 
 def test_processes_that_write_at_once_lose_nothing(path: Path) -> None:

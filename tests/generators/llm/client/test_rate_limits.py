@@ -18,7 +18,7 @@ from pairwright.generators.llm.client.rate_limits import (
     parse_duration,
 )
 from pairwright.generators.llm.client.request_errors import RequestError
-from pairwright.generators.llm.client.retrying import RetryingModel, RetryPolicy
+from pairwright.generators.llm.client.retrying import RetryingModel
 from tests.generators.llm.client.virtual_time import run
 
 
@@ -94,7 +94,7 @@ class PerSecond(Slow):
 
 async def ask_all(server: Slow, rows: int, limiter: Limiter, *, at_once: int, patience: float = 1e6) -> float:
     """Ask many rows through pacing and retries; return the seconds it took."""
-    model = RetryingModel(LimitedModel(server, limiter), RetryPolicy(patience=patience))
+    model = RetryingModel(LimitedModel(server, limiter), patience=patience)
     numbers = iter(range(rows))
 
     async def worker() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from pairwright.generators.llm.client.factory import open_model
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
 from pairwright.generators.llm.client.rate_limits import LimitedModel, Limiter
 from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES, RequestError
-from pairwright.generators.llm.client.retrying import RetryingModel, RetryPolicy
+from pairwright.generators.llm.client.retrying import RetryingModel
 from pairwright.generators.llm.client.settings import LLMSettings
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
@@ -55,11 +56,11 @@ def first(count: int, failure: RequestError) -> Callable[[int, float], RequestEr
     return lambda attempt, _: failure if attempt < count else None
 
 
-def ask(model: Scripted, retries: RetryPolicy | None = None) -> Reply:
+def ask(model: Scripted, **limits: Any) -> Reply:
     """Ask one row."""
 
     async def main() -> Reply:
-        return await RetryingModel(model, retries or RetryPolicy()).ask(request())
+        return await RetryingModel(model, **limits).ask(request())
 
     return run(main())
 
@@ -74,7 +75,7 @@ def test_transient_errors_are_retried(word: str) -> None:
 @pytest.mark.parametrize("word", OWN_FAULTS)
 def test_a_persistent_error_is_raised_after_the_last_retry(word: str) -> None:
     async def main() -> RequestError:
-        retrying = RetryingModel(model, RetryPolicy(most=3))
+        retrying = RetryingModel(model, max_retries=3)
         assert await retrying.ask(request(1)) == YES  # so it is a chat API
         with pytest.raises(RequestError) as caught:
             await retrying.ask(request(0))
@@ -96,7 +97,7 @@ def test_permanent_errors_are_not_retried(word: str) -> None:
 def test_delays_double_within_jitter_and_are_reproducible() -> None:
     def waits(seed: int) -> list[float]:
         model = Scripted(first(6, RequestError("server_error")))
-        ask(model, RetryPolicy(seed=seed))
+        ask(model, seed=seed)
         return [after - before for before, after in zip(model.times, model.times[1:], strict=False)]
 
     found = waits(1)
@@ -108,7 +109,7 @@ def test_delays_double_within_jitter_and_are_reproducible() -> None:
 def test_rows_that_failed_together_are_retried_at_different_times() -> None:
     async def main() -> list[float]:
         model = Scripted(first(1, RequestError("rate_limited", retry_after=10.0)))
-        retrying = RetryingModel(model, RetryPolicy())
+        retrying = RetryingModel(model)
         await asyncio.gather(*(retrying.ask(request(n)) for n in range(50)))
         return sorted(model.times[50:])
 
@@ -121,15 +122,15 @@ def test_rows_that_failed_together_are_retried_at_different_times() -> None:
 @pytest.mark.parametrize("word", ["rate_limited", "overloaded"])
 def test_refusals_do_not_count_as_attempts(word: str) -> None:
     model = Scripted(first(12, RequestError(word, retry_after=2.0)))
-    assert ask(model, RetryPolicy(most=0)) == YES
+    assert ask(model, max_retries=0) == YES
 
 
 def test_a_retry_after_beyond_the_patience_stops_the_run() -> None:
     with pytest.raises(RequestError, match="asks to wait 7") as caught:
-        ask(Scripted(first(1, RequestError("rate_limited", retry_after=7200.0))), RetryPolicy(patience=60))
+        ask(Scripted(first(1, RequestError("rate_limited", retry_after=7200.0))), patience=60)
     assert caught.value.code == "no_quota"
     with pytest.raises(RequestError) as caught:
-        ask(Scripted(first(1, RequestError("overloaded", retry_after=7200.0))), RetryPolicy(patience=60))
+        ask(Scripted(first(1, RequestError("overloaded", retry_after=7200.0))), patience=60)
     assert caught.value.code == "server_down"
 
 
@@ -139,7 +140,7 @@ def test_a_server_with_only_errors_is_reported_once() -> None:
     async def main() -> list[str]:
         said: list[str] = []
         model = Scripted(lambda _, now: RequestError("server_error", "500: out of memory") if 1 <= now < 20 else None)
-        retrying = RetryingModel(model, RetryPolicy(), say=said.append)
+        retrying = RetryingModel(model, say=said.append)
         await retrying.ask(request())
         await asyncio.sleep(1)
         await asyncio.gather(*(retrying.ask(request(number)) for number in range(1, 20)))
@@ -155,7 +156,7 @@ def test_an_unreachable_server_is_reported_once_and_all_rows_go_on_when_it_is_ba
     async def main() -> tuple[list[str], float]:
         said: list[str] = []
         model = Scripted(lambda _, now: RequestError("unreachable", "refused") if 0 < now < 100 else None)
-        retrying = RetryingModel(model, RetryPolicy(most=0), say=said.append)
+        retrying = RetryingModel(model, max_retries=0, say=said.append)
         await retrying.ask(request())
         await asyncio.sleep(1)
         await asyncio.gather(*(retrying.ask(request(n)) for n in range(40)))
@@ -172,7 +173,7 @@ def test_a_server_that_stays_unreachable_stops_the_run_for_every_row() -> None:
     async def main() -> tuple[Counter[str], float, list[RequestError]]:
         stops: list[RequestError] = []
         model = Scripted(lambda _, now: RequestError("unreachable", "refused") if now else None)
-        retrying = RetryingModel(model, RetryPolicy(patience=60), say=lambda _: None, on_stop=stops.append)
+        retrying = RetryingModel(model, patience=60, say=lambda _: None, on_stop=stops.append)
         await retrying.ask(request())
         await asyncio.sleep(1)
         rows = [retrying.ask(request(n)) for n in range(20)]
@@ -196,7 +197,7 @@ def test_a_server_that_never_responded_is_retried_for_ten_seconds_only(word: str
     async def main() -> tuple[Counter[str], float, list[RequestError]]:
         stops: list[RequestError] = []
         model = Scripted(lambda _attempt, _now: RequestError(word, "Connection refused (localhost:8000)"))
-        retrying = RetryingModel(model, RetryPolicy(patience=patience), say=lambda _: None, on_stop=stops.append)
+        retrying = RetryingModel(model, patience=patience, say=lambda _: None, on_stop=stops.append)
         found = await asyncio.gather(*(retrying.ask(request(n)) for n in range(20)), return_exceptions=True)
         return Counter(e.code for e in found if isinstance(e, RequestError)), asyncio.get_running_loop().time(), stops
 
@@ -210,7 +211,7 @@ def test_a_server_that_never_responded_is_retried_for_ten_seconds_only(word: str
 @pytest.mark.parametrize("word", ["overloaded", "server_error", "timeout"])
 def test_a_server_that_loads_its_model_is_retried_within_the_patience(word: str) -> None:
     model = Scripted(lambda _, now: RequestError(word, "Loading model") if now < 60 else None)
-    assert ask(model, RetryPolicy(most=20)) == YES
+    assert ask(model, max_retries=20) == YES
 
 
 def test_a_server_that_refuses_all_requests_is_reported_and_stops_the_run_after_the_patience() -> None:
@@ -228,7 +229,7 @@ def test_a_server_that_refuses_all_requests_is_reported_and_stops_the_run_after_
                     await asyncio.sleep(1)
                     return await scripted.ask(request)
 
-        retrying = RetryingModel(OneByOne(), RetryPolicy(patience=30), say=said.append, on_stop=stops.append)
+        retrying = RetryingModel(OneByOne(), patience=30, say=said.append, on_stop=stops.append)
         found = await asyncio.gather(*(retrying.ask(request(n)) for n in range(100)), return_exceptions=True)
         words = Counter(e.code for e in found if isinstance(e, RequestError))
         return said, words, asyncio.get_running_loop().time(), stops[0]
@@ -260,7 +261,7 @@ class Unlucky(Scripted):
 
 def test_a_row_that_is_always_refused_while_others_are_answered_ends_alone() -> None:
     async def main() -> RequestError:
-        retrying = RetryingModel(Unlucky(lambda _, __: None), RetryPolicy(patience=60))
+        retrying = RetryingModel(Unlucky(lambda _, __: None), patience=60)
 
         async def others() -> None:
             while True:
@@ -286,7 +287,7 @@ def test_a_fatal_error_ends_waiting_and_later_rows() -> None:
             return RequestError("bad_key", status=401) if now >= 5 else RequestError("rate_limited", retry_after=200.0)
 
         model = Scripted(fails)
-        retrying = RetryingModel(model, RetryPolicy(patience=1000))
+        retrying = RetryingModel(model, patience=1000)
         waiting = [asyncio.create_task(retrying.ask(request(n))) for n in range(10)]
         await asyncio.sleep(5)
         late = asyncio.create_task(retrying.ask(request(99)))
@@ -304,7 +305,7 @@ def test_a_request_cancelled_while_waiting_leaves_no_timer() -> None:
     async def main() -> int:
         limiter = Limiter(4)
         model = LimitedModel(Scripted(first(1, RequestError("rate_limited", retry_after=100.0))), limiter)
-        retrying = RetryingModel(model, RetryPolicy())
+        retrying = RetryingModel(model)
         tasks = [asyncio.create_task(retrying.ask(request(n))) for n in range(10)]
         await asyncio.sleep(1)
         for task in tasks:
@@ -364,6 +365,12 @@ def test_a_wrong_key_or_a_spent_account_stops_after_the_requests_under_way(
     assert faults[kind] <= 4
 
 
+def test_an_error_keeps_a_fix_of_its_own_when_it_is_copied_or_pickled() -> None:
+    failure = RequestError("unknown_model", "404: no", status=404).copy(fix="Name one of: a, b.")
+    assert str(failure) == "the server has no such model (404: no). Name one of: a, b."
+    assert str(failure.copy()) == str(pickle.loads(pickle.dumps(failure))) == str(failure)  # noqa: S301 - our own bytes
+
+
 @pytest.mark.parametrize("word", REQUEST_ERROR_CODES)
 def test_an_error_is_one_line_with_a_fix_and_survives_pickling(word: str) -> None:
     failure = RequestError(word, "a\nb " + "x" * 1000, status=418, retry_after=2.5)
@@ -397,5 +404,5 @@ def test_a_busy_server_is_asked_three_times_though_each_attempt_to_connect_takes
 def test_a_user_with_less_patience_waits_no_longer_at_the_start() -> None:
     model = Scripted(lambda *_: RequestError("unreachable"))
     with pytest.raises(RequestError):
-        ask(model, RetryPolicy(patience=0.0))
+        ask(model, patience=0.0)
     assert len(model.times) == 1
