@@ -5,7 +5,7 @@ a module is started in it as ``python -m`` does, and it ends as Python ends, but
 Shared are the imports and the data of the
 language, seconds of each, and with them the seed of hashes: whether two processes write the same bytes is a question for
 two of `subprocess.run`.
-A fork has the settings that modules read when they are imported, so an environment that names others is not for it.
+A fork has the settings that modules read when they are imported, so a test that changes the environment is not for it.
 """
 
 import atexit
@@ -42,8 +42,15 @@ IMPORTED = (
     "scipy.sparse",
 )
 # Of the environment, what does not make another command: pytest's own note, and what libraries leave where they are
-# imported (scikit-learn, torch, polars): after a test of the trainer each command would be a process of its own.
-_OF_NO_ACCOUNT = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK", "TORCHINDUCTOR_CACHE_DIR", "_RJEM_MALLOC_CONF")
+# imported (scikit-learn, torch, polars), which may be in the middle of a test.
+_OF_NO_ACCOUNT = (
+    "PYTEST_CURRENT_TEST",
+    "KMP_DUPLICATE_LIB_OK",
+    "KMP_INIT_AT_FORK",
+    "THP_MEM_ALLOC_ENABLE",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "_RJEM_MALLOC_CONF",
+)
 _LONGEST = 1 << 20
 
 
@@ -52,11 +59,6 @@ class WarmCommandLine:
 
     def __init__(self, door: socket.socket) -> None:
         self._door = door
-        self._started_with = _settings()
-
-    def fits(self) -> bool:
-        """Say whether the environment is that in which the modules were imported."""
-        return _settings() == self._started_with
 
     def run(self, arguments: Sequence[str], cwd: Path, module: str = "pairwright") -> subprocess.CompletedProcess[str]:
         """Run ``pairwright``, or another module, with these arguments in a folder."""
@@ -67,7 +69,8 @@ class WarmCommandLine:
             return subprocess.CompletedProcess([module, *arguments], code, _text(out), _text(err))
 
 
-def _settings() -> dict[str, str]:
+def settings() -> dict[str, str]:
+    """Return what of the environment may make another command."""
     return {name: value for name, value in os.environ.items() if name not in _OF_NO_ACCOUNT}
 
 
