@@ -30,16 +30,31 @@ import typer.main
 
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.commands.generate import GenerateRequest, run_generator
+from pairwright.flows.graph import STAGES
+from pairwright.flows.state.code_versions import code_hash, package_versions, source_hash
 
 ROOT = Path(__file__).parents[2]
 # What most commands import; Prefect and what asks models are left to those who use them.
 IMPORTED = (
     "pairwright.cli.main",
     "pairwright.flows.build",
+    "pairwright.flows.commands.config_templates",
+    "pairwright.flows.commands.filter_pairs",
     "pairwright.flows.commands.generate",
+    "pairwright.flows.commands.input_survey",
+    "pairwright.datasets.exports.formats",
+    "pairwright.datasets.mixtures.sources",
+    "pairwright.datasets.verification.checks",
     "pairwright.filters.audit.verdict",
+    "pairwright.generators.conversations.template_generator",
+    "pairwright.generators.edits.written.checks",
     "pairwright.indexes.retrieval.retrieve",
+    "pyarrow.parquet",
+    "pydantic.type_adapter",
+    "scipy.fft",
     "scipy.sparse",
+    "typer._adapters",
+    "typer._click.decorators",
 )
 # Of the environment, what does not make another command: pytest's own note, and what libraries leave where they are
 # imported (scikit-learn, torch, polars), which may be in the middle of a test.
@@ -133,6 +148,14 @@ def _edit_a_caption() -> None:
         run_generator(GenerateRequest("rules-negatives", {}, 0, ReadOptions(str(given)), "", out, workers=1), _unheard)
 
 
+def _hash_the_code() -> None:
+    """Hash all code of stages, as each build does: that takes as long as a stage."""
+    source_hash()
+    package_versions()
+    for module in {jobs.__module__ for stage in STAGES for jobs in (stage.full, stage.incremental) if jobs}:
+        code_hash(module)
+
+
 def _run_as_main(module: str) -> None:
     """Do what ``python -m`` does; taking all modules apart would take longer than most of the commands."""
     code = 0
@@ -156,6 +179,7 @@ if __name__ == "__main__":
         for name in sys.argv[2:]:
             importlib.import_module(name)
     _edit_a_caption()
+    _hash_the_code()
     pa.array([])  # with the first it imports pandas, where there is one
     # Typer makes the tree of all commands anew for each call, which takes longer than most of the calls.
     typer.main.get_command = cache(typer.main.get_command)
