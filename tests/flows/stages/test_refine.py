@@ -160,7 +160,7 @@ def test_a_large_general_build_has_jobs_for_types_and_attacks_and_the_same_bytes
     same_bytes(generally[0], tmp_path / "out")
 
 
-@pytest.mark.parametrize("place", ["stack_features", "measure_classifier"])
+@pytest.mark.parametrize("place", ["stack_features", pytest.param("measure_classifier", marks=pytest.mark.slow)])
 def test_a_general_build_that_ends_between_its_steps_has_the_same_bytes(
     generally: tuple[Path, dict[str, Any]],
     refined: Refined,
