@@ -33,7 +33,8 @@ def rows_of(out: Path, folder: str, files: str = "*.parquet") -> list[Annotation
 
 
 def config_of(corpus: Path, **changes: Any) -> BuildConfig:
-    plan = settings(corpus, negatives={"types": TYPES}, **changes)
+    texts = {"path": str(corpus / "large" / "captions.jsonl")}  # of few texts a type has too few negatives to choose of
+    plan = settings(corpus, input=texts, negatives={"types": TYPES}, **changes)
     del plan["retrieve"]
     return checked(plan)
 
