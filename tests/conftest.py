@@ -52,7 +52,7 @@ typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[a
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a Prefect server come first and side by side, so that one of two processes starts it."""
-    items.sort(key=lambda item: "through_prefect" not in getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: "prefect_database" not in getattr(item, "fixturenames", ()))
 
 
 def pytest_collection_finish() -> None:

@@ -89,9 +89,9 @@ def _without_final_hashtags(text: str) -> str:
 
 
 def _without_notes(text: str) -> str:
-    first, separator, _ = text.partition(_SITE_SEPARATOR)
+    first, separator, _ = text.lstrip(_LEFT_OVER).partition(_SITE_SEPARATOR)
     text = first if separator and len(first.split()) >= _MIN_WORDS else text
-    while found := _NOTE.search(text):
+    while found := _NOTE.search(text.rstrip(_LEFT_OVER)):
         text = text[: found.start()]
     return text
 

@@ -49,11 +49,17 @@ def save_mapped(path: Path, columns: Mapping[str, Array | pl.Series]) -> Path:
     return path
 
 
-def map_columns(path: Path) -> dict[str, Any]:
-    """Return the columns that `save_mapped` wrote, as Arrow arrays that stay on disk."""
+def map_table(path: Path) -> Any:
+    """Return the table of an Arrow file without compression, which stays on disk."""
     import pyarrow as pa
 
-    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    # As a buffer: a file is read in another thread of Arrow's, for which this one waits longer than the reading takes.
+    return pa.ipc.open_file(pa.memory_map(str(path)).read_buffer()).read_all()
+
+
+def map_columns(path: Path) -> dict[str, Any]:
+    """Return the columns that `save_mapped` wrote, as Arrow arrays that stay on disk."""
+    table = map_table(path)
     return {name: table[name].chunk(0).values for name in table.column_names}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from pairwright.cli import main
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
-from tests.servers.warm_command_line import WarmCommandLine, warm_command_line
+from tests.servers.warm_command_line import WarmCommandLine, settings, warm_command_line
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -49,19 +49,28 @@ def run_apart(tmp_path: Path) -> Run:
     return call
 
 
-def _forked(warm: WarmCommandLine, folder: Path, run_apart: Run) -> Run:
+def _forked(warm: WarmCommandLine, folder: Path, run_apart: Run, found: dict[str, str]) -> Run:
     def call(*arguments: object, ok: bool = True) -> subprocess.CompletedProcess[str]:
-        if not warm.fits():
+        if settings() != found:
             return run_apart(*arguments, ok=ok)
         return _checked(warm.run([*map(str, arguments)], folder), ok=ok)
 
     return call
 
 
+@pytest.fixture(autouse=True)
+def environment_found() -> dict[str, str]:
+    """The environment before the test changes it. Libraries that earlier tests imported have left their names in it."""
+    return settings()
+
+
 @pytest.fixture
-def run(tmp_path: Path, warm: WarmCommandLine, run_apart: Run) -> Run:
-    """Run ``pairwright`` in the folder of the test, in a process that has imported the modules."""
-    return _forked(warm, tmp_path, run_apart)
+def run(tmp_path: Path, warm: WarmCommandLine, run_apart: Run, environment_found: dict[str, str]) -> Run:
+    """Run ``pairwright`` in the folder of the test, in a process that has imported the modules.
+
+    A test that has changed the environment gets a process of its own: modules read their settings when they are imported.
+    """
+    return _forked(warm, tmp_path, run_apart, environment_found)
 
 
 @pytest.fixture

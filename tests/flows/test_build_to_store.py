@@ -80,15 +80,16 @@ def command(*arguments: str) -> Any:
     return CliRunner().invoke(app, [*arguments])
 
 
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_in_a_bucket_the_shards_are_those_of_the_disk_and_every_reader_reads_them(
-    corpus: Path, local: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Path, local: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     pytest.importorskip("moto", reason="moto is not installed (extra `s3server`)")
     s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed (extra `remote`)")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PAIRWRIGHT_CACHE", str(tmp_path / "cache"))
     url = f"s3://{BUCKET}/our birds+1/ä"
-    (tmp_path / "build.yaml").write_text(yaml.safe_dump(settings(corpus, f"{url}/", workers=2)))
+    (tmp_path / "build.yaml").write_text(yaml.safe_dump(settings(corpus, f"{url}/", workers=workers)))
     with s3_server():
         made = command("build", "build.yaml", "--out", "far", "--no-prefect", "--json")
         assert made.exit_code == 0, made.stderr

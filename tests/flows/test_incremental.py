@@ -41,7 +41,7 @@ MADE = ("pairs", "annotations", "rejected", "candidates", "tokens", "shards", "f
 
 
 def rows_of(corpus: Path) -> list[str]:
-    return (corpus / "text" / "captions.jsonl").read_text().splitlines(keepends=True)
+    return (corpus / "large" / "captions.jsonl").read_text().splitlines(keepends=True)
 
 
 def configured(folder: Path, corpus: Path, rows: list[str], **changes: Any) -> BuildConfig:

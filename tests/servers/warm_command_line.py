@@ -5,7 +5,7 @@ a module is started in it as ``python -m`` does, and it ends as Python ends, but
 Shared are the imports and the data of the
 language, seconds of each, and with them the seed of hashes: whether two processes write the same bytes is a question for
 two of `subprocess.run`.
-A fork has the settings that modules read when they are imported, so an environment that names others is not for it.
+A fork has the settings that modules read when they are imported, so a test that changes the environment is not for it.
 """
 
 import atexit
@@ -30,20 +30,42 @@ import typer.main
 
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.commands.generate import GenerateRequest, run_generator
+from pairwright.flows.graph import STAGES
+from pairwright.flows.state.code_versions import code_hash, package_versions, source_hash
 
 ROOT = Path(__file__).parents[2]
 # What most commands import; Prefect and what asks models are left to those who use them.
 IMPORTED = (
     "pairwright.cli.main",
     "pairwright.flows.build",
+    "pairwright.flows.commands.config_templates",
+    "pairwright.flows.commands.filter_pairs",
     "pairwright.flows.commands.generate",
+    "pairwright.flows.commands.input_survey",
+    "pairwright.datasets.exports.formats",
+    "pairwright.datasets.mixtures.sources",
+    "pairwright.datasets.verification.checks",
     "pairwright.filters.audit.verdict",
+    "pairwright.generators.conversations.template_generator",
+    "pairwright.generators.edits.written.checks",
     "pairwright.indexes.retrieval.retrieve",
+    "pyarrow.parquet",
+    "pydantic.type_adapter",
+    "scipy.fft",
     "scipy.sparse",
+    "typer._adapters",
+    "typer._click.decorators",
 )
 # Of the environment, what does not make another command: pytest's own note, and what libraries leave where they are
-# imported (scikit-learn, torch, polars): after a test of the trainer each command would be a process of its own.
-_OF_NO_ACCOUNT = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK", "TORCHINDUCTOR_CACHE_DIR", "_RJEM_MALLOC_CONF")
+# imported (scikit-learn, torch, polars), which may be in the middle of a test.
+_OF_NO_ACCOUNT = (
+    "PYTEST_CURRENT_TEST",
+    "KMP_DUPLICATE_LIB_OK",
+    "KMP_INIT_AT_FORK",
+    "THP_MEM_ALLOC_ENABLE",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "_RJEM_MALLOC_CONF",
+)
 _LONGEST = 1 << 20
 
 
@@ -52,11 +74,6 @@ class WarmCommandLine:
 
     def __init__(self, door: socket.socket) -> None:
         self._door = door
-        self._started_with = _settings()
-
-    def fits(self) -> bool:
-        """Say whether the environment is that in which the modules were imported."""
-        return _settings() == self._started_with
 
     def run(self, arguments: Sequence[str], cwd: Path, module: str = "pairwright") -> subprocess.CompletedProcess[str]:
         """Run ``pairwright``, or another module, with these arguments in a folder."""
@@ -67,7 +84,8 @@ class WarmCommandLine:
             return subprocess.CompletedProcess([module, *arguments], code, _text(out), _text(err))
 
 
-def _settings() -> dict[str, str]:
+def settings() -> dict[str, str]:
+    """Return what of the environment may make another command."""
     return {name: value for name, value in os.environ.items() if name not in _OF_NO_ACCOUNT}
 
 
@@ -130,6 +148,14 @@ def _edit_a_caption() -> None:
         run_generator(GenerateRequest("rules-negatives", {}, 0, ReadOptions(str(given)), "", out, workers=1), _unheard)
 
 
+def _hash_the_code() -> None:
+    """Hash all code of stages, as each build does: that takes as long as a stage."""
+    source_hash()
+    package_versions()
+    for module in {jobs.__module__ for stage in STAGES for jobs in (stage.full, stage.incremental) if jobs}:
+        code_hash(module)
+
+
 def _run_as_main(module: str) -> None:
     """Do what ``python -m`` does; taking all modules apart would take longer than most of the commands."""
     code = 0
@@ -153,6 +179,7 @@ if __name__ == "__main__":
         for name in sys.argv[2:]:
             importlib.import_module(name)
     _edit_a_caption()
+    _hash_the_code()
     pa.array([])  # with the first it imports pandas, where there is one
     # Typer makes the tree of all commands anew for each call, which takes longer than most of the calls.
     typer.main.get_command = cache(typer.main.get_command)

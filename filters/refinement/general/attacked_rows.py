@@ -25,7 +25,7 @@ from pairwright.filters.attacks.fold_groups import merge_mirrored_numbers
 from pairwright.filters.refinement.general.evidence_files import RowNumbers
 from pairwright.filters.refinement.general.round_steps import SubsetRows
 from pairwright.filters.refinement.general.stored_words import CaptionSource, store_words
-from pairwright.filters.refinement.part_arrays import Array, map_array, save_array
+from pairwright.filters.refinement.part_arrays import Array, map_array, map_table, save_array
 from pairwright.filters.refinement.rows import check_columns, hash_ids
 from pairwright.filters.refinement.steps import StepResult
 from pairwright.generators.language.vocabulary import IntArray
@@ -244,9 +244,7 @@ def _hash_columns(name: str, table: pl.DataFrame, columns: Sequence[str]) -> pl.
 
 def read_part(folder: Path, kind: Kind, part: str) -> pl.DataFrame:
     """Return the rows or the captions of a part, which stay on disk."""
-    import pyarrow as pa
-
-    table = pa.ipc.open_file(pa.memory_map(str(folder / f"{kind}-{part}.arrow"))).read_all()
+    table = map_table(folder / f"{kind}-{part}.arrow")
     found = pl.from_arrow(table, rechunk=False)  # polars wrote it, so it needs no copy
     assert isinstance(found, pl.DataFrame)
     return found

@@ -135,6 +135,7 @@ def test_the_same_captions_in_a_file_of_another_name_are_not_billed_again() -> N
     assert bill["requests"] == 0
 
 
+@pytest.mark.slow
 def test_a_killed_run_pays_again_for_the_requests_under_way_at_most() -> None:
     with serve_in_thread(ServerApp(ServerScript(latency_ms=60), answer=answering)) as server:
         arguments = command(server, "--out", "o.jsonl", "--cache", "o.jsonl.sqlite")

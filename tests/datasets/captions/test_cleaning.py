@@ -27,6 +27,8 @@ CLEANED = {
     "Two children in the park (Shutterstock)": "Two children in the park",
     "A white cup on a table | Etsy": "A white cup on a table",
     "Blue ceramic vase | $29.99 | Free Shipping": "Blue ceramic vase",
+    "Three boats on a lake - stock photo 1234567 |": "Three boats on a lake",
+    "| Four cows near a tree | Flickr": "Four cows near a tree",
 }
 UNCHANGED = (
     "A bus #42 on the road",

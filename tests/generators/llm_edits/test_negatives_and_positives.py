@@ -653,6 +653,7 @@ def test_every_recorded_negative_is_kept_or_rejected_with_its_reason(real_data: 
     assert 0.4 < kept / sum(len(known[pair.caption]) for pair in chosen) < 0.8
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(real_data: Path, tmp_path: Path) -> None:
     """Killed in the middle and started again, it gives the same rows and pays for the answers under way at most."""
     known, count = recorded(real_data), 70

@@ -321,6 +321,7 @@ def test_an_embedding_that_encoder_and_decoder_share_is_once_in_the_state() -> N
         assert torch.equal(tower.get_input_embeddings().weight, state["shared.weight"])
 
 
+@pytest.mark.slow
 def test_rows_of_the_log_are_reported_below_the_run_folder(
     data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

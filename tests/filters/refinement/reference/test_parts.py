@@ -164,11 +164,13 @@ def test_ranges_of_few_names_and_batches_of_one_part_change_nothing(
         assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
 
 
-@pytest.mark.parametrize(("entries", "chunk"), [(300, 1_000_000), (10_000_000, 40), (100, 7), (5, 1)])
+@pytest.mark.parametrize(
+    ("entries", "chunk", "images"), [(300, 1_000_000, 60), (10_000_000, 40, 60), (100, 7, 60), (5, 1, 12)]
+)
 def test_counts_summed_in_ranges_and_chunks_give_the_same_scores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, chunk: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, chunk: int, images: int
 ) -> None:
-    captions, rows = pool(60)
+    captions, rows = pool(images)
     expected = in_parts(tmp_path / "together", captions, rows, RefineOptions(cells=6), 40)
     monkeypatch.setattr(fold_sums, "RANGE_ENTRIES", entries)
     monkeypatch.setattr(fold_sums, "CHUNK_ENTRIES", chunk)

@@ -341,7 +341,7 @@ def test_with_every_transient_fault_every_row_is_answered(transport: str, monkey
     monkeypatch.setattr("pairwright.generators.llm.client.retrying.INITIAL_DELAY_S", 0.01)
     kinds = ["429", "429_bare", "500", "503", "reset", "half", "malformed", "wrong_type", "timeout", "drip"]
     script = ServerScript(faults=dict.fromkeys(kinds, 0.02), seed=3, **FAST)
-    words, faults = outcomes(script, transport, 300, timeout=2.0, max_concurrency=64)
+    words, faults = outcomes(script, transport, 300, timeout=1.0, max_concurrency=64)
     assert words == Counter(Reply=300)
     assert set(faults) == set(kinds)
 

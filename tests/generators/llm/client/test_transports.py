@@ -496,7 +496,7 @@ def test_connections_are_reused_up_to_the_limit(transport: str) -> None:
             settings = LLMSettings.from_env({}, base_url=server.url, transport=transport, max_concurrency=150)
             async with open_model(settings) as model:
                 for _ in range(20):  # a busy machine needs more than one, since the ceiling is come to by answers
-                    asks = (model.ask(Request((Message("user", str(number)),), "m")) for number in range(700))
+                    asks = (model.ask(Request((Message("user", str(number)),), "m")) for number in range(450))
                     await asyncio.gather(*asks)
                     if server.stats()["in_flight_max"] >= 150:
                         break
