@@ -64,7 +64,9 @@ def main() -> None:
         "captions": len(captions),
         "targets": {kind: len(model.cloze.targets(kind)) for kind in SLOT_KINDS},
         "digest": model.cloze.digest,
-        "bytes": sum(path.stat().st_size for path in (*model.files(options.out), options.out / BUNDLED_STATISTICS.name)),
+        "bytes": sum(
+            path.stat().st_size for path in (*model.files(options.out), options.out / BUNDLED_STATISTICS.name)
+        ),
     }
     (options.out / "card.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(facts, indent=2))
