@@ -163,7 +163,14 @@ def test_no_row_of_a_table_is_written_twice(name: str, key: tuple[str, ...]) -> 
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("above", "next to"), ("below", "beside"), ("over", "by"), ("hit", "wait for"), ("hit", "reach"), ("kick", "chase")],
+    [
+        ("above", "next to"),
+        ("below", "beside"),
+        ("over", "by"),
+        ("hit", "wait for"),
+        ("hit", "reach"),
+        ("kick", "chase"),
+    ],
 )
 def test_what_a_picture_does_not_tell_apart_is_not_refuted(one: str, other: str) -> None:
     assert not LEXICON.refutes(one, other)
