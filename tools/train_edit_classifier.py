@@ -29,10 +29,10 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.editing.pool import learn_pool, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.edit_classifier import BIAS, LABELS, Feature
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.object_classifier import object_features
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.relation_classifier import relation_features
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.replacements import Replacements
@@ -48,7 +48,9 @@ FLOOR: Final = 1e-4  # below that of every marked edit
 MIN_ROWS: Final = 8  # marked edits with a feature; weights of rarer ones are noise
 STRENGTH: Final = 0.01  # inverse strength of the L2 penalty, with standardised features
 FOLDS: Final = 8
-HEAD: Final = "# Weights of edits/constraints/{0}_classifier.py, by `python -m tools.train_edit_classifier --type {0}`.\n"
+HEAD: Final = (
+    "# Weights of edits/constraints/{0}_classifier.py, by `python -m tools.train_edit_classifier --type {0}`.\n"
+)
 
 Array = npt.NDArray[Any]
 

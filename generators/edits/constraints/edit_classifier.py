@@ -13,6 +13,7 @@ from pairwright.generators.lexicon.tables import read_rows
 
 LABELS: Final = ("natural", "possibly_true")
 BIAS: Final = "bias"  # row of the weights that counts for every edit
+NONE: Final = "-"  # in names of features: no such word; tables are read without the spaces around a cell
 
 Feature = tuple[str, float]
 Logits = tuple[float, float]  # of `LABELS`

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.edit_classifier import (
+    NONE,
     Feature,
     Logits,
     load_weights,
@@ -21,8 +22,8 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.prepositional_links import find_links
 
-MIN_NATURAL: Final = 0.8  # probability of a natural text; benchmarks/RESULTS.md has the figures
-MAX_POSSIBLY_TRUE: Final = 0.1  # probability of a text that may be true
+MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
+MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
 _TABLE: Final = "object_weights"
 _SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
 _ADJACENT: Final = 0.2  # share of the captions with two words in which they are adjacent, by chance
@@ -152,8 +153,8 @@ def features_of_slot(context: NounContext) -> Iterator[Feature]:
     yield "compound", float(bool(context.modifier))
     yield "length", float(context.length)
     yield "words", float(len(context.words))
-    yield f"preposition {context.link[1]}", 1.0
-    yield f"behind {context.linked[0]}", 1.0
+    yield f"link by {context.link[1] or NONE}", 1.0
+    yield f"links by {context.linked[0] or NONE}", 1.0
 
 
 def features_of_context(context: NounContext, old: str, new: str, of_pool: "PoolAssociations") -> Iterator[Feature]:

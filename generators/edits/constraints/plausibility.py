@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 from enum import Enum, auto
-from functools import lru_cache
 
 from pairwright.generators.captions.box_checks import number_of
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import (
     ALWAYS_MASS_SHARE,
     EXPECTED_COOCCURRENCES,
-    EXPECTED_LINKS,
     MASS_SHARE,
     MIN_COUNT,
-    MIN_LINKS,
     MIN_PLURAL_SHARE,
     MIN_PLURAL_SHARE_OF_MASS,
     PLAUSIBILITY_MARGIN,
@@ -20,7 +17,6 @@ from pairwright.generators.edits.constraints.knowledge import (
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
 from pairwright.generators.lexicon.function_words import words_with
 
 _UBIQUITOUS = words_with("ubiquitous")

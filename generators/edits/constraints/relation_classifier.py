@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from pairwright.generators.edits.constraints.edit_classifier import (
+    NONE,
     Feature,
     Logits,
     load_weights,
@@ -27,7 +28,6 @@ from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_rel
 CONSTRAINTS: Final = frozenset({"unnatural_relation", "probable_relation"})
 MIN_NATURAL: Final = 0.85  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
-NONE: Final = "-"  # in names of features: a relation without a verb, or without a preposition
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
 
 _weights = partial(load_weights, "relation_weights")

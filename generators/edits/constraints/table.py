@@ -162,8 +162,8 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     ),
     Constraint(
         "in_coordination", "truth", "true_of_image", ("replace-object",), scope.is_in_coordination,
-        EditExample("a sink and a [mirror]", "towel", "replace-object"),
-        EditExample("a [sink] under a mirror", "towel", "replace-object"),
+        EditExample("a chair and a [cat]", "boat", "replace-object"),
+        EditExample("a [cat] under a chair", "boat", "replace-object"),
         by_place=True, of_texts=False,
     ),
     Constraint(
@@ -288,7 +288,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     ),
     Constraint(
         "implausible", "plausibility", "no_candidate", ("replace-attribute",), plausibility.is_implausible,
-        EditExample("a [red] cat on a table", "wooden", "replace-attribute"),
+        EditExample("a [red] boat on the water", "wooden", "replace-attribute"),
         EditExample("a [red] chair at a table", "wooden", "replace-attribute"),
         of_texts=False,
     ),
