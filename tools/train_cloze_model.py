@@ -10,10 +10,11 @@ Takes two minutes of CPU for 50,000 captions.
 
 import argparse
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.edits.edit_model import BUNDLED_STATISTICS
@@ -24,7 +25,7 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 
 MIN_COUNT: Final = 2  # captions with a word, or with several words together
-COUNTED: Final = ("lemmas", "forms", "pairs", "adjacent", "runs", "links")
+_Key = TypeVar("_Key")
 NOTICE = """\
 This model was trained on captions of COCO (Microsoft COCO: Common Objects in Context, cocodataset.org; Lin et al. 2014;
 Chen et al. 2015, "Microsoft COCO Captions"), licence Creative Commons Attribution 4.0 International
@@ -35,8 +36,19 @@ their counts, and no caption.
 
 def without_rare(pool: PoolStatistics) -> PoolStatistics:
     """Return word statistics without counts below `MIN_COUNT`."""
-    kept = {name: {key: n for key, n in getattr(pool, name).items() if n >= MIN_COUNT} for name in COUNTED}
-    return replace(pool, **kept)
+    return replace(
+        pool,
+        lemmas=_frequent(pool.lemmas),
+        forms=_frequent(pool.forms),
+        pairs=_frequent(pool.pairs),
+        adjacent=_frequent(pool.adjacent),
+        runs=_frequent(pool.runs),
+        links=_frequent(pool.links),
+    )
+
+
+def _frequent(counts: Mapping[_Key, int]) -> dict[_Key, int]:
+    return {key: count for key, count in counts.items() if count >= MIN_COUNT}
 
 
 def main() -> None:
