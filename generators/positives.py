@@ -28,7 +28,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 NAME = "rules-positives"
-VERSION = 14
+VERSION = 15
 BY_PREFERENCE = (
     "replace-attribute",
     "replace-relation",

@@ -20,7 +20,6 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.plugins import PluginRegistry, iterate_plugin, report_failures
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.edits.edit_model import EditModel
-from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
@@ -46,7 +45,7 @@ class Materials:
     """
 
     wordnet: WordNet
-    pool: PoolStatistics | GeneralEnglish
+    pool: PoolStatistics
     seed: int
     edits: EditModel | None = None
 

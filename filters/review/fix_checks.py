@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pairwright.datasets.records import Edit, Pair, pair_key
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_types import BENCHMARK_TYPES
-from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.edits.edit_model import pool_or_bundled
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
@@ -75,7 +75,7 @@ def check_fixes(written: Sequence[ReviewerText], captions: Iterable[str]) -> lis
         return []
     wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
     used = list(dict.fromkeys(captions))[:_MAX_POOL]
-    pool = pool_or_general_english(count_captions(tagger.tag(used)).frozen(), wordnet)
+    pool = pool_or_bundled(count_captions(tagger.tag(used)).frozen())
     triples = Triples(EditChecks(wordnet, pool, tagger), tagger)
     return [_check_fix(each, triples, tagger) for each in written]
 

@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
-from pairwright.generators.edits.general_english import GeneralEnglish, pool_or_general_english
+from pairwright.generators.edits.edit_model import pool_or_bundled
 from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
 from pairwright.generators.language.tokens import Tagger, tag_all
-from pairwright.generators.language.wordnet import WordNet
 
 CHECKED_CAPTIONS: Final = 5_000  # with four times as many, 0.5% of the decisions differ
 
 
-def count_checked_pool(captions: Iterable[str], tagger: Tagger, wordnet: WordNet) -> PoolStatistics | GeneralEnglish:
-    """Return the statistics of the first `CHECKED_CAPTIONS` captions, or of general English if these are too few."""
-    statistics = count_captions(tag_all(tagger, list(islice(captions, CHECKED_CAPTIONS)))).frozen()
-    return pool_or_general_english(statistics, wordnet)
+def count_checked_pool(captions: Iterable[str], tagger: Tagger, note: Callable[[str], None]) -> PoolStatistics:
+    """Return the statistics of the first `CHECKED_CAPTIONS` captions, or the bundled ones; see `pool_or_note`."""
+    return pool_or_note(count_captions(tag_all(tagger, list(islice(captions, CHECKED_CAPTIONS)))).frozen(), note)
 
 
-def note_general_english(pool: PoolStatistics | GeneralEnglish, note: Callable[[str], None]) -> None:
-    """Pass a message on if there were too few captions for statistics of their own."""
-    if not isinstance(pool, PoolStatistics):
+def pool_or_note(statistics: PoolStatistics, note: Callable[[str], None]) -> PoolStatistics:
+    """Return the statistics of a pool; if its captions are too few, the bundled ones after a message."""
+    pool = pool_or_bundled(statistics)
+    if pool is not statistics:
         note(
-            "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
+            "Too few captions for word statistics: using those of bundled captions. Set --pool FILE for better results."
         )
+    return pool

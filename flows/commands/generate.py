@@ -32,7 +32,7 @@ from pairwright.flows.commands.annotation_workers import (
     tag_and_count,
     tag_and_count_words,
 )
-from pairwright.flows.commands.checked_pool import CHECKED_CAPTIONS, note_general_english
+from pairwright.flows.commands.checked_pool import CHECKED_CAPTIONS, pool_or_note
 from pairwright.flows.commands.pair_inputs import BATCH, total_for_progress
 from pairwright.flows.config.vocabulary import vocabulary_hint, wants_vocabulary
 from pairwright.flows.llm.saved_statistics import load_or_count
@@ -40,12 +40,12 @@ from pairwright.flows.runners.ordered_pool import OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.balance import BalanceLimits, BalanceReport, BalanceResult, balanced_kind
 from pairwright.generators.counts import AnnotationCounts, LengthBalance
-from pairwright.generators.edits.general_english import GeneralEnglish, pool_or_general_english
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.language.packed_tokens import PackedTokens, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.language.wordnet import WordNet, load_wordnet
+from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import Materials, balanced_types, needs_edit_model, needs_pool
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def load_materials(
     """
     wordnet = load_wordnet()
     if not needs_pool(request.generator):
-        return Materials(wordnet, GeneralEnglish(wordnet), request.seed)
+        return Materials(wordnet, load_bundled_statistics(), request.seed)
     captions = list(islice(_captions(_pairs(_pool_options(request))), CHECKED_CAPTIONS))
 
     def count() -> PoolStatistics:
@@ -235,7 +235,7 @@ def load_materials(
         return counts.frozen()
 
     statistics = load_or_count(captions, load_tagger().name, cache, count)
-    return Materials(wordnet, _pool(statistics, wordnet, note), request.seed)
+    return Materials(wordnet, pool_or_note(statistics, note), request.seed)
 
 
 def _load_for_generator(
@@ -244,12 +244,10 @@ def _load_for_generator(
     """Return the materials of a generator, and the tokens of the tagged captions by caption."""
     wordnet = load_wordnet()
     if not needs_pool(request.generator):
-        return Materials(wordnet, GeneralEnglish(wordnet), request.seed), {}
+        return Materials(wordnet, load_bundled_statistics(), request.seed), {}
     found = read_pool(request, processes)
-    pool = _pool(found.statistics, wordnet, note)
-    if not isinstance(pool, PoolStatistics):
-        return Materials(wordnet, pool, request.seed), found.tokens
-    if not needs_edit_model(request.generator):
+    pool = pool_or_note(found.statistics, note)
+    if pool is not found.statistics or not needs_edit_model(request.generator):
         return Materials(wordnet, pool, request.seed), found.tokens
     from pairwright.generators.edits.learning import learn_edit_model  # imports all editors
 
@@ -258,12 +256,6 @@ def _load_for_generator(
         pairs = found.tagged_pairs()
         edits = learn_edit_model(found.slots, pairs, wordnet, pool, types, threads=processes.workers)
     return Materials(wordnet, pool, request.seed, edits), found.tokens
-
-
-def _pool(statistics: PoolStatistics, wordnet: WordNet, note: Callable[[str], None]) -> PoolStatistics | GeneralEnglish:
-    pool = pool_or_general_english(statistics, wordnet)
-    note_general_english(pool, note)
-    return pool
 
 
 @dataclass(frozen=True)

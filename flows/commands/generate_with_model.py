@@ -31,7 +31,7 @@ from pairwright.flows.llm.quotas import QuotaPasses, restrict_to_counts
 from pairwright.flows.llm.row_run import RowRun, failed_rows_path
 from pairwright.flows.runners.ordered_pool import MAX_JOBS_ALONE, OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.cost_estimate import StagePlan
@@ -132,7 +132,7 @@ def _generator(
 ) -> AnyLLMGenerator:
     """Return the generator that asks; only one without a check waits for the statistics of the pool."""
     wordnet = load_wordnet()
-    without_pool = Materials(wordnet, GeneralEnglish(wordnet), request.seed)
+    without_pool = Materials(wordnet, load_bundled_statistics(), request.seed)
     generator = build_llm_generator(request.generator, access.materials(without_pool, load_tagger()), options)
     if isinstance(generator, CheckedLLMGenerator):
         return generator

@@ -18,7 +18,7 @@ from pairwright.flows.stages.rationales import STAGE, TASK
 from pairwright.flows.state.inputs import read_options
 from pairwright.flows.state.layout import fetched_part_path, retrieved_part_path
 from pairwright.flows.state.selected_pairs import selected_pairs
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import SpendingTotals
@@ -46,7 +46,7 @@ def plan_build_requests(config: BuildConfig, out: Path) -> list[StagePlan]:
     access = model_access_for_build(config.llm, out, SpendingTotals(), seed=config.seed)
     tagger, wordnet = load_tagger(), load_wordnet()
     # The statistics of the pool change what is kept, not the requests.
-    materials = access.materials(Materials(wordnet, GeneralEnglish(wordnet), config.seed), tagger)
+    materials = access.materials(Materials(wordnet, load_bundled_statistics(), config.seed), tagger)
     plans = [_plan_captions(config, access, materials)] if config.captions else []
     if not stages and not config.rationales:
         return plans

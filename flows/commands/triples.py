@@ -25,7 +25,7 @@ from pairwright.filters.candidates.files import check_extension, read_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.rows import candidate_frame, complete_rows, edit_type_name
 from pairwright.flows.commands.annotation_files import require_candidate_rows
-from pairwright.flows.commands.checked_pool import count_checked_pool, note_general_english
+from pairwright.flows.commands.checked_pool import count_checked_pool
 from pairwright.flows.commands.pair_inputs import BATCH, read_auxiliary_pairs
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.captions.caption import Caption
@@ -127,8 +127,7 @@ class TripleRows:
         self.frame = read_candidates(request.input, self._screening)
         require_candidate_rows(request.input, self.frame.height)
         wordnet, self.tagger = load_wordnet(), load_tagger()
-        pool = count_checked_pool(self._pool_captions(), self.tagger, wordnet)
-        note_general_english(pool, note)
+        pool = count_checked_pool(self._pool_captions(), self.tagger, note)
         self.materials = Materials(wordnet, pool, request.seed)
         self.caching_tagger = CachingTagger(self.tagger)
         self.triples = Triples(

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.llm import check_workers
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.tagger import load_tagger
@@ -16,4 +16,4 @@ __all__ = ("check_workers", "negatives", "positives")
 with suppress(PairwrightError):  # reported by the process that needs them
     load_tagger().tag(["two dogs"])  # with lemmas
     inflect("dog", "NNS")
-    EditChecks(load_wordnet(), GeneralEnglish(load_wordnet()), load_tagger())  # reads word lists, looks up many nouns
+    EditChecks(load_wordnet(), load_bundled_statistics(), load_tagger())  # reads word lists, looks up many nouns

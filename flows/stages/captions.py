@@ -25,7 +25,7 @@ from pairwright.flows.state.inputs import files_state, read_options
 from pairwright.flows.state.layout import captions_path, part_name, rejected_path
 from pairwright.flows.state.receipts import Counts, JobResult
 from pairwright.generators.counts import AnnotationCounts
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm_captions import NAME, captioned_pairs
@@ -74,7 +74,7 @@ class Captioning:
     def open(self, root: Path, inputs: Inputs, asker: Asker) -> "UncaptionedImages":
         """Return the images of some pieces that have no caption."""
         wordnet = load_wordnet()
-        materials = asker.access.materials(Materials(wordnet, GeneralEnglish(wordnet), self.seed), load_tagger())
+        materials = asker.access.materials(Materials(wordnet, load_bundled_statistics(), self.seed), load_tagger())
         task = PairTask(build_llm_generator(NAME, materials, self.options), asker.access, self.seed, self.options)
         return UncaptionedImages(root, task, {part: list(self._images(piece)) for part, piece in inputs.items()})
 

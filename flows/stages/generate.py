@@ -16,8 +16,7 @@ from pairwright.flows.state.layout import drafts_path, pairs_path, tokens_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.flows.state.selected_pairs import selection_mask
 from pairwright.generators.counts import AnnotationCounts
-from pairwright.generators.edits.edit_model import EditModel
-from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.edits.edit_model import EditModel, pool_or_bundled
 from pairwright.generators.edits.written.sentence_extraction import comparison_key
 from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
@@ -137,7 +136,7 @@ def materials_of(root: Path, seed: int) -> Materials:
 @lru_cache(maxsize=1)
 def _load_materials(path: Path, seed: int, _state: str) -> Materials:
     wordnet = load_wordnet()
-    pool = pool_or_general_english(load_pool(path), wordnet)
+    pool = pool_or_bundled(load_pool(path))
     return Materials(wordnet, pool, seed, EditModel.for_statistics(path))
 
 

@@ -20,9 +20,8 @@ from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, part_name, tokens_path
 from pairwright.flows.state.receipts import Counts, JobResult
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.edit_model import EditModel, load_bundled_model
+from pairwright.generators.edits.edit_model import MIN_CAPTIONS, EditModel, load_bundled_model
 from pairwright.generators.edits.editors import BALANCED_TYPES, EditorSet
-from pairwright.generators.edits.general_english import MIN_CAPTIONS
 from pairwright.generators.edits.learning import (
     BALANCE_BATCH,
     BALANCE_CAPTIONS,

@@ -87,16 +87,14 @@ class ImageWords:
         """Return whether there may be several instances of a noun, by two boxes or its plural in a caption."""
         return self.labels.get(noun, 0) > 1 or self.has(plural_of(noun))
 
-    def states_attribute(self, noun: str, adjective: str, *, elsewhere: bool = False) -> bool:
+    def states_attribute(self, noun: str, adjective: str) -> bool:
         """Return whether a caption states an attribute of a noun: a word of its concept before it, or as a predicate.
 
         Args:
             noun: lemma; its plural counts too.
             adjective: lower-case.
-            elsewhere: exclude the caption itself.
         """
-        adjectives, nouns = same_concept(adjective), {noun, plural_of(noun)}
-        return self.has_description(adjectives, nouns, own=not elsewhere)
+        return self.has_description(same_concept(adjective), {noun, plural_of(noun)}, own=True)
 
     def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
         """Return whether a caption has one of the adjectives shortly before one of the nouns, or as its predicate.

@@ -1,7 +1,7 @@
 """Edit model of a caption pool: its cloze model and the word balance of each type of edit.
 
 It is learned with the word statistics (stage ``words``, or at the start of a command) and stored in the same folder. A
-pool that is too small uses the bundled model, which was trained on captions of photographs.
+pool that is too small uses the bundled model and statistics, which are those of captions of photographs.
 """
 
 import json
@@ -14,8 +14,11 @@ from typing import Final
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.generators.language.cloze.model import ClozeModel
+from pairwright.generators.language.pool_statistics import PoolStatistics
 
 BUNDLED_MODEL: Final = Path(__file__).parent.parent / "language" / "models" / "cloze_small"
+BUNDLED_STATISTICS: Final = BUNDLED_MODEL / "words.parquet"
+MIN_CAPTIONS: Final = 200  # captions of a pool from which its own word statistics are used
 _CLOZE, _BALANCE = "cloze.npz", "balance.json"
 
 
@@ -71,3 +74,14 @@ class EditModel:
 def load_bundled_model() -> EditModel:
     """Return the model for pools that are too small; see ``generators/language/models/README.md``."""
     return EditModel.load(BUNDLED_MODEL)
+
+
+@lru_cache(maxsize=1)
+def load_bundled_statistics() -> PoolStatistics:
+    """Return the word statistics for pools that are too small: those of the captions of the bundled model."""
+    return PoolStatistics.load(BUNDLED_STATISTICS)
+
+
+def pool_or_bundled(statistics: PoolStatistics) -> PoolStatistics:
+    """Return ``statistics`` if they cover at least `MIN_CAPTIONS` captions, else the bundled ones."""
+    return statistics if statistics.captions >= MIN_CAPTIONS else load_bundled_statistics()

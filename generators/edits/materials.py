@@ -5,7 +5,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.edit_model import EditModel, load_bundled_model
+from pairwright.generators.edits.edit_model import EditModel, load_bundled_model, load_bundled_statistics
 
 # Share of the nouns of a pool that the bundled model knows: COCO 0.89, drawn scenes 0.51, web text 0.29.
 _KNOWN_NOUNS: Final = 0.75
@@ -26,12 +26,24 @@ class EditMaterials:
     @cached_property
     def of_photographs(self) -> bool:
         """Whether the captions are like those of photographs, of which the relation classifier was trained."""
-        return self.knowledge.pool.known_nouns(load_bundled_model().cloze.targets("noun")) >= _KNOWN_NOUNS
+        return _of_photographs(self.knowledge.pool)
 
     @classmethod
     def of(cls, thesaurus: Any, pool: Any, model: EditModel) -> "EditMaterials":
-        """Return the materials of a pool."""
+        """Return the materials of a pool.
+
+        The bundled model proposes its own words and balances them by its own statistics, which also replace those of a
+        smaller pool of photographs: fewer captions hardly tell what goes together.
+        """
+        bundled = load_bundled_model().cloze
+        if model.cloze is bundled or model.cloze.digest == bundled.digest:
+            statistics = load_bundled_statistics()
+            pool = statistics if pool.captions < statistics.captions and _of_photographs(pool) else pool
         return cls(_knowledge_of(thesaurus, pool), model)
+
+
+def _of_photographs(pool: Any) -> bool:
+    return bool(pool.known_nouns(load_bundled_model().cloze.targets("noun")) >= _KNOWN_NOUNS)
 
 
 @lru_cache(maxsize=1)

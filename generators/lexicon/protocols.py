@@ -1,7 +1,7 @@
 """Protocols of the two sources of lexical knowledge: WordNet and the caption pool.
 
 As protocols they can be replaced by small tables in tests. Implementations: `language.wordnet.WordNet`,
-`language.pool_statistics.PoolStatistics` and, without a pool, `edits.general_english.GeneralEnglish`.
+`language.pool_statistics.PoolStatistics`.
 """
 
 from collections.abc import Collection, Iterable, Sequence

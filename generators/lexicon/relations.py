@@ -4,7 +4,7 @@ A phrase is a preposition, a verb with a preposition, or a verb with an object; 
 say for prepositions and verbs which situations they allow (`states`). Two phrases exclude each other if they allow no
 situation in common, which is symmetric by construction. A weak phrase is uninformative rather than false ("near a
 table" for an object on it), so a stronger phrase does not refute it. For some nouns states coincide ("in a train", "on
-a train") or do not exist: ``data/relation_nouns.tsv``. Exceptions: ``data/relation_exceptions.tsv``.
+a train") or do not exist: ``data/relation_nouns.tsv``.
 
 Nouns are optional everywhere. Without them, phrases are compared for two solid things of which the first is alive.
 """
@@ -112,13 +112,6 @@ class RelationLexicon:
         }
         self._verbs = read_verbs(verbs, self._space)
         self._classes = _read_classes(nouns, self._space)
-        self._exceptions = {
-            frozenset((row["a"], row["b"])): row["exclusive"] == "yes" for row in read_rows("relation_exceptions")
-        }
-        self._exceptions_of = dict[str, list[str]]()
-        for a, b in map(tuple, self._exceptions):
-            self._exceptions_of.setdefault(a, []).append(b)
-            self._exceptions_of.setdefault(b, []).append(a)
         self.analyse = lru_cache(maxsize=None)(self._analyse)
         self._weak_states = lru_cache(maxsize=2_000)(self._find_weak_states)
         self._weak_words = lru_cache(maxsize=64)(self._find_weak_words)
@@ -203,9 +196,6 @@ class RelationLexicon:
         one, other = self.analyse(a), self.analyse(b)
         if one is None or other is None:
             return False
-        wrong = self._exceptions.get(frozenset((a, b)))
-        if wrong is not None:
-            return wrong
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
         return exclude(*((each[: -len(ACTION_DIMENSIONS)] if by_place else each) for each in states))
 
@@ -216,8 +206,6 @@ class RelationLexicon:
             return np.zeros(len(keys), bool)
         own = as_words([_applied(classes, relation.states)])
         found: npt.NDArray[np.bool_] = ((self._weak_states(keys, classes) & own) == 0).all(axis=2).any(axis=1)
-        for other in self._exceptions_of.get(key, ()):
-            found[[each == other for each in keys]] = self._exceptions[frozenset((key, other))]
         return found
 
     def _find_weak_states(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.uint64]:

@@ -15,7 +15,7 @@ from pairwright.datasets.rng import make_rng
 from pairwright.generators.captions.phrases import noun_phrases
 from pairwright.generators.captions.realisation import Change, rewrite
 from pairwright.generators.edit_types import BENCHMARK_TYPES
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
@@ -91,10 +91,10 @@ class RuleEdits:
     """
 
     def __init__(self, wordnet: WordNet, tagger: Tagger) -> None:
-        english = GeneralEnglish(wordnet)
+        pool = load_bundled_statistics()
         self._tagger = tagger
-        self._negatives = RuleNegatives(wordnet, english, NegativeOptions(types=BENCHMARK_TYPES, per_type=PER_TYPE))
-        self._positives = RulePositives(wordnet, english)
+        self._negatives = RuleNegatives(wordnet, pool, NegativeOptions(types=BENCHMARK_TYPES, per_type=PER_TYPE))
+        self._positives = RulePositives(wordnet, pool)
         self.negatives = lru_cache(maxsize=10_000)(self._find_negatives)
         self.positives = lru_cache(maxsize=10_000)(self._find_positives)
 

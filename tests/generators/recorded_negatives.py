@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pairwright.datasets.records import Annotation, Pair, pair_key
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.client.settings import LLMSettings
@@ -81,9 +81,9 @@ def settings(url: str) -> LLMSettings:
 
 
 def maker(types: tuple[str, ...] = TYPES) -> LLMNegatives:
-    """Return the generator, over general English."""
+    """Return the generator, over the bundled statistics."""
     thesaurus = load_wordnet()
-    pool, book = GeneralEnglish(thesaurus), PromptBook()
+    pool, book = load_bundled_statistics(), PromptBook()
     return LLMNegatives(thesaurus, pool, load_tagger(), book, "m", LLMNegativeOptions(types))
 
 

@@ -13,7 +13,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.edit_types import BENCHMARK_TYPES, NEGATIVE_TYPES
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from tests.example_counts import examples
@@ -51,9 +51,9 @@ def box(label: str, at: float = 0.1) -> Box:
 
 @lru_cache(maxsize=32)
 def photographs(*types: str, **options: object) -> RuleNegatives:
-    """Return a generator for captions of photographs: the bundled model, and general English for lack of a pool."""
+    """Return a generator for captions of photographs: the bundled model, and its captions for lack of a pool."""
     wordnet = load_wordnet()
-    return RuleNegatives(wordnet, GeneralEnglish(wordnet), NegativeOptions(types or NEGATIVE_TYPES, **options))  # type: ignore[arg-type]
+    return RuleNegatives(wordnet, load_bundled_statistics(), NegativeOptions(types or NEGATIVE_TYPES, **options))  # type: ignore[arg-type]
 
 
 def made(kind: str, pair: Pair, seeds: int = 12, **options: object) -> set[str]:
@@ -66,7 +66,7 @@ def made(kind: str, pair: Pair, seeds: int = 12, **options: object) -> set[str]:
     ("kind", "caption", "words"),
     [
         ("replace-object", "a dog on a bed", "a dog on a couch"),
-        ("replace-object", "three cats on a bed", "three people on a bed"),
+        ("replace-object", "three cats on a bed", "three dogs on a bed"),
         ("replace-attribute", "two dogs and three cats", "two dogs and two cats"),
         ("replace-attribute", "a black dog and a white cat", "a black dog and an orange cat"),
         ("replace-relation", "a cat under a table", " on a table"),
@@ -265,7 +265,7 @@ def test_words_of_the_pool_are_put_in_and_no_others() -> None:
 def test_options_that_make_no_sense_are_refused(options: NegativeOptions, told: str) -> None:
     wordnet = load_wordnet()
     with pytest.raises(UsageError, match=told):
-        RuleNegatives(wordnet, GeneralEnglish(wordnet), options)
+        RuleNegatives(wordnet, load_bundled_statistics(), options)
 
 
 @pytest.mark.parametrize("caption", ["a dog " * 500, "a", "...", "<cat>", "\N{ZERO WIDTH SPACE}a dog on a bed"])

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.edits.written.sentence_extraction import comparison_key
+from pairwright.generators.language.pool_statistics import PoolCounts
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.positives import rewrite_rules
@@ -21,10 +22,12 @@ from pairwright.generators.triples import (
 )
 from tests.generators.rule_fixtures import pair_of
 
+NO_WORDS = PoolCounts().frozen()  # without counts every rewording is as good as another
+
 
 def triples(*, any_type: bool = False, as_given: bool = False) -> Triples:
     wordnet, tagger = load_wordnet(), load_tagger()
-    checks = EditChecks(wordnet, GeneralEnglish(wordnet), tagger)
+    checks = EditChecks(wordnet, load_bundled_statistics(), tagger)
     return Triples(checks, tagger, any_type=any_type, as_given=as_given)
 
 
@@ -38,7 +41,7 @@ def read(caption: Caption, text: str, told: str = "", *, as_given: bool = False)
 
 def beside(caption: Caption, negative: TripleNegative, *, any_type: bool = False) -> TriplePositive | str:
     these, wordnet = triples(any_type=any_type), load_wordnet()
-    rules = rewrite_rules(wordnet, GeneralEnglish(wordnet), minimum=1)
+    rules = rewrite_rules(wordnet, NO_WORDS, minimum=1)
     found: TriplePositive | str = ""
     for types in these.rounds(negative.type):
         found = these.choose(caption, negative, rule_candidates(rules, caption, types, 0), [negative.text])
@@ -96,7 +99,7 @@ def test_a_positive_that_says_what_the_negative_says_is_not_taken() -> None:
 
 
 def offers(kind: str, caption: Caption, word: str) -> Sequence[TriplePositive]:
-    rules = rewrite_rules(load_wordnet(), GeneralEnglish(load_wordnet()), minimum=1)
+    rules = rewrite_rules(load_wordnet(), NO_WORDS, minimum=1)
     return [offer for offer in rule_candidates(rules, caption, [kind], 0) if word in offer.text]
 
 

@@ -41,14 +41,22 @@ def plain_relation(key: str) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def are_opposed(one: str, other: str) -> bool:
-    """Return whether two attributes exclude each other for some noun: opposites, or different concepts of a class."""
+def are_opposed(one: str, other: str, *, distinguished: bool = False) -> bool:
+    """Return whether two attributes exclude each other for some noun: opposites, or different concepts of a class.
+
+    Args:
+        one: a word.
+        other: another.
+        distinguished: whether one captioner used both, who distinguishes even what viewers confuse.
+    """
     if frozenset((one, other)) in opposites():
         return True
-    return any(
-        group == other_group and concept != other_concept and frozenset((concept, other_concept)) not in _neighbours()
-        for group, concept in concepts().get(one, ())
-        for other_group, other_concept in concepts().get(other, ())
+    confused = frozenset[frozenset[str]]() if distinguished else _neighbours()
+    ours, theirs = concepts().get(one, ()), concepts().get(other, ())
+    return set(ours).isdisjoint(theirs) and any(
+        group == other_group and frozenset((concept, other_concept)) not in confused
+        for group, concept in ours
+        for other_group, other_concept in theirs
     )
 
 

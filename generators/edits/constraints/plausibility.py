@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 from enum import Enum, auto
-from functools import lru_cache
 
 from pairwright.generators.captions.box_checks import number_of
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import (
     ALWAYS_MASS_SHARE,
     EXPECTED_COOCCURRENCES,
-    EXPECTED_LINKS,
     MASS_SHARE,
     MIN_COUNT,
-    MIN_LINKS,
     MIN_PLURAL_SHARE,
     MIN_PLURAL_SHARE_OF_MASS,
     PLAUSIBILITY_MARGIN,
@@ -20,7 +17,6 @@ from pairwright.generators.edits.constraints.knowledge import (
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
 from pairwright.generators.lexicon.function_words import words_with
 
 _UBIQUITOUS = words_with("ubiquitous")
@@ -36,85 +32,11 @@ def often_cooccurs(edit: ProposedEdit, known: Knowledge) -> bool:
     return known.often_cooccur(edit.old.rpartition(" ")[2], edit.new.rpartition(" ")[2])
 
 
-def never_cooccurs(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether the new noun never co-occurs with a noun or verb of the caption, though it would by chance."""
-    new, old = edit.new.split(), edit.old.split()
-    context = [word for word in edit.caption.nouns_and_verbs if word not in old]
-    return any(
-        not known.pool.cooccurrence(part, word) and known.expects_cooccurrence(part, word, EXPECTED_COOCCURRENCES)
-        for part in new
-        for word in context
-    )
-
-
 def is_implausible(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether the new word co-occurs with the words of the caption less often than by chance."""
     word = edit.new.rpartition(" ")[2]
     rest = [lemma for lemma in edit.caption.contents if lemma not in edit.old.split()]
     return known.pool.plausibility(word, rest) < -PLAUSIBILITY_MARGIN
-
-
-def is_unseen_in_context(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether the pool never has the new noun next to its modifier, verb or preposition.
-
-    Checked if the pool has the old noun there, or would have the new one by chance.
-    """
-    new, old = edit.new.rpartition(" ")[2], edit.old.rpartition(" ")[2]
-    adjacency, linked, expects_cooccurrence = known.pool.adjacency, known.pool.linked, known.expects_cooccurrence
-    before, behind, links = _noun_context(edit.caption, edit.start, edit.end, old, known)
-    return (
-        any(
-            not adjacency(word, new) and (seen or expects_cooccurrence(word, new, EXPECTED_LINKS))
-            for word, seen in before
-        )
-        or any(
-            not adjacency(new, word) and (seen or expects_cooccurrence(new, word, EXPECTED_LINKS))
-            for word, seen in behind
-        )
-        or (
-            bool(links)
-            and linked("", "", new) >= MIN_LINKS
-            and any(not linked(left, preposition, new) for left, preposition in links)
-        )
-        or _is_unseen_compound(edit, known)
-    )
-
-
-_Attested = list[tuple[str, bool]]  # lemmas, each with whether the pool has a noun beside it
-
-
-@lru_cache(maxsize=16)  # several nouns are proposed for one slot
-def _noun_context(
-    caption: Caption, start: int, end: int, noun: str, known: Knowledge
-) -> tuple[_Attested, _Attested, list[tuple[str, str]]]:
-    """Return the words before and behind a noun (`governors_of`), and the left word and preposition of its links."""
-    before, behind = governors_of(caption, start, end)
-    linked, adjacency = known.pool.linked, known.pool.adjacency
-    return (
-        [(word, bool(adjacency(word, noun))) for word in before],
-        [(word, bool(adjacency(noun, word))) for word in behind],
-        [(left, by) for left, by, thing in links_of(caption) if thing == noun and linked(left, by, noun)],
-    )
-
-
-def _is_unseen_compound(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether the pool never has the new noun right after a noun that modifies it: "eye scissors"."""
-    caption, before = edit.caption, edit.start - 1
-    if not is_behind_noun(caption, edit.start, edit.end):
-        return False
-    bigram, modifier, first = known.pool.bigram, caption.lower[before], edit.new.split()[0]
-    if first == edit.new:
-        first = inflect(first, caption.tags[edit.end - 1])
-    expected = bigram(modifier, caption.lower[edit.start]) or known.expects_cooccurrence(
-        modifier, first, EXPECTED_LINKS
-    )
-    return bool(expected) and not bigram(modifier, first)
-
-
-def is_behind_noun(caption: Caption, start: int, end: int) -> bool:
-    """Return whether a noun is the head of a compound."""
-    phrase = caption.ending_at(end)
-    return phrase is not None and start - 1 in phrase.nouns
 
 
 def has_wrong_countability(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -159,23 +81,6 @@ def lacks_noun_form(noun: str, form: NounForm, known: Knowledge) -> bool:
     )
 
 
-def governors_of(caption: Caption, start: int, end: int) -> tuple[list[str], list[str]]:
-    """Return the lemmas that modify or govern a noun from the left, and the verb or preposition after it."""
-    before: list[str] = []
-    at = start - 1
-    while at >= 0 and caption.tokens[at].pos in {"ADJ", "NOUN", "DET", "NUM", "VERB", "ADP"}:
-        token = caption.tokens[at]
-        if token.pos in {"ADJ", "VERB", "ADP"}:
-            before.append(token.lemma)
-        if token.pos in {"VERB", "ADP"}:
-            break
-        at -= 1
-    while end < len(caption.tokens) and caption.tokens[end].pos in {"AUX", "ADV"}:
-        end += 1
-    follows = end < len(caption.tokens) and caption.tokens[end].pos in {"VERB", "ADP"}
-    return before, [caption.lemmas[end]] if follows else []
-
-
 def is_unseen_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether the pool hardly ever has the new attribute with the noun, though both are common enough."""
     return any(
@@ -190,9 +95,3 @@ def _noun_attributes(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
     """Yield the new attributes of an edit, each with the head noun that it modifies."""
     pairs = ((edit.new, edit.before), (edit.old, edit.after)) if edit.form == "swap" else ((edit.new, edit.after),)
     return ((words, noun.rpartition(" ")[2]) for words, noun in pairs if words and noun)
-
-
-@lru_cache(maxsize=8)
-def links_of(caption: Caption) -> tuple[PrepositionalLink, ...]:
-    """Return the prepositional links of a caption."""
-    return tuple(find_links(caption.tokens))

@@ -1,35 +1,36 @@
 """Classifier of replaced relations: the probabilities that a text reads naturally, and that it may be true of the image.
 
 Logistic regression on what the pool attests of the new relation, its shape, the classes of the nouns, and the verbs and
-prepositions themselves. It was trained on edits of COCO captions that readers marked (`tools.train_relation_classifier`);
-``relation_weights.tsv`` has the weights. Above a floor, neither the probability of the cloze model nor any single count
+prepositions themselves; `edit_classifier` says how it is trained. Above a floor, neither the probability of the cloze model nor any single count
 separates natural from odd relations, but together they do: benchmarks/RESULTS.md has the figures.
 """
 
 import math
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
+from pairwright.generators.edits.constraints.edit_classifier import (
+    NONE,
+    Feature,
+    Logits,
+    load_weights,
+    probabilities_of,
+)
 from pairwright.generators.edits.constraints.image import has_plural_subject
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.scope import has_ambiguous_attachment
 from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_relations
-from pairwright.generators.lexicon.tables import read_rows
 
 # Ids of the constraints that ask it, of captions of photographs only.
 CONSTRAINTS: Final = frozenset({"unnatural_relation", "probable_relation"})
-LABELS: Final = ("natural", "possibly_true")
-BIAS: Final = "bias"  # row of the weights that counts for every edit
 MIN_NATURAL: Final = 0.85  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
-NONE: Final = "-"  # in names of features: a relation without a verb, or without a preposition
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
 
-Feature = tuple[str, float]
-Logits = tuple[float, float]  # of `LABELS`
+_weights = partial(load_weights, "relation_weights")
 
 
 def is_unnatural(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -44,19 +45,18 @@ def may_be_true(edit: ProposedEdit, known: Knowledge) -> bool:
 
 @lru_cache(maxsize=8)  # two constraints ask for one edit
 def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
-    """Return the probability of each of `LABELS` for a replaced relation."""
+    """Return the probability of each of `edit_classifier.LABELS` for a replaced relation."""
     old, new, subject, thing, of_pool = edit.old, edit.new, edit.before, edit.after, _logits_of_pool(known)
     parts = (
-        _weights()[BIAS],
+        _weights().bias,
         _logits_of_phrases(old, new),
         of_pool.noun("subject", subject, new),
         of_pool.noun("object", thing, new),
         _logits_of_classes(load_relations().noun_classes(subject or UNKNOWN, thing)),
         of_pool.counts(new, subject, thing),
-        _logits(features_of_caption(edit, known)),
+        _weights().logits(features_of_caption(edit, known)),
     )
-    natural, possible = (1 / (1 + math.exp(-sum(logits))) for logits in zip(*parts, strict=True))
-    return natural, possible
+    return probabilities_of(parts)
 
 
 def relation_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
@@ -139,12 +139,12 @@ def _link(left: str, preposition: str, noun: str, known: Knowledge) -> float:
 
 @lru_cache(maxsize=20_000)
 def _logits_of_phrases(old: str, new: str) -> Logits:
-    return _logits(features_of_phrases(old, new))
+    return _weights().logits(features_of_phrases(old, new))
 
 
 @lru_cache(maxsize=2_000)
 def _logits_of_classes(classes: tuple[NounClass, ...]) -> Logits:
-    return _logits(features_of_classes(classes))
+    return _weights().logits(features_of_classes(classes))
 
 
 class _PoolLogits:
@@ -156,29 +156,12 @@ class _PoolLogits:
         self.counts = lru_cache(maxsize=50_000)(self._of_counts)
 
     def _of_noun(self, role: str, noun: str, new: str) -> Logits:
-        return _logits(features_of_noun(role, noun, new, self._known))
+        return _weights().logits(features_of_noun(role, noun, new, self._known))
 
     def _of_counts(self, new: str, subject: str, thing: str) -> Logits:
-        return _logits(features_of_counts(new, subject, thing, self._known))
+        return _weights().logits(features_of_counts(new, subject, thing, self._known))
 
 
 @lru_cache(maxsize=1)  # edits of one pool follow one another
 def _logits_of_pool(known: Knowledge) -> _PoolLogits:
     return _PoolLogits(known)
-
-
-def _logits(features: Iterable[Feature]) -> Logits:
-    """Return the sum of the weighted features for each label; a feature that no marked edit had weighs nothing."""
-    weights, natural, possible = _weights(), 0.0, 0.0
-    for name, value in features:
-        if name in weights:
-            of_natural, of_possible = weights[name]
-            natural += value * of_natural
-            possible += value * of_possible
-    return natural, possible
-
-
-@lru_cache(maxsize=1)
-def _weights() -> dict[str, Logits]:
-    natural, possible = LABELS
-    return {row["feature"]: (float(row[natural]), float(row[possible])) for row in read_rows("relation_weights")}

@@ -19,6 +19,7 @@ from pairwright.generators.edits.constraints import (
     grammar,
     image,
     meaning,
+    object_classifier,
     plausibility,
     relation_classifier,
     scope,
@@ -161,8 +162,8 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     ),
     Constraint(
         "in_coordination", "truth", "true_of_image", ("replace-object",), scope.is_in_coordination,
-        EditExample("a sink and a [mirror]", "towel", "replace-object"),
-        EditExample("a [sink] under a mirror", "towel", "replace-object"),
+        EditExample("a chair and a [cat]", "boat", "replace-object"),
+        EditExample("a [cat] under a chair", "boat", "replace-object"),
         by_place=True, of_texts=False,
     ),
     Constraint(
@@ -244,21 +245,21 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         of_texts=False,
     ),
     Constraint(
+        "unnatural_object", "plausibility", "no_candidate", ("replace-object",), object_classifier.is_unnatural,
+        EditExample("a [cat] on a table", "boat", "replace-object"),
+        EditExample("a [cat] on a table", "plate", "replace-object"),
+        of_texts=False,
+    ),
+    Constraint(
+        "probable_object", "truth", "true_of_image", ("replace-object",), object_classifier.may_be_true,
+        EditExample("a [plate] on a table", "fork", "replace-object"),
+        EditExample("a [plate] on a table", "boat", "replace-object"),
+        of_texts=False,
+    ),
+    Constraint(
         "unseen_attribute", "plausibility", "no_candidate", ("replace-attribute",), plausibility.is_unseen_attribute,
         EditExample("a [red] cat on a table", "wooden", "replace-attribute"),
         EditExample("a [red] chair at a table", "wooden", "replace-attribute"),
-        of_texts=False,
-    ),
-    Constraint(
-        "unseen_context", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unseen_in_context,
-        EditExample("a red [bus] on a street", "cat", "replace-object"),
-        EditExample("a [cat] on a table", "plate", "replace-object"),
-        of_texts=False,
-    ),
-    Constraint(
-        "no_cooccurrence", "plausibility", "no_candidate", ("replace-object",), plausibility.never_cooccurs,
-        EditExample("a [cat] on a table", "boat", "replace-object"),
-        EditExample("a [cat] on a table", "plate", "replace-object"),
         of_texts=False,
     ),
     Constraint(
@@ -286,9 +287,9 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         of_rules=("replace-relation", "replace-attribute"),
     ),
     Constraint(
-        "implausible", "plausibility", "no_candidate", ("replace-object", "replace-attribute"), plausibility.is_implausible,
-        EditExample("a [cat] on a table", "boat", "replace-object"),
-        EditExample("a [cat] on a table", "plate", "replace-object"),
+        "implausible", "plausibility", "no_candidate", ("replace-attribute",), plausibility.is_implausible,
+        EditExample("a [red] boat on the water", "wooden", "replace-attribute"),
+        EditExample("a [red] chair at a table", "wooden", "replace-attribute"),
         of_texts=False,
     ),
     Constraint(

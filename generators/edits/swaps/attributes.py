@@ -17,12 +17,13 @@ from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import ARTICLES, NUMBER_WORDS, NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.knowledge import MIN_COUNT, Knowledge
+from pairwright.generators.edits.constraints.lexical import are_opposed
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
 from pairwright.generators.edits.slots import FINITE
 from pairwright.generators.edits.swaps.proposal import SwapProposal, exchange_spans
 from pairwright.generators.language.inflection import article, inflect
-from pairwright.generators.lexicon.attributes import concepts, opposites, same_concept, words_of_class
+from pairwright.generators.lexicon.attributes import concepts, same_concept, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
@@ -111,7 +112,7 @@ def _reject(
         if _count_may_hold(caption, one, other.number) or _count_may_hold(caption, other, one.number):
             return "true_of_image"
         return violated(first, "") if one.number < other.number else violated("", second)
-    if not _are_exclusive(one.words, other.words):
+    if not all(are_opposed(*words, distinguished=True) for words in product(one.words, other.words)):
         return "no_candidate"  # "a small bathroom with a green toilet" may also be a green one with a small toilet
     rejections = (
         violated(first, "") or _repeats_attribute(caption, first, other.words),
@@ -145,19 +146,6 @@ def _repeats_attribute(caption: Caption, noun: str, words: tuple[str, ...]) -> s
     phrases = caption.by_head.get(noun, ())
     repeated = any(not alike.isdisjoint(caption.lower[phrase.start : phrase.head]) for phrase in phrases)
     return "true_of_image" if repeated else ""
-
-
-def _are_exclusive(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return whether all words exclude all others: opposites, or different concepts of a class."""
-    return all(
-        frozenset((one, other)) in opposites() or _differ_in_concept(one, other)
-        for one, other in product(words, others)
-    )
-
-
-def _differ_in_concept(one: str, other: str) -> bool:
-    ours, theirs = concepts().get(one, ()), concepts().get(other, ())
-    return set(ours).isdisjoint(theirs) and any(mine[0] == yours[0] for mine in ours for yours in theirs)
 
 
 def _numbers_of(caption: Caption, phrase: NounPhrase) -> Iterator[Modifier]:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from operator import neg
 from pathlib import Path
 
@@ -15,8 +14,6 @@ import pytest
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.runners.ordered_pool import MAX_JOBS_ALONE, OrderedPool
-from pairwright.generators.edits.general_english import GeneralEnglish
-from pairwright.generators.language.wordnet import load_wordnet
 
 MANY = range(10 * MAX_JOBS_ALONE)
 ASK_PROCESS = "__import__('os').getpid()"  # a test's own functions are not there in another process
@@ -62,14 +59,6 @@ def test_work_that_cannot_be_pickled_is_an_error_and_does_not_hang() -> None:
         list(crew.map_jobs(lambda number: number, MANY))
 
 
-def test_general_english_works_in_other_processes() -> None:
-    """What makers go by where captions are few, or are not counted."""
-    general = GeneralEnglish(load_wordnet())
-    with OrderedPool(2) as crew:
-        found = {found for _, found in crew.map_jobs(partial(general.adjacency, "riding"), ["horse"] * len(MANY))}
-    assert found == {general.adjacency("riding", "horse")}
-
-
 def test_a_process_that_dies_is_an_error() -> None:
     with OrderedPool(2) as crew, pytest.raises(PairwrightError, match="fewer --workers") as told:
         list(crew.map_jobs(os._exit, MANY))
@@ -78,7 +67,6 @@ def test_a_process_that_dies_is_an_error() -> None:
 
 INTERRUPTED_AT_START = """
 import os, signal
-from functools import partial
 from operator import neg
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.runners.ordered_pool import OrderedPool

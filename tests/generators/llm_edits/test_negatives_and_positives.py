@@ -18,7 +18,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.edit_types import BENCHMARK_TYPES
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.edits.written.reasons import REASONS
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
@@ -69,14 +69,14 @@ def at_once(negatives: Iterable[tuple[str, str]]) -> Said:
 def negatives(options: LLMNegativeOptions | None = None) -> LLMNegatives:
     """Return the maker of negatives."""
     thesaurus = load_wordnet()
-    return LLMNegatives(thesaurus, GeneralEnglish(thesaurus), load_tagger(), PromptBook(), "m", options)
+    return LLMNegatives(thesaurus, load_bundled_statistics(), load_tagger(), PromptBook(), "m", options)
 
 
 @lru_cache(maxsize=4)
 def positives(options: LLMPositiveOptions | None = None) -> LLMPositives:
     """Return the maker of positives."""
     thesaurus = load_wordnet()
-    return LLMPositives(thesaurus, GeneralEnglish(thesaurus), load_tagger(), PromptBook(), "m", options)
+    return LLMPositives(thesaurus, load_bundled_statistics(), load_tagger(), PromptBook(), "m", options)
 
 
 def annotated(

@@ -10,7 +10,7 @@ import pytest
 
 from pairwright.datasets.records import Origin, Pair
 from pairwright.generators.edit_types import BENCHMARK_TYPES, POSITIVE_TYPES
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.tagger import load_tagger
@@ -185,7 +185,7 @@ def test_demonstrations_pass_the_checks_of_answers(name: str, *, sees: bool) -> 
             lambda _, given=answer: Reply(json.dumps(given), "stop", "", Usage(1, 1), "m", "k"),  # type: ignore[misc]
         )[0]
         batch.append((pair, ListedEdits(prompt, shape, types).candidates(pair.caption, reply, types)))
-    rows = builder.annotations(batch, EditChecks(wordnet, GeneralEnglish(wordnet), tagger))
+    rows = builder.annotations(batch, EditChecks(wordnet, load_bundled_statistics(), tagger))
     assert {(row.text, row.reason) for own in rows for row in own if row.reason not in {"", "no_edit"}} == set()
 
 

@@ -16,7 +16,7 @@ POOL = (
     *("a wooden chair at a table",) * 10, *("a red bus on a street",) * 30, *("a black cat sitting on a chair",) * 10,
     *("a cat on a table",) * 10, *("a cat walking on a table",) * 10, *("a cat jumping into a box",) * 30,
     *("a bowl of soup on a table",) * 10, *("a bowl of rice on a table",) * 10, *("a sandwich on a table",) * 20,
-    *("a ham sandwich",) * 10, *("three boats on the water",) * 10, *("a field of cattle",) * 20,
+    *("a man walks his dog",) * 30, *("a woman walks a dog",) * 30, *("a ham sandwich",) * 10, *("three boats on the water",) * 10, *("a field of cattle",) * 20,
 )  # fmt: skip
 
 
@@ -60,16 +60,16 @@ def test_a_skipped_constraint_or_group_is_not_asked() -> None:
         ("three [boats] on a table", "water", "countability"),
         ("three [boats] on a table", "cat", "countability"),
         ("a [boat] on the water", "cattle", "countability"),
-        ("a ham [sandwich] on a table", "water", "unseen_context"),
+        ("a ham [sandwich] on a table", "water", "unnatural_object"),
         ("a bowl of [soup] near a boat", "fork", "countability"),
         ("a [cat] on a table", "sandwich", ""),
-        ("a [plate] and a cat near a table", "water", "no_cooccurrence"),
+        ("a [plate] and a cat near a table", "water", "unnatural_object"),
     ],
 )
 def test_words_that_captions_never_use_so_are_not_written(caption: str, new: str, blocked: str) -> None:
     edit = proposed(EditExample(caption, new, "replace-object"))
     violated = {each.id for each in CONSTRAINTS if each.violated(edit, known())}
-    asked = ("countability", "unseen_context", "no_cooccurrence")
+    asked = ("countability", "unnatural_object")
     assert next((each for each in asked if each in violated), "") == blocked
 
 

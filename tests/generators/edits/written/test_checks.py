@@ -14,7 +14,7 @@ from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.reasons import REASONS, nearness
 from pairwright.generators.edits.written.sentence_extraction import extract_sentence
@@ -411,9 +411,9 @@ def test_words_that_agree_with_the_edit_change_along_and_are_counted() -> None:
 
 @lru_cache(maxsize=1)
 def real_checks() -> EditChecks:
-    """Return the checks over WordNet and general English, as a build without a pool has them."""
+    """Return the checks over WordNet and the bundled statistics, as a build without a pool has them."""
     thesaurus = load_wordnet()
-    return EditChecks(thesaurus, GeneralEnglish(thesaurus), load_tagger())
+    return EditChecks(thesaurus, load_bundled_statistics(), load_tagger())
 
 
 def check_with_wordnet(

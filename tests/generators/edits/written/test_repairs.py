@@ -6,7 +6,7 @@ import pytest
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_types import BENCHMARK_TYPES
-from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.edit_model import load_bundled_statistics
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.targets import RequestedEdit
 from pairwright.generators.language.tagger import load_tagger
@@ -16,8 +16,8 @@ from tests.generators.rule_fixtures import pair_of, tokens_of
 
 @lru_cache(maxsize=1)
 def checks() -> EditChecks:
-    """Return the checks over general English."""
-    return EditChecks(load_wordnet(), GeneralEnglish(load_wordnet()), load_tagger())
+    """Return the checks over the bundled statistics."""
+    return EditChecks(load_wordnet(), load_bundled_statistics(), load_tagger())
 
 
 def check(source: str, text: str, asked: str, *others: str, other_types: tuple[str, ...] = ()) -> Checked:

@@ -1,18 +1,19 @@
-"""Trains the classifier of replaced relations on edits that readers marked, and writes its weights.
+"""Trains the classifier of replaced relations or objects on edits that readers marked, and writes its weights.
 
-    python -m tools.train_relation_classifier CAPTIONS.jsonl [--marks MARKS.tsv] [--out WEIGHTS.tsv]
+    python -m tools.train_edit_classifier CAPTIONS.jsonl --type relation [--marks MARKS.tsv] [--out WEIGHTS.tsv]
 
 CAPTIONS are the pool, as for `tools.train_cloze_model`, with the ``image_id`` of each row. A row of MARKS names a caption by its
-image and its number in the list of the image, the replaced and the new relation (keys of the lexicon), and what a reader says of
-the text: 1 or 0 for natural, and for possibly true of the image. ``relation_marks.tsv`` has marks of COCO's validation images of
-2014; the texts were drawn without the classifier, or close to its bounds. Prints the area under the ROC curve of each label by
-cross-validation over images, and naturalness against truth for some bounds. Needs scikit-learn (extra ``bench``).
+image and its number in the list of the image, the replaced and the new word or phrase (keys of the lexicon), and what a reader says
+of the text: 1 or 0 for natural, and for possibly true of the image. ``relation_marks.tsv`` and ``object_marks.tsv`` have marks of
+COCO's validation images of 2014; the texts were drawn without the classifier, or close to its bounds. Prints the area under the
+ROC curve of each label by cross-validation over images, and naturalness against truth for some bounds. Needs scikit-learn (extra
+``bench``).
 """
 
 import argparse
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -28,21 +29,28 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.editing.pool import learn_pool, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.edit_classifier import BIAS, LABELS, Feature
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.object_classifier import object_features
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.relation_classifier import BIAS, LABELS, relation_features
-from pairwright.generators.edits.floors import DEFAULT_FLOOR
+from pairwright.generators.edits.constraints.relation_classifier import relation_features
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.replacements import Replacements
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.lexicon.tables import DATA
 
-MARKS: Final = Path(__file__).with_name("relation_marks.tsv")
-TYPE: Final = "replace-relation"
+FEATURES: Final[dict[str, Callable[[ProposedEdit, Knowledge], Iterator[Feature]]]] = {
+    "relation": relation_features,
+    "object": object_features,
+}
+FLOOR: Final = 1e-4  # below that of every marked edit
 MIN_ROWS: Final = 8  # marked edits with a feature; weights of rarer ones are noise
 STRENGTH: Final = 0.01  # inverse strength of the L2 penalty, with standardised features
 FOLDS: Final = 8
-HEAD: Final = "# Weights of edits/constraints/relation_classifier.py, by `python -m tools.train_relation_classifier`.\n"
+HEAD: Final = (
+    "# Weights of edits/constraints/{0}_classifier.py, by `python -m tools.train_edit_classifier --type {0}`.\n"
+)
 
 Array = npt.NDArray[Any]
 
@@ -54,7 +62,7 @@ def read_marks(path: Path) -> list[dict[str, str]]:
 
 
 def marked_edits(
-    rows: Sequence[Mapping[str, str]], images: Mapping[str, Sequence[str]], materials: EditMaterials
+    rows: Sequence[Mapping[str, str]], images: Mapping[str, Sequence[str]], materials: EditMaterials, target: str
 ) -> Iterator[tuple[Mapping[str, str], ProposedEdit]]:
     """Yield the marked edits that the rules propose today.
 
@@ -62,13 +70,15 @@ def marked_edits(
         rows: of `read_marks`; those of other images are skipped.
         images: the captions of each image.
         materials: of these captions.
+        target: "relation" or "object".
     """
+    kind = f"replace-{target}"
     rows = [row for row in rows if row["image_id"] in images]
     captions = [images[row["image_id"]][int(row["caption"])] for row in rows]
-    propose = Replacements(materials, {TYPE: ()}, DEFAULT_FLOOR).propose
+    propose = Replacements(materials, {kind: ()}, FLOOR).propose
     for row, text, words in zip(rows, captions, load_tagger().tag(captions), strict=True):
         others = tuple(other for other in images[row["image_id"]] if other != text)
-        [proposals] = propose([Caption(Pair("", text, captions=others), words)])[TYPE]
+        [proposals] = propose([Caption(Pair("", text, captions=others), words)])[kind]
         edits = map(proposals.proposed_edit, range(len(proposals)))
         if found := next((edit for edit in edits if (edit.old, edit.new) == (row["old"], row["new"])), None):
             yield row, found
@@ -99,17 +109,19 @@ def main() -> None:
     """Train, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("captions", type=Path, help="JSONL file; each row with `image_id` and the list `captions`")
-    parser.add_argument("--marks", type=Path, default=MARKS, help="table of marked edits")
-    parser.add_argument("--out", type=Path, default=DATA / "relation_weights.tsv", help="table of the weights")
+    parser.add_argument("--type", choices=FEATURES, required=True, help="what the edits replace")
+    parser.add_argument("--marks", type=Path, help="table of marked edits; else that of the type beside this file")
+    parser.add_argument("--out", type=Path, help="table of the weights; else that of the lexicon")
     asked = parser.parse_args()
+    target, features_of = asked.type, FEATURES[asked.type]
     images = [json.loads(line) for line in asked.captions.read_text(encoding="utf-8").splitlines()]
     pool, model = learn_pool(read_pairs(images))
     materials = EditMaterials.of(load_wordnet(), pool, model)
-    rows = read_marks(asked.marks)
-    found = list(marked_edits(rows, {str(image["image_id"]): image["captions"] for image in images}, materials))
+    rows = read_marks(asked.marks or Path(__file__).with_name(f"{target}_marks.tsv"))
+    found = list(marked_edits(rows, {str(image["image_id"]): image["captions"] for image in images}, materials, target))
     print(f"{len(found)} of {len(rows)} marked edits are proposed")
     vectorizer = DictVectorizer(sparse=False)
-    table = vectorizer.fit_transform([dict(relation_features(edit, materials.knowledge)) for _, edit in found])
+    table = vectorizer.fit_transform([dict(features_of(edit, materials.knowledge)) for _, edit in found])
     used = (np.count_nonzero(table, axis=0) >= MIN_ROWS) & (table.std(axis=0) > 0)
     table, names = table[:, used], vectorizer.get_feature_names_out()[used]
     folds = np.array([crc32(row["image_id"].encode()) % FOLDS for row, _ in found])
@@ -126,7 +138,8 @@ def main() -> None:
     lines = [
         "\t".join((name, *(f"{value:.3f}" for value in row))) for name, row in zip([*names, BIAS], weights, strict=True)
     ]
-    asked.out.write_text(HEAD + "\n".join(["\t".join(("feature", *LABELS)), *lines]) + "\n", encoding="utf-8")
+    out = asked.out or DATA / f"{target}_weights.tsv"
+    out.write_text(HEAD.format(target) + "\n".join(["\t".join(("feature", *LABELS)), *lines]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,54 @@
+"""Logistic regression on features of an edit: whether its text reads naturally, and whether it may be true of the image.
+
+The weights of a classifier are a table of the lexicon, learned from edits that readers marked by
+`tools.train_edit_classifier`. A feature without a row weighs nothing: no marked edit, or too few, had it.
+"""
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from pairwright.generators.lexicon.tables import read_rows
+
+LABELS: Final = ("natural", "possibly_true")
+BIAS: Final = "bias"  # row of the weights that counts for every edit
+NONE: Final = "-"  # in names of features: no such word; tables are read without the spaces around a cell
+
+Feature = tuple[str, float]
+Logits = tuple[float, float]  # of `LABELS`
+
+
+class EditWeights:
+    """The weights of a classifier.
+
+    Args:
+        table: name of the table in the lexicon.
+    """
+
+    def __init__(self, table: str) -> None:
+        natural, possible = LABELS
+        self._by_feature = {row["feature"]: (float(row[natural]), float(row[possible])) for row in read_rows(table)}
+        self.bias: Logits = self._by_feature.pop(BIAS)
+
+    def logits(self, features: Iterable[Feature]) -> Logits:
+        """Return the sum of the weighted features for each label, without the bias."""
+        weights, natural, possible = self._by_feature, 0.0, 0.0
+        for name, value in features:
+            if name in weights:
+                of_natural, of_possible = weights[name]
+                natural += value * of_natural
+                possible += value * of_possible
+        return natural, possible
+
+
+@lru_cache(maxsize=8)
+def load_weights(table: str) -> EditWeights:
+    """Return the weights in a table of the lexicon."""
+    return EditWeights(table)
+
+
+def probabilities_of(parts: Iterable[Logits]) -> tuple[float, float]:
+    """Return the probability of each of `LABELS`, given the logits of all features and the bias."""
+    natural, possible = (1 / (1 + math.exp(-sum(logits))) for logits in zip(*parts, strict=True))
+    return natural, possible

@@ -1,0 +1,242 @@
+"""Classifier of replaced objects: the probabilities that a text reads naturally, and that it may be true of the image.
+
+Its features are what the pool attests of the new noun beside its modifier, verb and preposition and with the other words of
+the caption, and classes of both nouns. `edit_classifier` says how it is trained; benchmarks/RESULTS.md has the figures.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.edit_classifier import (
+    NONE,
+    Feature,
+    Logits,
+    load_weights,
+    probabilities_of,
+)
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.language.inflection import inflect
+from pairwright.generators.language.prepositional_links import find_links
+
+MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
+MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
+_TABLE: Final = "object_weights"
+_SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
+_ADJACENT: Final = 0.2  # share of the captions with two words in which they are adjacent, by chance
+
+
+def is_unnatural(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether readers would probably find the text of a replaced object odd."""
+    return probabilities(edit, known)[0] < MIN_NATURAL
+
+
+def may_be_true(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether a replaced object too often is in the image as well."""
+    return probabilities(edit, known)[1] > MAX_POSSIBLY_TRUE
+
+
+@lru_cache(maxsize=8)  # two constraints ask for one edit
+def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
+    """Return the probability of each of `edit_classifier.LABELS` for a replaced object."""
+    weights, of_pool = load_weights(_TABLE), _pool_associations(known)
+    old, new = _head(edit.old), _head(edit.new)
+    context = noun_context(edit.caption, edit.start, edit.end, old)
+    return probabilities_of(
+        (
+            weights.bias,
+            of_pool.pair_logits(edit.old, edit.new),
+            _slot_logits(context),
+            weights.logits(features_of_context(context, old, new, of_pool)),
+            weights.logits([("log probability", edit.log_prob)]),
+        )
+    )
+
+
+def object_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
+    """Yield all features of a replaced object, each once; what is left out is 0."""
+    of_pool, old, new = _pool_associations(known), _head(edit.old), _head(edit.new)
+    context = noun_context(edit.caption, edit.start, edit.end, old)
+    yield from features_of_pair(edit.old, edit.new, known)
+    yield from features_of_slot(context)
+    yield from features_of_context(context, old, new, of_pool)
+    yield "log probability", edit.log_prob
+
+
+class NounContext(NamedTuple):
+    """The words of a caption that a noun must fit; lemmas.
+
+    Attributes:
+        words: other nouns and verbs of the caption.
+        before: modifiers, verb and preposition to its left.
+        behind: the verb or preposition to its right, if any.
+        link: what governs it, and the preposition between; empty strings for none.
+        linked: the preposition that it governs, and the noun behind; empty strings for none.
+        modifier: the noun that modifies it, as written in lower case; empty for none.
+        tag: its Penn Treebank tag.
+        length: tokens of the caption.
+    """
+
+    words: tuple[str, ...]
+    before: tuple[str, ...]
+    behind: tuple[str, ...]
+    link: tuple[str, str]
+    linked: tuple[str, str]
+    modifier: str
+    tag: str
+    length: int
+
+
+@lru_cache(maxsize=16)  # several nouns are proposed for one slot
+def noun_context(caption: Caption, start: int, end: int, noun: str) -> NounContext:
+    """Return the context of the noun that ends before token ``end``."""
+    before, behind = governors_of(caption, start, end)
+    links = links_of(caption)
+    phrase = caption.ending_at(end)
+    return NounContext(
+        words=tuple(word for word in caption.nouns_and_verbs if word not in caption.lemmas[start:end]),
+        before=tuple(before),
+        behind=tuple(behind),
+        link=next(((left, by) for left, by, thing in links if thing == noun), ("", "")),
+        linked=next(((by, thing) for left, by, thing in links if left == noun), ("", "")),
+        modifier=caption.lower[start - 1] if phrase is not None and start - 1 in phrase.nouns else "",
+        tag=caption.tags[end - 1],
+        length=len(caption.tokens),
+    )
+
+
+def governors_of(caption: Caption, start: int, end: int) -> tuple[list[str], list[str]]:
+    """Return the lemmas that modify or govern a noun from the left, and the verb or preposition after it."""
+    before: list[str] = []
+    at = start - 1
+    while at >= 0 and caption.tokens[at].pos in {"ADJ", "NOUN", "DET", "NUM", "VERB", "ADP"}:
+        token = caption.tokens[at]
+        if token.pos in {"ADJ", "VERB", "ADP"}:
+            before.append(token.lemma)
+        if token.pos in {"VERB", "ADP"}:
+            break
+        at -= 1
+    while end < len(caption.tokens) and caption.tokens[end].pos in {"AUX", "ADV"}:
+        end += 1
+    follows = end < len(caption.tokens) and caption.tokens[end].pos in {"VERB", "ADP"}
+    return before, [caption.lemmas[end]] if follows else []
+
+
+@lru_cache(maxsize=8)
+def links_of(caption: Caption) -> tuple[tuple[str, str, str], ...]:
+    """Return the prepositional links of a caption."""
+    return tuple(find_links(caption.tokens))
+
+
+def features_of_pair(old: str, new: str, known: Knowledge) -> Iterator[Feature]:
+    """Yield the features of the replaced and the new noun."""
+    classes, old_classes = known.nouns.classes(new), known.nouns.classes(old)
+    for name in sorted(classes):
+        yield f"new {name}", 1.0
+    for name in sorted(old_classes):
+        yield f"old {name}", 1.0
+    yield "same classes", float(classes == old_classes)
+    one, other = _head(old), _head(new)
+    counts, both = [max(known.captions_with(word), 1) for word in (one, other)], known.pool.cooccurrence(one, other)
+    yield "old frequency", math.log(counts[0])
+    yield "new frequency", math.log(counts[1])
+    yield "new with old", both / counts[0]
+    yield "old with new", both / counts[1]
+
+
+def features_of_slot(context: NounContext) -> Iterator[Feature]:
+    """Yield the features of the place, whatever is written there."""
+    yield "plural", float(context.tag == "NNS")
+    yield "compound", float(bool(context.modifier))
+    yield "length", float(context.length)
+    yield "words", float(len(context.words))
+    yield f"link by {context.link[1] or NONE}", 1.0
+    yield f"links by {context.linked[0] or NONE}", 1.0
+
+
+def features_of_context(context: NounContext, old: str, new: str, of_pool: "PoolAssociations") -> Iterator[Feature]:
+    """Yield how often the pool has the new noun with the words around: logarithms of the ratio to chance."""
+    if context.words:
+        found = [of_pool.together(new, word) for word in context.words]
+        lost = [own - of_pool.together(old, word) for own, word in zip(found, context.words, strict=True)]
+        yield "together", sum(found) / len(found)
+        yield "least together", min(found)
+        yield "least together, beside old", min(lost)
+    for name, pairs in (
+        ("before", [(word, new) for word in context.before]),
+        ("behind", [(new, word) for word in context.behind]),
+    ):
+        if pairs:
+            found = [of_pool.adjacent(*pair) for pair in pairs]
+            yield name, min(found)
+            yield f"{name}, mean", sum(found) / len(found)
+            yield f"unseen {name}", float(sum(value < 0 for value in found))
+    if context.modifier:
+        yield "modifier", of_pool.compound(context.modifier, new, context.tag)
+    left, preposition = context.link
+    if preposition:
+        yield "link", of_pool.link(left, preposition, new)
+        yield "preposition", of_pool.link("", preposition, new)
+        for name in of_pool.classes(new):
+            yield f"{preposition}: {name}", 1.0
+    preposition, thing = context.linked
+    if preposition:
+        yield "linked", of_pool.link(new, preposition, thing)
+
+
+class PoolAssociations:
+    """Cached associations of words in a pool; the caches go with the object, so that they do not keep the pool in memory."""
+
+    def __init__(self, known: Knowledge) -> None:
+        self._known, self._pool = known, known.pool
+        self.pair_logits = lru_cache(maxsize=50_000)(self._pair_logits)
+        self.classes = lru_cache(maxsize=10_000)(self._classes)
+        self.together = lru_cache(maxsize=200_000)(self._together)
+        self.adjacent = lru_cache(maxsize=200_000)(self._adjacent)
+        self.link = lru_cache(maxsize=200_000)(self._link)
+
+    def _pair_logits(self, old: str, new: str) -> Logits:
+        return load_weights(_TABLE).logits(features_of_pair(old, new, self._known))
+
+    def _classes(self, noun: str) -> tuple[str, ...]:
+        return tuple(sorted(self._known.nouns.classes(noun)))
+
+    def _together(self, one: str, other: str) -> float:
+        return _log_ratio(self._pool.cooccurrence(one, other), self._expected(one, other))
+
+    def _adjacent(self, one: str, other: str) -> float:
+        return _log_ratio(self._pool.adjacency(one, other), _ADJACENT * self._expected(one, other))
+
+    def compound(self, modifier: str, noun: str, tag: str) -> float:
+        """Return the same of a noun right behind another one, as written."""
+        form = inflect(noun, tag)
+        return _log_ratio(self._pool.bigram(modifier, form), self._expected(modifier, form))
+
+    def _link(self, left: str, preposition: str, noun: str) -> float:
+        linked = self._pool.linked
+        expected = linked(left, preposition, "") * linked("", "", noun) / max(linked("", "", ""), 1)
+        return _log_ratio(linked(left, preposition, noun), expected)
+
+    def _expected(self, one: str, other: str) -> float:
+        return self._known.captions_with(one) * self._known.captions_with(other) / max(self._pool.captions, 1)
+
+
+@lru_cache(maxsize=1)  # edits of one pool follow one another
+def _pool_associations(known: Knowledge) -> PoolAssociations:
+    return PoolAssociations(known)
+
+
+@lru_cache(maxsize=64)
+def _slot_logits(context: NounContext) -> Logits:
+    return load_weights(_TABLE).logits(features_of_slot(context))
+
+
+def _log_ratio(count: float, expected: float) -> float:
+    return math.log((count + _SMOOTHING) / (expected + _SMOOTHING))
+
+
+def _head(noun: str) -> str:
+    return noun.rpartition(" ")[2]

@@ -1,0 +1,134 @@
+"""The classifiers of replaced relations and objects: their features, their weights, and what they find natural."""
+
+import gc
+import math
+import weakref
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+import pytest
+
+from pairwright.generators.edits.constraints import object_classifier, relation_classifier
+from pairwright.generators.edits.constraints.edit_classifier import BIAS, LABELS, NONE, Feature
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.table import EditExample
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.lexicon.tables import read_rows
+from tests.generators.edits.constraints.proposing import proposed
+from tests.generators.rule_fixtures import counted
+
+POOL = (
+    *("a cat sitting on a table",) * 30, *("a man walking on a street",) * 30, *("a plate on a table",) * 30,
+    *("a man holding a plate",) * 10, *("a cat near a table",) * 10, *("people sitting at a table",) * 10,
+)  # fmt: skip
+RELATIONS = (
+    ("a cat [near] a table", "walk on"),
+    ("a cat [sitting on] a table", "under"),
+    ("a man [holding] a plate", "near"),
+    ("a man [near] a plate", "hold"),
+    ("people [sitting at] a table in a room", "stand on top of"),
+    ("[near] a table", "on"),
+    ("a wug [near] a zorb", "on"),
+)
+OBJECTS = (
+    ("a [cat] on a table", "plate"),
+    ("a [cat] sitting on a table", "fire hydrant"),
+    ("a red and white [plate]", "cat"),
+    ("a man holding [plates]", "cat"),
+    ("a dinner [plate] near a man", "table"),
+    ("a [wug]", "zorb"),
+)
+FEATURES: dict[str, Callable[[ProposedEdit, Knowledge], Iterator[Feature]]] = {
+    "relation": relation_classifier.relation_features,
+    "object": object_classifier.object_features,
+}
+PROBABILITIES: dict[str, Callable[[ProposedEdit, Knowledge], tuple[float, float]]] = {
+    "relation": relation_classifier.probabilities,
+    "object": object_classifier.probabilities,
+}
+EDITS = [*(("relation", *edit) for edit in RELATIONS), *(("object", *edit) for edit in OBJECTS)]
+
+
+@lru_cache(maxsize=1)
+def known() -> Knowledge:
+    """Return what a small pool, and WordNet, tell."""
+    return Knowledge(load_wordnet(), counted(POOL))
+
+
+@lru_cache(maxsize=2)
+def weights(target: str) -> dict[str, tuple[float, ...]]:
+    """Return the weights of each feature."""
+    return {row["feature"]: tuple(float(row[label]) for label in LABELS) for row in read_rows(f"{target}_weights")}
+
+
+def edit_of(target: str, caption: str, new: str, log_prob: float = -4.0) -> ProposedEdit:
+    """Return the edit of a caption with the replaced words in brackets."""
+    return proposed(EditExample(caption, new, f"replace-{target}"))._replace(log_prob=log_prob)
+
+
+@pytest.mark.parametrize(("target", "caption", "new"), EDITS)
+def test_the_features_of_an_edit_have_unique_names_and_finite_values(target: str, caption: str, new: str) -> None:
+    features = list(FEATURES[target](edit_of(target, caption, new), known()))
+    assert len({name for name, _ in features}) == len(features)
+    assert all(name == name.strip() for name, _ in features)  # tables are read without the spaces around a cell
+    assert all(math.isfinite(value) for _, value in features)
+
+
+@pytest.mark.parametrize(("target", "caption", "new"), EDITS)
+def test_the_probabilities_are_those_of_all_features_with_their_weights(target: str, caption: str, new: str) -> None:
+    edit = edit_of(target, caption, new)
+    features = [(BIAS, 1.0), *FEATURES[target](edit, known())]
+    for at, probability in enumerate(PROBABILITIES[target](edit, known())):
+        logit = sum(value * weights(target)[name][at] for name, value in features if name in weights(target))
+        assert probability == pytest.approx(1 / (1 + math.exp(-logit)))
+
+
+def test_features_of_what_is_absent_have_weights() -> None:
+    relations = {f"verb {NONE}", f"old verb {NONE}", f"preposition {NONE}", f"old preposition {NONE}"}
+    for target, without in (("relation", relations), ("object", {f"link by {NONE}", f"links by {NONE}"})):
+        edits = [edit_of(*edit) for edit in EDITS if edit[0] == target]
+        assert without <= {name for edit in edits for name, _ in FEATURES[target](edit, known())}
+        assert without <= weights(target).keys()
+
+
+@pytest.mark.parametrize("target", FEATURES)
+def test_every_weight_is_of_one_feature_and_finite(target: str) -> None:
+    assert len(weights(target)) == len(read_rows(f"{target}_weights"))
+    assert BIAS in weights(target)
+    assert all(math.isfinite(value) for row in weights(target).values() for value in row)
+
+
+def test_who_walks_on_something_is_alive() -> None:
+    alive, inanimate = (
+        relation_classifier.probabilities(edit_of("relation", f"a {noun} [near] a table", "walk on"), known())
+        for noun in ("cat", "plate")
+    )
+    assert inanimate[0] < alive[0]
+
+
+def test_a_noun_that_captions_have_beside_the_words_of_a_caption_reads_more_naturally() -> None:
+    seen, unseen = (
+        object_classifier.probabilities(edit_of("object", "a [cat] on a table", noun), known())
+        for noun in ("plate", "street")
+    )
+    assert unseen[0] < seen[0]
+
+
+@pytest.mark.parametrize(("target", "caption", "new"), EDITS)
+def test_an_edit_is_judged_without_counts(target: str, caption: str, new: str) -> None:
+    empty = Knowledge(load_wordnet(), counted(()))
+    assert all(0 < each < 1 for each in PROBABILITIES[target](edit_of(target, caption, new), empty))
+
+
+@pytest.mark.parametrize("target", FEATURES)
+def test_a_pool_of_earlier_edits_is_not_kept_in_memory(target: str) -> None:
+    caption, new = next(edit[1:] for edit in EDITS if edit[0] == target)
+    earlier = Knowledge(load_wordnet(), counted(POOL))
+    PROBABILITIES[target](edit_of(target, caption, new), earlier)
+    kept = weakref.ref(earlier)
+    del earlier
+    for number in range(8):  # the latest edits are
+        PROBABILITIES[target](edit_of(target, caption, new, float(-number)), known())
+    gc.collect()
+    assert kept() is None
