@@ -11,9 +11,12 @@ from pairwright.generators.language.tokens import Tagger, tag_all
 CHECKED_CAPTIONS: Final = 5_000  # with four times as many, 0.5% of the decisions differ
 
 
-def count_checked_pool(captions: Iterable[str], tagger: Tagger, note: Callable[[str], None]) -> PoolStatistics:
-    """Return the statistics of the first `CHECKED_CAPTIONS` captions, or the bundled ones; see `pool_or_note`."""
-    return pool_or_note(count_captions(tag_all(tagger, list(islice(captions, CHECKED_CAPTIONS)))).frozen(), note)
+def count_checked_pool(
+    captions: Iterable[str], tagger: Tagger, note: Callable[[str], None] | None = None
+) -> PoolStatistics:
+    """Return the statistics of the first `CHECKED_CAPTIONS` captions; of fewer than 200 the bundled ones, after a ``note``."""
+    counted = count_captions(tag_all(tagger, list(islice(captions, CHECKED_CAPTIONS)))).frozen()
+    return pool_or_bundled(counted) if note is None else pool_or_note(counted, note)
 
 
 def pool_or_note(statistics: PoolStatistics, note: Callable[[str], None]) -> PoolStatistics:

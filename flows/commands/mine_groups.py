@@ -206,7 +206,7 @@ class _GroupJudge:
     def __init__(self, pool: CaptionPool) -> None:
         self._pool = pool
         wordnet, self._tagger = load_wordnet(), CachingTagger(load_tagger())
-        counted = count_checked_pool((caption.text for caption in pool.captions()), load_tagger(), wordnet)
+        counted = count_checked_pool((caption.text for caption in pool.captions()), load_tagger())
         self._triples = Triples(EditChecks(wordnet, counted, self._tagger), self._tagger)
         self._known = Knowledge(wordnet, counted)
 

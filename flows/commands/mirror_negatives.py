@@ -38,7 +38,7 @@ def add_mirrored_negatives(frame: pl.DataFrame, corpus: str, note: Callable[[str
         return frame
     known = collect_facts(_pairs(frame, corpus), {group for group, _ in found})
     wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
-    pool = count_checked_pool((text for each in known.values() for text in each.captions), tagger, wordnet)
+    pool = count_checked_pool((text for each in known.values() for text in each.captions), tagger)
     tagger.learn(text for _, row in found for text in (row["caption"], row["negative"]))
     questions = (
         (

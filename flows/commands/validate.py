@@ -162,7 +162,7 @@ class Validation:
             )
         wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
         captions = dict.fromkeys(text for each in known.values() for text in each.captions)
-        pool = count_checked_pool(captions, tagger, wordnet)
+        pool = count_checked_pool(captions, tagger)
         triples = Triples(EditChecks(wordnet, pool, tagger), tagger, as_given=True)
         undecided = self.undecided()
 

@@ -160,7 +160,7 @@ def test_an_interrupt_in_the_last_step_of_opening_closes_the_client(server: Serv
             events.append("connections closed")
 
     @contextlib.asynccontextmanager
-    async def opened(llm: LLMSettings, _: Cache) -> AsyncIterator[StoppableModel]:
+    async def opened(llm: LLMSettings, _: Cache | None) -> AsyncIterator[StoppableModel]:
         async with connections(), open_model(llm) as model:
             os.kill(os.getpid(), signal.SIGINT)
             yield model
