@@ -141,7 +141,7 @@ def drop_type(folder: Path, stratum: int, name: str, detected_by: int) -> StepRe
     return [_save_chosen(folder, name, rows, none)], {}
 
 
-def stack_features(folder: Path, stratum: int, names: Sequence[str], seed: int, draw: int) -> StepResult:
+def stack_features(folder: Path, stratum: int, names: Sequence[str], seed: int) -> StepResult:
     """Store all features of the rows of one stratum, and its random numbers.
 
     Args:
@@ -149,7 +149,6 @@ def stack_features(folder: Path, stratum: int, names: Sequence[str], seed: int, 
         stratum: its number.
         names: of the evidence.
         seed: of the random numbers.
-        draw: which random numbers, from 0.
     """
     from scipy.sparse import hstack
 
@@ -159,9 +158,8 @@ def stack_features(folder: Path, stratum: int, names: Sequence[str], seed: int, 
     features = [each.features[rows] for each in evidence]
     # Random values decide between rows of nearly equal evidence; otherwise every row with the smallest trace of a
     # word would be dropped.
-    again = (draw,) if draw else ()
-    noise = make_numpy_rng(seed, "worth", *again).standard_normal(len(numbers.stratum))[rows]
-    signs = np.where(make_numpy_rng(seed, "coins", *again).random(len(numbers.stratum)) < 0.5, -1.0, 1.0)[rows]
+    noise = make_numpy_rng(seed, "worth").standard_normal(len(numbers.stratum))[rows]
+    signs = np.where(make_numpy_rng(seed, "coins").random(len(numbers.stratum)) < 0.5, -1.0, 1.0)[rows]
     slot = numbers.slot
     arrays = {
         "rows": rows,
@@ -172,26 +170,23 @@ def stack_features(folder: Path, stratum: int, names: Sequence[str], seed: int, 
         "scorers": np.flatnonzero([each.gaps is not None for each in evidence]),
     }
     stacked = store_matrix(hstack(features, format="csr"))
-    return [save_mapped(folder / f"{name_stacked(draw, stratum)}.arrow", arrays | stacked)], {}
+    return [save_mapped(folder / f"stacked-{stratum}.arrow", arrays | stacked)], {}
 
 
-def choose_rows(  # noqa: PLR0913, PLR0917 - a step's arguments
-    folder: Path, stacked: str, name: str, previous: str, penalties: tuple[float, ...], target: float
-) -> StepResult:
+def choose_rows(folder: Path, stratum: int, number: int, penalties: tuple[float, ...], target: float) -> StepResult:
     """Store which rows of a stratum are kept in a round.
 
     Args:
         folder: of all steps.
-        stacked: name of the features of the stratum.
-        name: of the choice.
-        previous: name of the choice of the round before; empty for the first one of these random numbers.
+        stratum: its number.
+        number: of the round, from 0.
         penalties: on the imbalance of each piece of evidence.
         target: folded accuracy that no attack may exceed, 0.5-1.
     """
-    array = map_arrays(folder / f"{stacked}.arrow")
+    array = map_arrays(folder / f"stacked-{stratum}.arrow")
     slots = array["slots"] if len(array["slots"]) else None
     balancer, owner = SubsetBalancer(restore_matrix(array), slots), array["owner"]
-    before = map_arrays(folder / f"{previous}.arrow")["shares"] if previous else None
+    before = map_arrays(folder / f"{name_chosen(number - 1, stratum)}.arrow")["shares"] if number else None
     features, weights = balancer.features, np.array(penalties)[owner]
     goal = _sum_random_signs(balancer, array, before, target)
     worth = 1.0 + _NOISE * array["noise"] + features @ (weights * goal)
@@ -199,12 +194,8 @@ def choose_rows(  # noqa: PLR0913, PLR0917 - a step's arguments
     pull = weights * (features.T @ shares - goal)
     by_name = [features @ np.where(owner == place, pull, 0.0) for place in range(len(penalties))]
     detected_by = np.argmax(np.round(np.stack(by_name, axis=1), 9), axis=1).astype(np.int64)
+    name = name_chosen(number, stratum)
     return [_save_chosen(folder, name, array["rows"], SubsetRows(balancer.whole(shares), detected_by), shares)], {}
-
-
-def name_stacked(draw: int, stratum: int) -> str:
-    """Return the name of the file with the features of a stratum and its random numbers."""
-    return f"stacked-{draw}-{stratum}"
 
 
 def name_chosen(number: int, stratum: int) -> str:

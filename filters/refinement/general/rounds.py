@@ -21,9 +21,7 @@ classifier's many features do not reach zero anyway.
 
 Of the rounds in which every attack is within the target in total, and in each type within the target or its 95%
 interval of one half, the one with most rows is taken that also holds under folds that no penalty was fitted to (the
-mean of two sets of them). If none holds, the rounds are run once more with other random numbers: with some, the random
-sums of one attack are out of reach. Only if none of these holds either, the nearest is trimmed until it holds, or stays
-unchanged: that costs up to half of the rows.
+mean of two sets of them). If no round holds, the nearest is trimmed until it holds, or stays unchanged.
 
 Trimming: balancing works on sums, an attack is measured by how often it is right. In a small type a few rows with large
 gaps can outweigh many rows with small ones, so that the sums are even and the counts are not. So of each part where
@@ -56,7 +54,6 @@ from pairwright.filters.refinement.general.round_steps import (
     measure_classifier,
     measure_scorers,
     name_chosen,
-    name_stacked,
     stack_features,
     trim_rows,
 )
@@ -71,7 +68,6 @@ _MIN_HOLDING_ROUNDS = 3
 LARGE_CORPUS = 100_000
 _MIN_PENALTY, _MAX_PENALTY = 1e-4, 30.0
 MAX_TRIMS = 8
-_DRAWS = 2  # of random numbers
 ALL_ROWS: Subset = ("all-rows",)
 _Rate = tuple[float, int]
 
@@ -235,63 +231,35 @@ class SubsetSearch:
             whole = yield from self._check(ALL_ROWS, [], only_if_large=True)
             if whole.holds:
                 return whole
-        names = tuple(each.name for each in self.evidence)
+        target, names = self.requirements.target, tuple(each.name for each in self.evidence)
         dropped = {stratum: f"dropped-{stratum}" for stratum, _ in one_sided}
         strata = [each for each in range(len(self.rows.strata)) if each not in dropped]
-        if one_sided:
-            yield [Step(dropped[each], drop_type, (each, dropped[each], names.index(by))) for each, by in one_sided]
+        yield [
+            *(Step(dropped[each], drop_type, (each, dropped[each], names.index(scorer))) for each, scorer in one_sided),
+            *(Step(f"stacked-{each}", stack_features, (each, names, self.seed)) for each in strata),
+        ]
+        penalties = {each: _Penalties.of(self.evidence) for each in strata}
         rounds: list[RoundResult] = []
         found: list[Measured] = []
-        for draw in range(_DRAWS):
-            start = len(rounds)
-            yield from self._run_rounds(draw, strata, tuple(dropped.values()), rounds, found)
-            chosen = yield from self._check_rounds(rounds, found, start)
-            if chosen:
-                return chosen
-            if not any(each.is_large_enough for each in found):
-                break
-        return (yield from self._trim_nearest_round(rounds, found))
-
-    def _run_rounds(
-        self,
-        draw: int,
-        strata: Sequence[int],
-        dropped: Subset,
-        rounds: list[RoundResult],
-        found: list[Measured],
-    ) -> Plan[None]:
-        """Plan rounds with other random numbers for each ``draw``; ``rounds`` and ``found`` receive their results."""
-        target, names, start = self.requirements.target, tuple(each.name for each in self.evidence), len(rounds)
-        yield [Step(name_stacked(draw, each), stack_features, (each, names, self.seed, draw)) for each in strata]
-        penalties = {each: _Penalties.of(self.evidence) for each in strata}
-        for number in range(start, start + self.requirements.rounds):
-            subset = (*(name_chosen(number, each) for each in strata), *dropped)
+        for number in range(self.requirements.rounds):
+            subset = (*(name_chosen(number, each) for each in strata), *dropped.values())
             yield [
-                Step(
-                    name_chosen(number, each),
-                    choose_rows,
-                    (
-                        name_stacked(draw, each),
-                        name_chosen(number, each),
-                        name_chosen(number - 1, each) if number > start else "",
-                        penalties[each].values,
-                        target,
-                    ),
-                )
+                Step(name_chosen(number, each), choose_rows, (each, number, penalties[each].values, target))
                 for each in strata
             ]
             found.append((yield from self.measure(f"round-{number}", subset, f"{self.seed} {number}")))
             rates = found[-1].rates
             rounds.append(check_limits(rates, self.rows.strata, target))
-            if _enough_rounds_hold(rounds[start:]):
+            if _enough_rounds_hold(rounds):
                 break
-            step = _PENALTY_STEP * float(np.sqrt(1.0 + (number - start) / 3.0))
+            step = _PENALTY_STEP * float(np.sqrt(1.0 + number / 3.0))
             penalties = {
                 stratum: each.update(
                     {name: (parts[0], parts[stratum + 1]) for name, parts in rates.items()}, target, step
                 )
                 for stratum, each in penalties.items()
             }
+        return (yield from self._choose_best_round(rounds, found))
 
     def measure(
         self, name: str, subset: Subset, *seeds: str, by: str = "strata", keep_gaps: bool = False
@@ -341,22 +309,15 @@ class SubsetSearch:
         check = check_limits(found.rates, self.rows.strata, self.requirements.target)
         return SelectedSubset(subset, (*rounds, check), found.rates, holds=check.holds, conclusive=True)
 
-    def _check_rounds(
-        self, rounds: Sequence[RoundResult], found: Sequence[Measured], start: int
-    ) -> Plan[SelectedSubset | None]:
-        """Plan the check of the rounds from ``start`` on that hold, the largest first; None if none holds again."""
+    def _choose_best_round(self, rounds: list[RoundResult], found: list[Measured]) -> Plan[SelectedSubset]:
         min_rows = self.requirements.min_rows
-        for number in sorted(range(start, len(rounds)), key=lambda number: -rounds[number].kept):
+        order = sorted(range(len(rounds)), key=lambda number: -rounds[number].kept)
+        for number in order:
             if rounds[number].holds and rounds[number].kept >= min_rows and found[number].is_large_enough:
                 checked = yield from self._check(found[number].subset, rounds)
                 if checked.holds:
                     return checked
-        return None
-
-    def _trim_nearest_round(self, rounds: Sequence[RoundResult], found: Sequence[Measured]) -> Plan[SelectedSubset]:
-        """Plan to trim the round nearest to the limits, of those that are large enough."""
-        min_rows = self.requirements.min_rows
-        order = sorted(range(len(rounds)), key=lambda number: -rounds[number].kept)
+        # No round holds: take the nearest one of those that are large enough, and trim it.
         large = [number for number in order if rounds[number].kept >= min_rows] or order[:1]
         one = found[min(large, key=lambda number: rounds[number].over)]
         if not one.is_large_enough:
