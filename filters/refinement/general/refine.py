@@ -64,7 +64,6 @@ class AllAttacksOptions:
         min_keep: minimum share of the rows to keep, 0-1.
         by_type: balance each edit type by itself.
         seed: of the folds, and of the choice between rows of similar evidence.
-        folds: of the cross-fitting.
         rounds: maximum number of rounds.
         without: names of attacks to skip.
         meaning: whether a classifier of MiniLM's sentence embeddings takes part.
@@ -76,7 +75,6 @@ class AllAttacksOptions:
     min_keep: float = DEFAULT_MIN_KEEP
     by_type: bool = True
     seed: int = 0
-    folds: int = 5
     rounds: int = DEFAULT_ROUNDS
     without: tuple[str, ...] = ()
     meaning: bool = False
@@ -140,7 +138,7 @@ def plan_refinement(
         source: where the captions are from.
         scorers: additional fixed scorers.
     """
-    attacks = AttackSet(options.folds, options.without, options.meaning, options.added, scorers)
+    attacks = AttackSet(options.without, options.meaning, options.added, scorers)
     _ = attacks.all_scorers  # raises errors of the names
     (ordered,) = yield [Step("order", order_rows, (parts, options.by_type, source))]
     read = ordered["number"] if source == "rows" else ordered["captions"]
