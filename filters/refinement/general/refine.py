@@ -44,7 +44,6 @@ from pairwright.filters.refinement.general.rounds import (
 from pairwright.filters.refinement.general.stored_words import CaptionSource
 from pairwright.filters.refinement.one_per_caption import NOT_CHOSEN
 from pairwright.filters.refinement.result import Refinement, RefinementSummary, build_reason_ledger
-from pairwright.filters.refinement.rows import check_rows
 from pairwright.filters.refinement.steps import Facts, Plan, Step, StepResult, repeat, take_steps, take_together
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 
@@ -106,7 +105,6 @@ def refine_against_all_attacks(
         InputError: every caption of a corpus from elsewhere is under test.
     """
     options = options or AllAttacksOptions()
-    check_rows(rows)
     source: CaptionSource = "rows" if corpus is None else "pool" if corpus.pool else "elsewhere"
     captions = CaptionCorpus([], []) if corpus is None else corpus
     named = pl.DataFrame({"group": captions.groups, "caption": captions.captions}, _CAPTIONS)
