@@ -48,7 +48,7 @@ from pairwright.filters.attacks.registry import (
     build_auxiliary_scorers,
     build_fixed_scorers,
 )
-from pairwright.filters.attacks.text_classifier import compute_held_out_gaps
+from pairwright.filters.attacks.text_classifier import compute_repeated_gaps
 from pairwright.filters.attacks.word_clusters import compute_cluster_differences
 from pairwright.filters.candidates.attack_input import usable_corpus
 from pairwright.filters.candidates.files import read_candidates
@@ -65,9 +65,8 @@ from pairwright.filters.refinement.reference.cell_quotas import (
 )
 from pairwright.filters.refinement.reference.fold_assignment import assign_folds
 from pairwright.filters.refinement.reference.fold_sums import fit_fold
-from pairwright.filters.refinement.reference.grid_balancing import balance_grid
 from pairwright.filters.refinement.reference.parts import count_part, encode_part, score_part
-from pairwright.filters.refinement.reference.refine import RefineOptions
+from pairwright.filters.refinement.reference.refine import RefineOptions, refine_scored_rows
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.flows.commands.generate import GenerateRequest, run_generator
@@ -299,7 +298,9 @@ def time_balancing() -> None:
         gaps = np.random.default_rng(0).normal(0.1, 0.2, (number, 2)).clip(-1, 1)
         ids = [f"row-{row}" for row in range(number)]
         start = time.perf_counter()
-        kept = balance_grid(gaps, ids).kept.sum()
+        two = {"grammar": gaps[:, 0], "plausibility": gaps[:, 1]}
+        types, same = [""] * number, np.zeros(number, np.bool_)
+        kept = refine_scored_rows(pl.Series(ids), types, two, same, RefineOptions()).kept.sum()
         print(f"{number:9,} {time.perf_counter() - start:10.2f} {kept:8,}")
 
 
@@ -378,7 +379,7 @@ def found_in(frame: pl.DataFrame, corpus: CaptionCorpus | None, names: Sequence[
     for name in (name for name in (*CLASSIFIERS, MEANING, WORD_CLUSTERS) if name in names):
         with suppress(MissingResourceError):
             evidence = read_by(name, positives, negatives, captions)
-            folds = (compute_held_out_gaps(evidence.features, groups, seed, cost=evidence.cost) for seed in (1, 2, 3))
+            folds = compute_repeated_gaps(evidence.features, groups, (1, 2, 3), cost=evidence.cost)
             yield name, float(np.mean([compute_attack_accuracy(gaps) for gaps in folds]))
 
 

@@ -28,7 +28,7 @@ from scipy.sparse import csr_matrix
 
 from pairwright.filters.attacks.accuracy import compute_preference_rate
 from pairwright.filters.attacks.evidence import Evidence, build_classifier_evidence
-from pairwright.filters.attacks.text_classifier import compute_held_out_gaps
+from pairwright.filters.attacks.text_classifier import compute_repeated_gaps
 from pairwright.filters.scorers.text_scorers import PlausibilityScorer
 from pairwright.generators.language.trigram_model import TrigramModel
 
@@ -96,7 +96,7 @@ def measure_classifiers(
     rates = {}
     for name in names:
         evidence = _build_evidence(name, rows)
-        gaps = [compute_held_out_gaps(evidence.features, groups, seed, cost=evidence.cost) for seed in seeds]
+        gaps = compute_repeated_gaps(evidence.features, groups, seeds, cost=evidence.cost)
         rates[name] = round(float(np.mean([compute_preference_rate(gap) for gap in gaps])), 4)
     return rates
 

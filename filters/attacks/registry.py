@@ -41,6 +41,7 @@ from pairwright.filters.scorers.auxiliary import (
 from pairwright.filters.scorers.neural import load_cola, load_vera
 from pairwright.filters.scorers.text_scorers import (
     DECIMALS,
+    FOLDS,
     CaptionCorpus,
     CrossFittedScorer,
     GapScorer,
@@ -121,18 +122,18 @@ ATTACKS = PluginRegistry(
 )
 
 
-def build_fixed_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
+def build_fixed_scorers(corpus: CaptionCorpus | None = None, folds: int = FOLDS) -> tuple[GapScorer, ...]:
     """Return the scorers that every audit and refinement uses, trained on ``corpus`` or cross-fitted on the rows."""
     untrained = [attack.factory() for attack in BUILT_IN.values() if attack.kind == "untrained" and attack.factory]
     return (*untrained, *_cross_fit("scorer", corpus, folds))
 
 
-def build_auxiliary_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[CrossFittedScorer, ...]:
+def build_auxiliary_scorers(corpus: CaptionCorpus | None = None) -> tuple[CrossFittedScorer, ...]:
     """Return the scorers that only the refinement against all attacks uses; trained as `build_fixed_scorers`."""
-    return _cross_fit("auxiliary", corpus, folds)
+    return _cross_fit("auxiliary", corpus, FOLDS)
 
 
-def build_paper_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
+def build_paper_scorers(corpus: CaptionCorpus | None = None, folds: int = FOLDS) -> tuple[GapScorer, ...]:
     """Return the two scorers of Algorithm 1, trained as `build_fixed_scorers`."""
     return tuple(scorer for scorer in build_fixed_scorers(corpus, folds) if scorer.name in {"grammar", "plausibility"})
 
@@ -197,7 +198,9 @@ def load_scorer(name: str, folder: str = "") -> GapScorer:
     return cast("GapScorer", attack.factory(folder) if folder else attack.factory())
 
 
-def give_corpus(scorers: Iterable[GapScorer], corpus: CaptionCorpus | None = None, folds: int = 5) -> list[GapScorer]:
+def give_corpus(
+    scorers: Iterable[GapScorer], corpus: CaptionCorpus | None = None, folds: int = FOLDS
+) -> list[GapScorer]:
     """Return the scorers; those that are trained and have no captions of their own are trained on ``corpus``."""
     return [
         replace(scorer, corpus=corpus, folds=folds)

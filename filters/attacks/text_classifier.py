@@ -38,42 +38,27 @@ _DECIMALS = 9
 Features: TypeAlias = "Differences | FactoredDifferences"
 
 
-def compute_held_out_gaps(
-    features: Features, groups: Sequence[str], seed: int | str, *, cost: float = 1.0, folds: int = FOLDS
-) -> FloatArray:
-    """Return how much the classifier prefers the positive of each row, float64 (n,); 0 without training rows.
-
-    Args:
-        features: (n, d) differences.
-        groups: group of each row; the classifier that judges a row saw no row of its group.
-        seed: of the folds.
-        cost: inverse strength of the L2 penalty.
-        folds: number of folds; fewer where there are fewer groups.
-    """
-    return compute_repeated_gaps(features, groups, [seed], cost=cost, folds=folds)[0]
-
-
 def compute_repeated_gaps(
-    features: "Differences",
+    features: "Features | Sequence[Features]",
     groups: Sequence[str] | IntArray,
     seeds: Sequence[int | str],
     *,
     cost: float = 1.0,
-    folds: int = FOLDS,
 ) -> list[FloatArray]:
-    """Return `compute_held_out_gaps` under each of several sets of folds, in one fit.
+    """Return how much the classifier prefers the positive of each row, float64 (n,), under each of several sets of folds.
+
+    A row is 0 without training rows. All classifiers are one fit.
 
     Args:
-        features: as of `compute_held_out_gaps`, or several of them, side by side.
-        groups: likewise.
+        features: (n, d) differences, or several of them, side by side.
+        groups: group of each row; the classifier that judges a row saw no row of its group.
         seeds: of each set of folds.
-        cost: likewise.
-        folds: likewise.
+        cost: inverse strength of the L2 penalty.
     """
     blocks = features if isinstance(features, list) else [features]
     has_features = np.any([_has_features(block) for block in blocks], axis=0)
     rows = len(has_features)
-    assigned = [assign_folds(groups, folds, seed) for seed in seeds]
+    assigned = [assign_folds(groups, FOLDS, seed) for seed in seeds]
     tested = [fold == number for fold in assigned for number in np.unique(fold)]
     if not tested:
         return [np.zeros(rows) for _ in seeds]

@@ -27,6 +27,7 @@ from pairwright.generators.language.trigram_model import TrigramModel
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names, normalize_text
 
 DECIMALS = 9
+FOLDS = 5
 _BATCH_SIZE = 5_000  # rows; scorers use some KB per text
 
 
@@ -187,7 +188,7 @@ class CrossFittedScorer:
     name: str
     train: Callable[[Sequence[str]], TextScorer]
     corpus: CaptionCorpus | None = None
-    folds: int = 5
+    folds: int = FOLDS
 
     def __post_init__(self) -> None:
         if self.folds < 2:

@@ -84,7 +84,6 @@ def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what 
     Raises:
         UsageError: a column is missing or ids repeat.
     """
-    check_rows(rows)
     texts = _read_texts(rows)
     same = find_equal_texts(texts)
     gaps = frozen.gaps(texts, corpus)

@@ -41,7 +41,7 @@ from pairwright.filters.refinement.general.rounds import PlannedEvidence
 from pairwright.filters.refinement.general.stored_words import CaptionSource
 from pairwright.filters.refinement.part_arrays import map_array, save_array
 from pairwright.filters.refinement.steps import Facts, Plan, Step, StepResult
-from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer, assign_folds, compute_gaps
+from pairwright.filters.scorers.text_scorers import FOLDS, CrossFittedScorer, GapScorer, assign_folds, compute_gaps
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 HALVES = (0, 1)
@@ -52,14 +52,12 @@ class AttackSet:
     """The attacks of a refinement.
 
     Attributes:
-        folds: of the cross-fitting of scorers.
         without: names of attacks to skip.
         meaning: whether a classifier of MiniLM's sentence embeddings takes part.
         added: names of scorers to load (`registry.load_scorer`).
         scorers: more scorers.
     """
 
-    folds: int = 5
     without: tuple[str, ...] = ()
     meaning: bool = False
     added: tuple[str, ...] = ()
@@ -73,8 +71,8 @@ class AttackSet:
             UsageError: a name occurs twice, or ``without`` names no attack or all of them.
         """
         scorers = [
-            *build_fixed_scorers(folds=self.folds),
-            *build_auxiliary_scorers(folds=self.folds),
+            *build_fixed_scorers(),
+            *build_auxiliary_scorers(),
             *map(load_scorer, self.added),
             *self.scorers,
         ]
@@ -126,7 +124,7 @@ class EvidencePlan:
         """Plan the collection; the result is the evidence in its order, the transfer estimate last."""
         scorers = [each.name for each in self.attacks.all_scorers]
         trained = [each.name for each in self.attacks.trained]
-        folds = 1 if self.source == "elsewhere" else min(self.attacks.folds, self.ordered["groups"])
+        folds = 1 if self.source == "elsewhere" else min(FOLDS, self.ordered["groups"])
         clusters = [] if WORD_CLUSTERS in self.attacks.without else [WORD_CLUSTERS]
         classifiers = [*self.attacks.classifiers, *clusters]
         texts = (self.parts, self.source)
@@ -145,7 +143,7 @@ class EvidencePlan:
         ]
         within: Mapping[str, bool] = {}
         if trained:
-            (facts,) = yield [Step("scorers", gather_scorers, (*texts, tuple(trained), folds, self.goals, self.seed))]
+            (facts,) = yield [Step("scorers", gather_scorers, (*texts, tuple(trained), self.goals, self.seed))]
             within = facts["within_goals"]
         found = [PlannedEvidence(name, scorer=True, within_goals=within.get(name, True)) for name in scorers]
         found += [PlannedEvidence(name, scorer=False) for name in classifiers]
@@ -174,7 +172,7 @@ def score_fold(  # noqa: PLR0913, PLR0917 - a step's arguments
         fold: its number; with captions from elsewhere there is one fold.
         seed: of the folds.
     """
-    rows = np.flatnonzero(_assign_rows(folder, source, attacks.folds, seed) == fold)
+    rows = np.flatnonzero(_assign_rows(folder, source, seed) == fold)
     texts = FoldTexts.load(folder, parts, source, rows)
     gaps = compute_gaps(attacks.trained, texts.training(half), len(rows), texts.batches)
     return [save_array(folder, _name_gaps(half, fold), np.stack(gaps))], {}
@@ -202,7 +200,6 @@ def gather_scorers(  # noqa: PLR0913, PLR0917 - a step's arguments
     parts: Sequence[str],
     source: CaptionSource,
     names: Sequence[str],
-    folds: int,
     goals: tuple[float, float],
     seed: int,
 ) -> StepResult:
@@ -213,13 +210,12 @@ def gather_scorers(  # noqa: PLR0913, PLR0917 - a step's arguments
         parts: names of all parts.
         source: where the captions are from.
         names: of the trained scorers.
-        folds: how many there are.
         goals: as in `EvidencePlan`.
         seed: of the folds.
     """
     types = list(load_texts(folder, parts).types)
     whole, *halves = (
-        _gather_folds(folder, half, len(names), _assign_rows(folder, source, folds, seed)) for half in (None, *HALVES)
+        _gather_folds(folder, half, len(names), _assign_rows(folder, source, seed)) for half in (None, *HALVES)
     )
     found = {
         name: build_auxiliary_evidence(name, gaps, types, goals[0]) for name, gaps in zip(names, whole, strict=True)
@@ -232,10 +228,10 @@ def gather_scorers(  # noqa: PLR0913, PLR0917 - a step's arguments
     return [save_evidence(folder, each) for each in found.values()], {"within_goals": within}
 
 
-def _assign_rows(folder: Path, source: CaptionSource, folds: int, seed: int) -> IntArray:
+def _assign_rows(folder: Path, source: CaptionSource, seed: int) -> IntArray:
     # The fold of each row.
     groups = map_array(folder, "text-groups")
-    return np.zeros(len(groups), np.int64) if source == "elsewhere" else assign_folds(groups, folds, seed)
+    return np.zeros(len(groups), np.int64) if source == "elsewhere" else assign_folds(groups, FOLDS, seed)
 
 
 def _gather_folds(folder: Path, half: int | None, scorers: int, fold_of: IntArray) -> list[FloatArray]:

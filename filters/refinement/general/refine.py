@@ -44,7 +44,6 @@ from pairwright.filters.refinement.general.rounds import (
 from pairwright.filters.refinement.general.stored_words import CaptionSource
 from pairwright.filters.refinement.one_per_caption import NOT_CHOSEN
 from pairwright.filters.refinement.result import Refinement, RefinementSummary, build_reason_ledger
-from pairwright.filters.refinement.rows import check_rows
 from pairwright.filters.refinement.steps import Facts, Plan, Step, StepResult, repeat, take_steps, take_together
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 
@@ -64,7 +63,6 @@ class AllAttacksOptions:
         min_keep: minimum share of the rows to keep, 0-1.
         by_type: balance each edit type by itself.
         seed: of the folds, and of the choice between rows of similar evidence.
-        folds: of the cross-fitting.
         rounds: maximum number of rounds.
         without: names of attacks to skip.
         meaning: whether a classifier of MiniLM's sentence embeddings takes part.
@@ -76,7 +74,6 @@ class AllAttacksOptions:
     min_keep: float = DEFAULT_MIN_KEEP
     by_type: bool = True
     seed: int = 0
-    folds: int = 5
     rounds: int = DEFAULT_ROUNDS
     without: tuple[str, ...] = ()
     meaning: bool = False
@@ -108,7 +105,6 @@ def refine_against_all_attacks(
         InputError: every caption of a corpus from elsewhere is under test.
     """
     options = options or AllAttacksOptions()
-    check_rows(rows)
     source: CaptionSource = "rows" if corpus is None else "pool" if corpus.pool else "elsewhere"
     captions = CaptionCorpus([], []) if corpus is None else corpus
     named = pl.DataFrame({"group": captions.groups, "caption": captions.captions}, _CAPTIONS)
@@ -140,7 +136,7 @@ def plan_refinement(
         source: where the captions are from.
         scorers: additional fixed scorers.
     """
-    attacks = AttackSet(options.folds, options.without, options.meaning, options.added, scorers)
+    attacks = AttackSet(options.without, options.meaning, options.added, scorers)
     _ = attacks.all_scorers  # raises errors of the names
     (ordered,) = yield [Step("order", order_rows, (parts, options.by_type, source))]
     read = ordered["number"] if source == "rows" else ordered["captions"]

@@ -42,8 +42,8 @@ from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 _NOISE = 0.3
 _INITIAL_SHARE = 0.4
-# Weight of the random sums; how far they may move a scorer, as a share of what the target allows; and the maximum.
-_RANDOM_SUM_WEIGHT, _RANDOM_SUM_SHARE, _RANDOM_SUM_LIMIT = 1.3, 0.45, 0.015
+# How far random sums may move a scorer, as a share of what the target allows, of which its goal takes half; and the maximum.
+_RANDOM_SUM_SHARE, _RANDOM_SUM_LIMIT = 0.3, 0.015
 _LOOSE_TARGET = 0.045
 _SMALL_SET = 5_000
 # After a trim an attack may use this share of its limit, as the next training detects slightly more; and this margin
@@ -173,7 +173,9 @@ def stack_features(folder: Path, stratum: int, names: Sequence[str], seed: int) 
     return [save_mapped(folder / f"stacked-{stratum}.arrow", arrays | stacked)], {}
 
 
-def choose_rows(folder: Path, stratum: int, number: int, penalties: tuple[float, ...], target: float) -> StepResult:
+def choose_rows(  # noqa: PLR0913, PLR0917 - a step's arguments
+    folder: Path, stratum: int, number: int, penalties: tuple[float, ...], random_weight: float, target: float
+) -> StepResult:
     """Store which rows of a stratum are kept in a round.
 
     Args:
@@ -181,6 +183,7 @@ def choose_rows(folder: Path, stratum: int, number: int, penalties: tuple[float,
         stratum: its number.
         number: of the round, from 0.
         penalties: on the imbalance of each piece of evidence.
+        random_weight: of the random sums that the scorers' features are brought near to.
         target: folded accuracy that no attack may exceed, 0.5-1.
     """
     array = map_arrays(folder / f"stacked-{stratum}.arrow")
@@ -188,7 +191,7 @@ def choose_rows(folder: Path, stratum: int, number: int, penalties: tuple[float,
     balancer, owner = SubsetBalancer(restore_matrix(array), slots), array["owner"]
     before = map_arrays(folder / f"{name_chosen(number - 1, stratum)}.arrow")["shares"] if number else None
     features, weights = balancer.features, np.array(penalties)[owner]
-    goal = _sum_random_signs(balancer, array, before, target)
+    goal = _sum_random_signs(balancer, array, before, random_weight, target)
     worth = 1.0 + _NOISE * array["noise"] + features @ (weights * goal)
     shares = balancer.shares(weights, worth)
     pull = weights * (features.T @ shares - goal)
@@ -307,13 +310,17 @@ def _rates(sets: Sequence[FloatArray], parts: Sequence[KeptMask]) -> list[tuple[
 
 
 def _sum_random_signs(
-    balancer: SubsetBalancer, array: Mapping[str, npt.NDArray[Any]], before: FloatArray | None, target: float
+    balancer: SubsetBalancer,
+    array: Mapping[str, npt.NDArray[Any]],
+    before: FloatArray | None,
+    weight: float,
+    target: float,
 ) -> FloatArray:
     # Sums of the scorers' features over the kept rows if the positives were drawn at random.
     owner, signs = array["owner"], array["signs"]
     shares = np.full(len(signs), _INITIAL_SHARE) if before is None else before
     # A loose target keeps all scorers on one side, so that none is balanced too well.
-    weight = _RANDOM_SUM_WEIGHT * min(1.0, _LOOSE_TARGET / max(target - 0.5, 1e-3))
+    weight *= min(1.0, _LOOSE_TARGET / max(target - 0.5, 1e-3))
     sums = weight * (balancer.features.T @ (signs * shares))
     goal = np.zeros(len(owner))
     for number in array["scorers"].tolist():

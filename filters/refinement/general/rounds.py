@@ -16,8 +16,10 @@ positive and falls where it prefers the negative, in steps that shrink from roun
 An attack can be *too* weak: when a set is balanced to the last row, a classifier of four fifths of it is wrong about
 the other fifth, and right when inverted. A set whose positives were drawn at random is balanced no better than random
 sums are. So the features of the fixed scorers, which are few and could be balanced exactly, are not brought to zero but
-near the sums that random signs for the same rows give: slightly further, as a finite penalty falls short. The sums of a
-classifier's many features do not reach zero anyway.
+near the sums that random signs for the same rows give. The sums of a classifier's many features do not reach zero anyway.
+Random signs differ in how much of them a classifier learns, and a balanced set leaves it little else: so where the combined
+classifier detects more than its goal, the random sums get a lower weight in the next round, and where it is wrong more often
+than right a higher one.
 
 Of the rounds in which every attack is within the target in total, and in each type within the target or its 95%
 interval of one half, the one with most rows is taken that also holds under folds that no penalty was fitted to (the
@@ -62,6 +64,8 @@ from pairwright.filters.refinement.steps import Plan, Step
 # Initial penalties of classifiers, of fixed scorers and of the transfer estimate.
 _CLASSIFIER_PENALTY, _SCORER_PENALTY, _TRANSFER_PENALTY = 0.3, 0.2, 0.1
 _PENALTY_STEP = 0.06
+# Weight of random sums: at first above 1, as a finite penalty falls short.
+_RANDOM_WEIGHT, _MIN_RANDOM_WEIGHT, _MAX_RANDOM_WEIGHT = 1.3, 0.03, 3.0
 _TYPE_WEIGHT = 0.7
 _TRANSFER_SLACK = 0.02
 _MIN_HOLDING_ROUNDS = 3
@@ -244,7 +248,11 @@ class SubsetSearch:
         for number in range(self.requirements.rounds):
             subset = (*(name_chosen(number, each) for each in strata), *dropped.values())
             yield [
-                Step(name_chosen(number, each), choose_rows, (each, number, penalties[each].values, target))
+                Step(
+                    name_chosen(number, each),
+                    choose_rows,
+                    (each, number, penalties[each].values, penalties[each].random_weight, target),
+                )
                 for each in strata
             ]
             found.append((yield from self.measure(f"round-{number}", subset, f"{self.seed} {number}")))
@@ -382,10 +390,11 @@ def compute_transfer_goal(target: float, captions: int) -> float:
 
 @dataclass(frozen=True)
 class _Penalties:
-    """The penalty on each piece of evidence in one stratum."""
+    """The penalty on each piece of evidence in one stratum, and the weight of the random sums of its scorers."""
 
     evidence: Sequence[PlannedEvidence]
     values: tuple[float, ...]
+    random_weight: float = _RANDOM_WEIGHT
 
     @classmethod
     def of(cls, evidence: Sequence[PlannedEvidence]) -> "_Penalties":
@@ -393,6 +402,8 @@ class _Penalties:
 
     def update(self, rates: Mapping[str, tuple[_Rate, _Rate]], target: float, step: float) -> "_Penalties":
         """Raise the penalty of evidence that detects more than its goal, and lower that of evidence that detects less.
+
+        The weight of the random sums follows the combined classifier, the other way round.
 
         Args:
             rates: of each attack, in all rows and in those of this stratum, with the number of rows.
@@ -420,7 +431,14 @@ class _Penalties:
                 values[number] *= np.exp(np.clip((tried[each.name] - goal + shared) / 2.0 / step, -1.0, 1.0))
             elif each.name == TRANSFER:
                 values[number] *= np.exp(-min(far / _TRANSFER_SLACK, 1.0))
-        return _Penalties(self.evidence, tuple(np.clip(values, _MIN_PENALTY, _MAX_PENALTY).tolist()))
+        together = tried.get(COMBINED, 0.5)
+        beyond = max(together - goal, 0.0) + min(together - 1.0 + goal, 0.0)
+        weight = self.random_weight * np.exp(-np.clip(beyond / 2.0 / step, -1.0, 1.0))
+        return _Penalties(
+            self.evidence,
+            tuple(np.clip(values, _MIN_PENALTY, _MAX_PENALTY).tolist()),
+            float(np.clip(weight, _MIN_RANDOM_WEIGHT, _MAX_RANDOM_WEIGHT)),
+        )
 
 
 def _choose_initial_penalty(evidence: PlannedEvidence) -> float:

@@ -22,18 +22,16 @@ Rows can be balanced within strata (edit types), as a set that is balanced in to
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import hash_to_int
 from pairwright.filters.refinement.result import BalancingStep
-from pairwright.filters.refinement.rows import Hashes, hash_ids, refuse_repeated
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names, lookup_sorted
+from pairwright.filters.refinement.rows import Hashes
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, lookup_sorted
 
 Bands = npt.NDArray[np.int32]
 
@@ -44,9 +42,8 @@ _LAST_64_BITS = 2**64 - 1
 _MIN_CELLS, _MAX_CELLS = 10, 100  # cells per axis of a grid whose size depends on the number of rows
 
 
-@dataclass(frozen=True, eq=False)
-class Balance:
-    """Result of `balance_grid`, in the order of the rows.
+class Balance(NamedTuple):
+    """Result of `balance_strata`.
 
     Attributes:
         codes: uint8 (n,), the place of the reason of each row in ``REASONS``; 0 for kept rows.
@@ -56,65 +53,30 @@ class Balance:
     codes: npt.NDArray[np.uint8]
     ledger: tuple[BalancingStep, ...]
 
-    @property
-    def kept(self) -> npt.NDArray[np.bool_]:
-        """Which rows are kept, bool (n,)."""
-        return np.asarray(self.codes == 0)
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The reason of each row, empty for kept rows."""
-        return tuple(REASONS[code] for code in self.codes.tolist())
-
-
-def balance_grid(
-    gaps: FloatArray,
-    ids: Sequence[str] | pl.Series,
-    *,
-    strata: Sequence[str] | None = None,
-    cells: int | None = None,
-    seed: int = 0,
-) -> Balance:
-    """Return the subset of rows whose two gaps are symmetric about the origin.
-
-    Args:
-        gaps: float64 (n, 2), in -1..1 or NaN.
-        ids: unique id of each row; the sample depends on them and not on the order of the rows.
-        strata: rows with equal values are balanced together; without, all rows (the paper's rule).
-        cells: K, cells along each axis, at least 2; None for `choose_grid_size` of each stratum.
-        seed: of the sample; it changes which rows are kept, never how many.
-
-    Raises:
-        UsageError: sizes differ, ids repeat, K is below 2 or a gap is outside -1..1.
-    """
-    names, stratum = encode_names(strata if strata is not None else [""] * len(ids))
-    if gaps.shape != (len(ids), 2):
-        raise UsageError(f"{len(ids)} rows need as many pairs of gaps and strata; got gaps of shape {gaps.shape}")
-    hashes = hash_ids(ids)
-    refuse_repeated(hashes, ids.__getitem__)
-    return balance_strata((gaps[:, 0], gaps[:, 1]), hashes, names, stratum, cells=cells, seed=seed)
-
-
-def balance_strata(  # noqa: PLR0913 - as of `balance_grid`
+def balance_strata(  # noqa: PLR0913 - the rows, the grid and the sample
     gaps: tuple[FloatArray, FloatArray],
     hashes: Hashes,
     names: Sequence[str],
     stratum: npt.NDArray[np.integer[Any]],
     *,
-    cells: int | None = None,
-    seed: int = 0,
+    cells: int | None,
+    seed: int,
 ) -> Balance:
-    """Return `balance_grid` of rows whose strata are numbered, one stratum after another.
+    """Return the rows of each stratum whose two gaps are symmetric about the origin, one stratum after another.
 
     Beside its arguments it takes some 50 bytes for each row of the largest stratum.
 
     Args:
-        gaps: two of float64 (n,).
-        hashes: of the ids of the rows (`hash_ids`), all different.
+        gaps: two of float64 (n,), in -1..1 or NaN.
+        hashes: of the ids of the rows (`hash_ids`), all different; the sample depends on them and not on the order.
         names: of the strata.
         stratum: int (n,), the place of each row's stratum among ``names``; rows of none, -1, get code 0.
-        cells: as of `balance_grid`.
-        seed: of the sample.
+        cells: K, cells along each axis, at least 2; None for `choose_grid_size` of each stratum.
+        seed: of the sample; it changes which rows are kept, never how many.
+
+    Raises:
+        UsageError: K is below 2 or a gap is outside -1..1.
     """
     if cells is not None and cells < 2:
         raise UsageError(f"a grid needs at least 2 cells per axis, not {cells}")

@@ -24,7 +24,7 @@ from pairwright.filters.attacks.registry import build_paper_scorers
 from pairwright.filters.refinement.reference.grid_balancing import REASONS as BALANCE_REASONS
 from pairwright.filters.refinement.reference.grid_balancing import balance_strata
 from pairwright.filters.refinement.result import Refinement
-from pairwright.filters.refinement.rows import ROW_COLUMNS, check_rows, find_equal_texts, hash_ids, refuse_repeated
+from pairwright.filters.refinement.rows import ROW_COLUMNS, check_columns, find_equal_texts, hash_ids, refuse_repeated
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
@@ -118,7 +118,7 @@ def refine_scored_rows(
 
 
 def _check_scorers(rows: pl.DataFrame, scorers: Sequence[GapScorer]) -> None:
-    check_rows(rows)
+    check_columns(rows)
     if len({scorer.name for scorer in scorers}) != 2 or len(scorers) != 2:
         named = ", ".join(scorer.name for scorer in scorers) or "none"
         raise UsageError(f"refinement balances two scorers of different names; got: {named}")

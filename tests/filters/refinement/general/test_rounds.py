@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from pairwright.filters.attacks.accuracy import RoundResult, tighten_limit
 from pairwright.filters.attacks.evidence import Evidence, build_auxiliary_evidence, build_scorer_evidence
-from pairwright.filters.attacks.registry import TRANSFER
+from pairwright.filters.attacks.registry import COMBINED, TRANSFER
 from pairwright.filters.refinement.general.evidence_files import RowNumbers, save_evidence
 from pairwright.filters.refinement.general.round_steps import (
     SubsetRows,
@@ -136,7 +136,7 @@ def test_a_round_with_a_low_penalty_undoes_the_choice_of_one_with_a_high_penalty
     stack_features(tmp_path, 0, ["side", "words"], 0)
 
     def choose(number: int, penalty: float) -> tuple["np.ndarray[tuple[int], np.dtype[np.bool_]]", float]:
-        choose_rows(tmp_path, 0, number, (0.2, penalty), TARGET)
+        choose_rows(tmp_path, 0, number, (0.2, penalty), 1.0, TARGET)
         kept = load_subset(tmp_path, (name_chosen(number, 0),)).kept
         return kept, float(np.sum(np.square(features[kept].sum(axis=0))))
 
@@ -163,6 +163,23 @@ def test_the_transfer_penalty_falls_only_in_the_type_whose_scorer_is_too_far_on_
     (before, *_), (add, few, swap) = penalties[:3], penalties[3:]
     assert add[1] < before[1]
     assert few == swap == before
+
+
+def test_the_weight_of_random_sums_follows_the_combined_classifier_in_each_type() -> None:
+    evidence = [PlannedEvidence("seer", scorer=True, within_goals=False), PlannedEvidence("words", scorer=False)]
+    kinds = ["even", "found", "wrong"]
+    search = SubsetSearch(PlannedRows(9_000, kinds, kinds), evidence, SubsetRequirements(0.52), 0)
+    even = [(0.5, 9_000), *[(0.5, 3_000)] * 3]
+    together = [(0.5, 9_000), (0.5, 3_000), (0.56, 3_000), (0.44, 3_000)]
+    facts = {"rates": {"seer": even, "words": even, COMBINED: together}, "rows": 9_000, "groups": 3_000}
+    plan, given, weights = search.select(), list[Facts](), list[float]()
+    while len(weights) < 6:
+        steps = plan.send(given) if given else next(plan)
+        weights += [step.args[3] for step in steps if step.run is choose_rows]
+        given = [facts for _ in steps]
+    before, (same, lower, higher) = weights[:3], weights[3:]
+    assert len(set(before)) == 1
+    assert lower < same == before[0] < higher
 
 
 TRIM_ROWS = 400
