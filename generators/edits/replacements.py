@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
-from pairwright.generators.edits.floors import DEFAULT_FLOOR, RELATION_FLOOR_FACTOR
+from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.proposals import WordProposals, split_by_caption
 from pairwright.generators.edits.slots import (
@@ -52,9 +52,7 @@ class Replacements:
         self, materials: EditMaterials, constraints: Mapping[str, Sequence[Constraint]], floor: float = DEFAULT_FLOOR
     ) -> None:
         self._model, self._known, self._constraints = materials.model.cloze, materials.knowledge, constraints
-        self.floors = {
-            name: floor * (RELATION_FLOOR_FACTOR if REPLACED_KINDS[name] == RELATION else 1.0) for name in constraints
-        }
+        self.floor = floor
         self._relations = lru_cache(maxsize=20_000)(self._find_relations)
         self._words = lru_cache(maxsize=20_000)(self._find_words)
 
@@ -81,7 +79,7 @@ class Replacements:
         at = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
         new = np.concatenate([np.zeros(0, np.int64), *rows])
         own = log_probs[at, new]
-        fits = np.flatnonzero(own >= np.log(self.floors[name]))
+        fits = np.flatnonzero(own >= np.log(self.floor))
         at, new, own = at[fits], new[fits], own[fits]
         ratios = np.minimum(own - log_probs[np.arange(len(rows)), old][at], _MAX_LOG_RATIO)
         made, first = list[WordProposals](), 0

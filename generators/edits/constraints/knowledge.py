@@ -19,18 +19,16 @@ from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
 MIN_COUNT: Final = 2  # captions of the pool that attest two words together
-EXPECTED_LINKS: Final = 0.1  # expected captions by chance from which two unlinked words count as incompatible
 MIN_COOCCURRENCE_SHARE: Final = (
     0.05  # share of the captions with a noun that have another one, from which images often show both
 )
 MIN_LIFT: Final = 5.0  # observed over expected co-occurrences from which two things belong to one scene
-EXPECTED_COOCCURRENCES: Final = 1.0  # the same as EXPECTED_LINKS, for co-occurrence in a caption
+EXPECTED_COOCCURRENCES: Final = 1.0  # captions expected by chance from which two words that never co-occur do not fit
 MIN_PLURAL_SHARE: Final = 0.01  # share of plurals among the captions with a count noun
 MIN_PLURAL_SHARE_OF_MASS: Final = 0.1  # the same for a noun that is also used without an article
 MASS_SHARE: Final = 0.3  # share of singulars without an article from which a noun may be a mass noun
 ALWAYS_MASS_SHARE: Final = 0.9  # the same, from which it is always one
 PLAUSIBILITY_MARGIN: Final = 0.05  # plausibility below 0 that is tolerated
-MIN_LINKS: Final = 20  # links of a noun from which a missing link is informative
 _SHORT: Final = 3  # minimum letters of a hyponym that is not a symbol ("Au")
 _MANY_KINDS: Final = 400  # hyponyms of a noun beyond which only those of the pool are used
 

@@ -22,7 +22,7 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.prepositional_links import find_links
 
-MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
+MIN_NATURAL: Final = 0.8  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
 _TABLE: Final = "object_weights"
 _SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
