@@ -86,11 +86,11 @@ def test_objects_stay_where_both_orders_are_true(caption: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "words", "known"),
     [
-        ("replace-object", "couch", pair_of("a cat on a bed", "a couch")),
-        ("replace-object", "couch", pair_of("a cat on a bed", "two Couches.")),
-        ("replace-object", "couch", pair_of("a cat on a bed", "a sofa in a room")),
-        ("replace-object", "couch", pair_of("a cat on a bed", boxes=(box("couch"),))),
-        ("replace-object", "couch", pair_of("a cat on a bed", crowds=("couch",))),
+        ("replace-object", "couch", pair_of("a cat sitting on a bed", "a couch")),
+        ("replace-object", "couch", pair_of("a cat sitting on a bed", "two Couches.")),
+        ("replace-object", "couch", pair_of("a cat sitting on a bed", "a sofa in a room")),
+        ("replace-object", "couch", pair_of("a cat sitting on a bed", boxes=(box("couch"),))),
+        ("replace-object", "couch", pair_of("a cat sitting on a bed", crowds=("couch",))),
         ("replace-object", "cow", pair_of("a dog chasing a cat", "a calf in a field")),
         ("replace-attribute", "blue", pair_of("a large red bus on a street", "a blue bus")),
         ("replace-attribute", "blue", pair_of("a large red bus on a street", "a navy bus drives by")),
