@@ -92,9 +92,25 @@ def test_a_table_with_images_of_its_own_is_not_read_by_the_name_of_another_colum
     columns = {"caption": ["a dog", "a cat"], "picture": images, "picture_url": ["https://x.org/page"] * 2}
     pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
     pairs, rejects = read(tmp_path / "a.parquet")
-    assert [pair.image.rpartition("::")[2] for pair in pairs] == ["picture/row-1", "picture/row-2"]
+    assert [pair.image.rpartition("::")[2] for pair in pairs] == ["picture/row-00000001", "picture/row-00000002"]
     assert [pair.captions for pair in pairs] == [(), ()]
     assert rejects == []
+
+
+@pytest.mark.parametrize(
+    ("name", "pages", "columns"),
+    [("jpg", 45, {}), ("image", 100, {}), ("photo", 100, {"image": "photo"}), ("photo", 1500, {"image": "photo"})],
+)
+def test_images_are_found_below_the_error_pages_of_failed_downloads(
+    tmp_path: Path, name: str, pages: int, columns: dict[str, str]
+) -> None:
+    values = [b"<html>404 not found</html>"] * pages + [picture()] * 20
+    captions = [f"dog {n}" for n in range(len(values))]
+    frame = pl.DataFrame({"caption": captions, name: values})
+    frame.write_parquet(tmp_path / "a.parquet", row_group_size=1000)
+    pairs, rejects = read(tmp_path / "a.parquet", verify_images="header", columns=columns, on_error="skip")
+    assert [pair.caption for pair in pairs if pair.image] == captions[pages:]
+    assert {reject.reason for reject in rejects} == {"bad_image"}
 
 
 def test_rows_are_selected_by_a_column_in_another_case(tmp_path: Path) -> None:
