@@ -188,6 +188,16 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
         {},
         [("", "1.jpg", DOG[0], DOG[1:])],
     ),
+    "a NumPy array written as text": (
+        lines("rows.csv", "image,caption", f"1.jpg,\"['{DOG[0]}'\n '{DOG[1]}']\""),
+        {},
+        [("", "1.jpg", DOG[0], DOG[1:])],
+    ),
+    "NumPy arrays of captions": (
+        lines("rows.csv", "image,captions", f"1.jpg,['{DOG[0]}' '{DOG[1]}']"),
+        {},
+        [("", "1.jpg", DOG[0], DOG[1:])],
+    ),
     "captions of numbers": (json_file("captions.json", {"391895": DOG[0]}), {}, [("391895", "", DOG[0], ())]),
     "a table of a .txt with bars": (
         lines("captions.txt", "image| caption", f"1.jpg| {DOG[0]}"),
@@ -574,7 +584,7 @@ def test_a_file_whose_lines_belong_to_another_one_names_it(tmp_path: Path) -> No
 
 
 def test_a_caption_in_brackets_that_is_no_list_of_texts_stays(tmp_path: Path) -> None:
-    captions = ["[a red dog] on a lawn", "[1, 2]", "[]"]
+    captions = ["[a red dog] on a lawn", "[1, 2]", "[]", "['a' 'dog', 'a cat']"]
     pairs, _ = read(lines("rows.jsonl", *(json.dumps({"caption": text}) for text in captions))(tmp_path))
     assert [pair.caption for pair in pairs] == captions
 
