@@ -17,6 +17,7 @@ from typing import Any
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
+from pairwright.datasets.images.loading import check_image
 from pairwright.datasets.images.recoding import NO_RECODING
 from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.output import FinishFile, keep_file
@@ -100,7 +101,10 @@ def _by_number_of_images(samples: Callable[[], Iterator[Sample]]) -> Iterator[Sa
 def _load_images(samples: Iterable[Sample], options: ExportOptions) -> Iterator[Sample]:
     for sample in samples:
         with options.skip_unusable_images():
-            yield load_image(sample, options.recoding)
+            loaded = load_image(sample, options.recoding)
+            for image in loaded.images:
+                check_image(image.data or b"", where=image.locator)  # bytes that need no change are not decoded
+            yield loaded
 
 
 def _is_mixed(contents: Sequence[SampleContents]) -> bool:

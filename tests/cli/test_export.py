@@ -112,6 +112,19 @@ def test_samples_whose_image_cannot_be_embedded_are_skipped_when_asked(
         assert "6 captions (2 with an image)" in (tmp_path / "out" / "README.md").read_text()
 
 
+@pytest.mark.parametrize("to", EMBEDDING)
+def test_samples_whose_image_is_cut_off_are_skipped_when_asked(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path], to: str
+) -> None:
+    path = mixture({})
+    (tmp_path / "1.jpg").write_bytes((tmp_path / "1.jpg").read_bytes()[:300])
+    done = run("export", path, "--to", to, "--out", "out", "--on-error", "skip", "--json")
+    counts = json.loads(done.stdout)
+    assert (counts["rows"], counts["broken"]) == (7, {"bad_image": 1})
+    if to in {"webdataset", "hf", "croissant"}:
+        assert verify(tmp_path / "out") == []
+
+
 def test_a_build_without_its_shards_is_exported_without_the_images_that_are_gone(
     run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
 ) -> None:
