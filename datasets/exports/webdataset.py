@@ -127,7 +127,7 @@ def describe_export(source: SampleSource, shards: ShardSet, name: str) -> dict[s
     """Return the manifest of the shards that were written of a source; ``name`` is for a source without one."""
     contents = count_contents(source.samples())
     if contents["samples"] != shards.count:  # some were skipped
-        contents = count_contents(open_sample_source(shards.folder).samples())
+        contents = count_contents(open_sample_source(shards.folder).samples() if shards.count else ())
     shown = summarize_shards(shards) | {"folder": shards.folder.name}
     return {"name": name, **source.manifest, "contents": contents, "shards": shown}
 

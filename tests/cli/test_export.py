@@ -125,6 +125,22 @@ def test_samples_whose_image_is_cut_off_are_skipped_when_asked(
         assert verify(tmp_path / "out") == []
 
 
+@pytest.mark.parametrize("to", EMBEDDING)
+def test_no_row_is_written_if_no_image_can_be_embedded(run: Run, tmp_path: Path, to: str) -> None:
+    (tmp_path / "gone.json").write_text(json.dumps([chat("image", "<image>\nWhat?", image="gone.jpg")]))
+    done = run("export", "gone.json", "--to", to, "--out", "out", "--on-error", "skip", ok=False)
+    assert done.returncode == 3
+    assert "No row was written" in done.stderr
+
+
+def test_rows_without_images_of_two_files_are_joined(run: Run, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.json").write_text(json.dumps([chat("text", f"Who is {name}?")]))
+        run("export", f"{name}.json", "--to", "webdataset", "--out", name)
+    done = run("export", "one", "--append", "two", "--to", "webdataset", "--out", "both", "--json")
+    assert json.loads(done.stdout)["rows"] == 2
+
+
 def test_a_build_without_its_shards_is_exported_without_the_images_that_are_gone(
     run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
 ) -> None:
