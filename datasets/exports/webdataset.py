@@ -58,6 +58,16 @@ def write_shard_folder(
     if out.is_dir() and any(tar.parent.samefile(out) for tar in source.shards if not is_remote(tar)):
         raise UsageError(f"{out}: has the shards to export. Write to another folder.")
     earlier = _earlier_export(out)
+    try:
+        return _write_folder(source, out, options, finish, earlier)
+    except BaseException:  # else the next export would find shards that no export finished
+        _remove_stale_shards(out, [name for name in list_numbered_shards(out) if name not in earlier], 0)
+        raise
+
+
+def _write_folder(
+    source: SampleSource, out: Path, options: ExportOptions, finish: FinishFile, earlier: list[str]
+) -> ShardSet:
     rewritten = options.recoding != NO_RECODING or options.max_samples or options.max_bytes
     contents = [] if rewritten else list(map(list_contents, source.shards))
     if contents and not any(map(_is_mixed, contents)):

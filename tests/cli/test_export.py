@@ -125,6 +125,19 @@ def test_samples_whose_image_is_cut_off_are_skipped_when_asked(
         assert verify(tmp_path / "out") == []
 
 
+def test_an_export_that_stopped_can_be_repeated_as_its_message_says(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
+) -> None:
+    path = mixture({"3.jpg": "gone.jpg"})
+    given = ("export", path, "--to", "webdataset", "--samples", 1, "--out", "out")
+    assert "--on-error skip" in run(*given, ok=False).stderr
+    assert list((tmp_path / "out").glob("*")) == []
+    run(*given, "--on-error", "skip")
+    kept = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert "--on-error skip" in run(*given, ok=False).stderr
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == kept
+
+
 @pytest.mark.parametrize("to", EMBEDDING)
 def test_no_row_is_written_if_no_image_can_be_embedded(run: Run, tmp_path: Path, to: str) -> None:
     (tmp_path / "gone.json").write_text(json.dumps([chat("image", "<image>\nWhat?", image="gone.jpg")]))
