@@ -405,7 +405,7 @@ def _listed_captions(fields: Mapping[str, Any], column: str | None, *, allow_emp
 
 def _listed(value: Any) -> Any:
     """Return the list of a text that is one of texts in JSON or Python (``["a dog", "one dog"]``); else the value."""
-    if not (isinstance(value, str) and value.startswith("[")):
+    if not (isinstance(value, str) and value.lstrip().startswith("[")):
         return value
     try:
         found = parse_json(value)
