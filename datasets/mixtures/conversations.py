@@ -202,9 +202,9 @@ def _with_input(fields: Mapping[str, Any], question: Any) -> Any:
     is_about = isinstance(more, str) and more.strip() and question == fields.get("instruction")
     if not (is_about and isinstance(question, str)):
         return question
-    asked = question.rstrip()
-    if asked.endswith(IMAGE_TOKEN) and count_marks([asked]) == 1:  # the image stays after the text
-        return "\n".join([asked.removesuffix(IMAGE_TOKEN).rstrip(), str(more), IMAGE_TOKEN])
+    before, mark, after = question.strip().partition(IMAGE_TOKEN)
+    if before and mark and not after:  # the image stays after the text
+        return "\n".join([before.rstrip(), str(more), IMAGE_TOKEN])
     return f"{question}\n{more}"
 
 

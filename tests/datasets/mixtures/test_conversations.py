@@ -143,10 +143,18 @@ def test_the_input_of_an_instruction_and_earlier_exchanges_are_read(fields: dict
     assert conversation.texts == texts
 
 
-def test_the_image_stays_after_an_instruction_with_its_input() -> None:
-    row = {"image": "1.jpg", "instruction": "Compare.\n<image>", "input": "a red dog", "output": REPLY}
+@pytest.mark.parametrize(
+    ("instruction", "texts", "side"),
+    [
+        ("Compare.\n<image>", ["Compare.\na red dog", REPLY], "after"),
+        ("<image>\nCompare.", ["Compare.\na red dog", REPLY], "before"),
+        ("<image>", ["a red dog", REPLY], "before"),
+    ],
+)
+def test_the_image_stays_beside_an_instruction_with_its_input(instruction: str, texts: list[str], side: str) -> None:
+    row = {"image": "1.jpg", "instruction": instruction, "input": "a red dog", "output": REPLY}
     (conversation,) = conversations(row)
-    assert (conversation.texts, conversation.side) == (["Compare.\na red dog", REPLY], "after")
+    assert (conversation.texts, conversation.side) == (texts, side)
 
 
 @pytest.mark.parametrize(
