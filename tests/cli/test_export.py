@@ -171,6 +171,23 @@ def test_a_build_without_its_shards_is_exported_without_the_images_that_are_gone
     assert (done["rows"], done["broken"]) == (3, {"missing_image": 1})
 
 
+def test_pairs_whose_image_a_build_could_not_pack_are_counted(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
+) -> None:
+    mixture({})
+    (tmp_path / "2.jpg").unlink()
+    rows = [{"image": f"{n}.jpg", "caption": f"a red dog and {n} cats on a mat"} for n in range(4)]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "b.yaml").write_text(
+        "name: b\ninput: {path: c.jsonl, verify_images: 'off'}\nnegatives: {types: [replace-object]}\nworkers: 1\n"
+    )
+    run("build", "b.yaml", "--out", "b", "--no-prefect")
+    done = run("export", "b", "--to", "parquet", "--out", "o.parquet", "--json")
+    counts = json.loads(done.stdout)
+    assert (counts["rows"], counts["unpacked_images"]) == (3, 1)
+    assert "Pairs of 1 image omitted that the build could not pack" in done.stderr
+
+
 def test_questions_that_are_images_alone_go_through_every_layout(
     run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
 ) -> None:
