@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise, product, repeat
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,7 @@ from pairwright.generators.language.tokens import Token
 CONTENT: Final = frozenset(("NOUN", "PROPN", "VERB", "ADJ"))
 VOCABULARY, MOST_TYPES, LEAST_PAIR = 20_000, 100_000, 2
 _MOST_PAIRS = 2_000_000
-_COLUMNS: Final = ("kind", "a", "b", "count")
+_TYPES: Final = {"kind": "string", "a": "string", "b": "string", "count": "int64"}  # of the columns of a saved file
 _ACTS: Final = frozenset(("VBG", "VBZ", "VBP", "VBD", "VB"))
 _SMOOTHING = 0.5  # added to each pair's count, so that the PMI of unseen pairs is finite
 
@@ -344,7 +344,9 @@ class PoolStatistics:
         """Write the statistics atomically to a Parquet file with the columns kind, a, b, count."""
         import polars as pl  # slow to import, and not needed for counting
 
-        frame = pl.DataFrame(dict(zip(_schema(), self._columns(), strict=True)), schema=_schema())
+        types = (pl.String, pl.String, pl.String, pl.Int64)
+        schema = dict(zip(_TYPES, types, strict=True))
+        frame = pl.DataFrame(dict(zip(_TYPES, self._columns(), strict=True)), schema=schema)
         with replace_atomically(path) as temporary:
             frame.write_parquet(temporary, compression="zstd", statistics=False)
 
@@ -355,18 +357,21 @@ class PoolStatistics:
         Raises:
             StorageError: the file is missing, corrupt or of another format.
         """
-        import polars as pl
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
         try:
-            frame = pl.read_parquet(path)
-        except (OSError, pl.exceptions.PolarsError) as error:
+            # On one thread and not by polars: processes that have read the bundled statistics are forked.
+            table = pq.read_table(path, use_threads=False)
+        except (OSError, pa.ArrowException) as error:
             raise StorageError(
                 f"{path}: not pool statistics ({error}). A build writes them to statistics/words.parquet."
             ) from error
-        if dict(frame.schema) != _schema() or frame.height == 0:
+        types = {field.name: str(field.type).removeprefix("large_") for field in table.schema}
+        if types != _TYPES or not table.num_rows:
             raise StorageError(f"{path}: not pool statistics. A build writes them to statistics/words.parquet.")
         kinds = defaultdict[str, list[tuple[Pair, int]]](list)
-        for kind, a, b, number in frame.iter_rows():
+        for kind, a, b, number in zip(*(column.to_pylist() for column in table.columns), strict=True):
             kinds[kind].append(((a, b), number))
         return cls(
             captions=kinds["captions"][0][1],
@@ -383,9 +388,3 @@ def split_place(place: str) -> tuple[str, str]:
     """Return the preposition and the noun of a saved place ("in front of house")."""
     preposition, _, noun = place.rpartition(" ")
     return preposition, noun
-
-
-def _schema() -> dict[str, Any]:
-    import polars as pl
-
-    return dict(zip(_COLUMNS, (pl.String, pl.String, pl.String, pl.Int64), strict=True))

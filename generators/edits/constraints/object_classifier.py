@@ -26,6 +26,7 @@ MIN_NATURAL: Final = 0.8  # probability of a natural text; benchmarks/RESULTS.md
 MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
 _TABLE: Final = "object_weights"
 _SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
+_MAX_LENGTH, _MAX_WORDS = 24, 10  # of marked captions, mostly; the weights say nothing of longer ones
 _ADJACENT: Final = 0.2  # share of the captions with two words in which they are adjacent, by chance
 
 
@@ -67,17 +68,17 @@ def object_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
 
 
 class NounContext(NamedTuple):
-    """The words of a caption that a noun must fit; lemmas.
+    """The words of its sentence that a noun must fit; lemmas.
 
     Attributes:
-        words: other nouns and verbs of the caption.
+        words: other nouns and verbs.
         before: modifiers, verb and preposition to its left.
         behind: the verb or preposition to its right, if any.
         link: what governs it, and the preposition between; empty strings for none.
         linked: the preposition that it governs, and the noun behind; empty strings for none.
         modifier: the noun that modifies it, as written in lower case; empty for none.
         tag: its Penn Treebank tag.
-        length: tokens of the caption.
+        length: tokens of the sentence.
     """
 
     words: tuple[str, ...]
@@ -94,17 +95,19 @@ class NounContext(NamedTuple):
 def noun_context(caption: Caption, start: int, end: int, noun: str) -> NounContext:
     """Return the context of the noun that ends before token ``end``."""
     before, behind = governors_of(caption, start, end)
-    links = links_of(caption)
+    first, last = _sentence_around(caption, start, end)
+    inside = {*caption.lemmas[first:start], *caption.lemmas[end:last]}.difference(caption.lemmas[start:end])
+    links = tuple(find_links(caption.tokens[first:last]))
     phrase = caption.ending_at(end)
     return NounContext(
-        words=tuple(word for word in caption.nouns_and_verbs if word not in caption.lemmas[start:end]),
+        words=tuple(word for word in caption.nouns_and_verbs if word in inside),
         before=tuple(before),
         behind=tuple(behind),
         link=next(((left, by) for left, by, thing in links if thing == noun), ("", "")),
         linked=next(((by, thing) for left, by, thing in links if left == noun), ("", "")),
         modifier=caption.lower[start - 1] if phrase is not None and start - 1 in phrase.nouns else "",
         tag=caption.tags[end - 1],
-        length=len(caption.tokens),
+        length=last - first,
     )
 
 
@@ -125,10 +128,11 @@ def governors_of(caption: Caption, start: int, end: int) -> tuple[list[str], lis
     return before, [caption.lemmas[end]] if follows else []
 
 
-@lru_cache(maxsize=8)
-def links_of(caption: Caption) -> tuple[tuple[str, str, str], ...]:
-    """Return the prepositional links of a caption."""
-    return tuple(find_links(caption.tokens))
+def _sentence_around(caption: Caption, start: int, end: int) -> tuple[int, int]:
+    """Return the start and end of the sentence of some tokens: nearly all marked captions have one."""
+    first = next((at + 1 for at in range(start - 1, -1, -1) if caption.tags[at] == "."), 0)
+    last = next((at + 1 for at in range(end, len(caption.tokens)) if caption.tags[at] == "."), len(caption.tokens))
+    return first, last
 
 
 def features_of_pair(old: str, new: str, known: Knowledge) -> Iterator[Feature]:
@@ -151,8 +155,8 @@ def features_of_slot(context: NounContext) -> Iterator[Feature]:
     """Yield the features of the place, whatever is written there."""
     yield "plural", float(context.tag == "NNS")
     yield "compound", float(bool(context.modifier))
-    yield "length", float(context.length)
-    yield "words", float(len(context.words))
+    yield "length", float(min(context.length, _MAX_LENGTH))
+    yield "words", float(min(len(context.words), _MAX_WORDS))
     yield f"link by {context.link[1] or NONE}", 1.0
     yield f"links by {context.linked[0] or NONE}", 1.0
 

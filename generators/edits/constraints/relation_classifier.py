@@ -1,8 +1,9 @@
 """Classifier of replaced relations: the probabilities that a text reads naturally, and that it may be true of the image.
 
 Logistic regression on what the pool attests of the new relation, its shape, the classes of the nouns, and the verbs and
-prepositions themselves; `edit_classifier` says how it is trained. Above a floor, neither the probability of the cloze model nor any single count
-separates natural from odd relations, but together they do: benchmarks/RESULTS.md has the figures.
+prepositions themselves; `edit_classifier` says how it is trained. Above a floor, neither the probability of the cloze
+model nor any single count separates natural from odd relations, but together they do: benchmarks/RESULTS.md has the
+figures.
 """
 
 import math
@@ -112,8 +113,6 @@ def features_of_counts(new: str, subject: str, thing: str, known: Knowledge) -> 
         yield "verb and preposition", _association(verb, preposition, known)
     yield "link", _link(verb, preposition, thing, known)
     yield "preposition and object", _link("", preposition, thing, known)
-    if subject:
-        yield "subject and preposition", _link(subject, preposition, "", known)
 
 
 def features_of_caption(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:

@@ -33,6 +33,6 @@ def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the
             for s in cast("Sequence[Slot]", proposals.slots)
         ]
         log_probs = cloze.log_probs(REPLACED_KINDS[name], contexts)
-        assert (np.exp(log_probs[proposals.slot, proposals.new]) >= replacements.floors[name] * 0.999).all()
+        assert (np.exp(log_probs[proposals.slot, proposals.new]) >= replacements.floor * 0.999).all()
         number += len(proposals)
     assert number

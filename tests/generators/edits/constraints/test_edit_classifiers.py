@@ -115,6 +115,16 @@ def test_a_noun_that_captions_have_beside_the_words_of_a_caption_reads_more_natu
     assert unseen[0] < seen[0]
 
 
+def test_sentences_before_and_behind_change_nothing() -> None:
+    """Replaced objects of captions of four sentences were rejected for the length alone: 7% instead of 41% of them had one."""
+    around = " ".join(["A man is holding a plate."] * 6)
+    alone, within = (
+        object_classifier.probabilities(edit_of("object", caption, "plate"), known())
+        for caption in ("A [cat] is on a table.", f"{around} A [cat] is on a table. {around}")
+    )
+    assert within == alone
+
+
 @pytest.mark.parametrize(("target", "caption", "new"), EDITS)
 def test_an_edit_is_judged_without_counts(target: str, caption: str, new: str) -> None:
     empty = Knowledge(load_wordnet(), counted(()))
