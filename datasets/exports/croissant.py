@@ -96,7 +96,8 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     """Write shards, description and card of ``source`` into the folder ``out``."""
     shards = write_shard_folder(source, out / DATA, options)
     # From the shards, which have their own image names.
-    parquet.write(open_sample_source(out / DATA), out / TABLE, replace(options, image_root=None))
+    written = open_sample_source(out / DATA) if shards.count else SampleSource(lambda: iter(()))
+    parquet.write(written, out / TABLE, replace(options, image_root=None))
     manifest = describe_export(source, shards, out.name)
     files = list_shard_files(shards)
     tars = [path for path in files if path.suffix == ".tar"]

@@ -18,11 +18,12 @@ from pairwright.datasets.exports.writing import (
     ExportResult,
     ImageNames,
     list_conversations,
+    load_whole_image,
     write_json_lines,
 )
 from pairwright.datasets.image_marks import count_marks, split_at_marks
 from pairwright.datasets.records import IMAGE_TOKEN, Annotation
-from pairwright.datasets.shards.sample_source import SampleSource, load_sample_image
+from pairwright.datasets.shards.sample_source import SampleSource
 from pairwright.datasets.shards.samples import Sample, SampleImage
 
 _MEDIA = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
@@ -86,5 +87,5 @@ def _urls(sample: Sample, names: ImageNames) -> list[str]:
 
 
 def _data_url(image: SampleImage, options: ExportOptions) -> str:
-    full = load_sample_image(image, options.recoding)
+    full = load_whole_image(image, options.recoding)
     return f"data:{_MEDIA[full.ext]};base64,{base64.b64encode(full.data or b'').decode()}"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.exports.two_choice import QUESTION, ChoiceSource
-from pairwright.datasets.exports.writing import ExportOptions, ExportResult
-from pairwright.datasets.shards.sample_source import SampleSource, load_image
+from pairwright.datasets.exports.writing import ExportOptions, ExportResult, list_images
+from pairwright.datasets.shards.sample_source import SampleSource
 
 COLUMNS = ("index", "image", "question", "A", "B", "answer", "category", "pair")
 
@@ -38,7 +38,8 @@ def _rows(choices: ChoiceSource, options: ExportOptions) -> Iterator[tuple[str, 
     numbers = count()
     for sample, found in choices.each():
         with options.skip_unusable_images():
-            image, first = base64.b64encode(load_image(sample, options.recoding).image or b"").decode(), ""
+            (_, data), *_ = list_images(sample, options.recoding)
+            image, first = base64.b64encode(data).decode(), ""
             for each in found:
                 index = str(next(numbers))
                 yield index, first or image, QUESTION, *each.options, each.answer, each.category, each.pair

@@ -17,6 +17,7 @@ from typing import Any
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
+from pairwright.datasets.images.loading import check_image
 from pairwright.datasets.images.recoding import NO_RECODING
 from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.output import FinishFile, keep_file
@@ -57,6 +58,16 @@ def write_shard_folder(
     if out.is_dir() and any(tar.parent.samefile(out) for tar in source.shards if not is_remote(tar)):
         raise UsageError(f"{out}: has the shards to export. Write to another folder.")
     earlier = _earlier_export(out)
+    try:
+        return _write_folder(source, out, options, finish, earlier)
+    except BaseException:  # else the next export would find shards that no export finished
+        _remove_stale_shards(out, [name for name in list_numbered_shards(out) if name not in earlier], 0)
+        raise
+
+
+def _write_folder(
+    source: SampleSource, out: Path, options: ExportOptions, finish: FinishFile, earlier: list[str]
+) -> ShardSet:
     rewritten = options.recoding != NO_RECODING or options.max_samples or options.max_bytes
     contents = [] if rewritten else list(map(list_contents, source.shards))
     if contents and not any(map(_is_mixed, contents)):
@@ -100,7 +111,10 @@ def _by_number_of_images(samples: Callable[[], Iterator[Sample]]) -> Iterator[Sa
 def _load_images(samples: Iterable[Sample], options: ExportOptions) -> Iterator[Sample]:
     for sample in samples:
         with options.skip_unusable_images():
-            yield load_image(sample, options.recoding)
+            loaded = load_image(sample, options.recoding)
+            for image in loaded.images:
+                check_image(image.data or b"", where=image.locator)  # bytes that need no change are not decoded
+            yield loaded
 
 
 def _is_mixed(contents: Sequence[SampleContents]) -> bool:
@@ -123,7 +137,7 @@ def describe_export(source: SampleSource, shards: ShardSet, name: str) -> dict[s
     """Return the manifest of the shards that were written of a source; ``name`` is for a source without one."""
     contents = count_contents(source.samples())
     if contents["samples"] != shards.count:  # some were skipped
-        contents = count_contents(open_sample_source(shards.folder).samples())
+        contents = count_contents(open_sample_source(shards.folder).samples() if shards.count else ())
     shown = summarize_shards(shards) | {"folder": shards.folder.name}
     return {"name": name, **source.manifest, "contents": contents, "shards": shown}
 

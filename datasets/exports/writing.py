@@ -19,6 +19,7 @@ from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import (
     UnusableImageError,
+    check_image,
     is_table_cell,
     publishable_image_name,
     split_locator,
@@ -29,7 +30,7 @@ from pairwright.datasets.records import EDITED_KINDS, Annotation, Turn
 from pairwright.datasets.rejects import make_reject
 from pairwright.datasets.remote.output import FinishFile, keep_file
 from pairwright.datasets.shards.sample_source import SampleSource, load_sample_image
-from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.samples import Sample, SampleImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +203,16 @@ def relative_image_name(locator: str, root: Path) -> str:
         ) from None
 
 
+def load_whole_image(image: SampleImage, recoding: Recoding) -> SampleImage:
+    """Return an image with its bytes, which are an image without an end that is missing; errors as in `load_image`."""
+    loaded = load_sample_image(image, recoding)
+    check_image(loaded.data or b"", where=image.locator)  # bytes that need no change are not decoded
+    return loaded
+
+
 def list_images(sample: Sample, recoding: Recoding) -> list[tuple[str, bytes]]:
     """Return name ending (``jpg``; ``1.jpg`` for the second image) and bytes of each image; errors as in `load_image`."""
-    loaded = (load_sample_image(image, recoding) for image in sample.images)
+    loaded = (load_whole_image(image, recoding) for image in sample.images)
     return [(f"{number}.{each.ext}" if number else each.ext, each.data or b"") for number, each in enumerate(loaded)]
 
 

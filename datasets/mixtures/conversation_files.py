@@ -72,10 +72,10 @@ def _root(found: ConversationSource) -> Path:
 
 def _sample(conversation: Conversation, number: int) -> Sample:
     first, *further = conversation.images or ("",)
-    # Unique per row: LLaVA's ids are made of it.
-    key = pair_key("file", f"{number}:{first}", conversation.caption)
-    kind = conversation.kind or "conversation"
     said = "\n".join(conversation.texts)
+    # Unique per row: LLaVA's ids are made of it. Texts tell rows of different files apart that have no image.
+    key = pair_key("file", f"{number}:{first or said}", conversation.caption)
+    kind = conversation.kind or "conversation"
     row = Annotation(
         id=annotation_id(key, kind, _ORIGIN, str(number), said),
         key=key,

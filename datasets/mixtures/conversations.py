@@ -10,7 +10,7 @@ Layouts, recognised by the columns of a row:
 - our Parquet export: ``conversations`` of ``{"type", "turns"}``, each a separate conversation;
 - ``conversations`` of Qwen-VL, whose questions have ``<img>1.jpg</img>``;
 - question and answer: VQA tables, triplets (``instruction``, ``output``), student rows (``input``, ``output``), Alpaca's
-  (``instruction``, ``input``, ``output``), ms-swift's (``query``, ``response``); exchanges before them in ``history``;
+  (``instruction``, ``input``, ``output``), ms-swift's (``query``, ``response``); exchanges before them in ``history``, if it has such;
 - our examples with rationales: ``input``, ``label``, ``rationale``, with the prefixes of `exports.rationales`.
 
 The ``<image>`` token of a row of one image is removed and its side stored; a question that is nothing else becomes empty.
@@ -40,7 +40,7 @@ ImageTokenSide = Literal["", "before", "after"]
 
 COLUMN_NAMES_BY_PART: dict[str, tuple[str, ...]] = {
     "conversations": ("conversations", "messages", "turns", "conversation", "texts"),
-    "question": ("question", "instruction", "query", "prompt", "input"),
+    "question": ("question", "instruction", "prompt", "input", "query"),
     "answer": ("answer", "output", "response"),
     "image": ("image", "image_path", "file_name", "filename", "filepath", "url", "image_url", "images"),
     "kind": ("kind", "type", "objective"),
@@ -56,7 +56,8 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("human", "user"), "human"),
     **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bard"), "assistant"),
 }
-_NAMED_IMAGE = re.compile(r"<img>(.*?)</img>")
+# A URL or a file, on one line; HTML that a question is about has others. The time is linear, as a name has no `<`.
+_NAMED_IMAGE = re.compile(r"<img>(\s*https?://[^<>\n]+|[^<>\n]+\.\w{2,5}\s*)</img>")
 _LABEL = re.compile(r"\APicture 1:\s*")  # before the only image of a row (Qwen-VL)
 _IMAGE_IN_ROW = "an image inside the row; mixtures take an image by its name"
 _IMAGE_PARTS = ("image", "image_url")
@@ -199,15 +200,27 @@ def _with_input(fields: Mapping[str, Any], question: Any) -> Any:
     """Return an instruction with the input that it is about, if the row has one (Alpaca)."""
     more = fields.get("input")
     is_about = isinstance(more, str) and more.strip() and question == fields.get("instruction")
-    return f"{question}\n{more}" if is_about and isinstance(question, str) else question
+    if not (is_about and isinstance(question, str)):
+        return question
+    before, mark, after = question.strip().partition(IMAGE_TOKEN)
+    if before and mark and not after:  # the image stays after the text
+        return "\n".join([before.rstrip(), str(more), IMAGE_TOKEN])
+    return f"{question}\n{more}"
 
 
 def _earlier_exchanges(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the exchanges before a question: ``history``, a list of question and answer each (ms-swift, LLaMA-Factory)."""
-    history = fields.get("history") or []
-    if not (isinstance(history, list) and all(isinstance(one, list) and len(one) == 2 for one in history)):
-        raise RejectError("wrong_type", "the history is not a list of question and answer each")
+    """Return the exchanges before a question: ``history``, a list of question and answer each (ms-swift, LLaMA-Factory).
+
+    A column of that name with anything else is another tool's, and says nothing about the conversation.
+    """
+    history = fields.get("history")
+    if not (isinstance(history, list) and all(map(_is_exchange, history))):
+        return []
     return [{"user": question, "assistant": answer} for question, answer in history]
+
+
+def _is_exchange(one: Any) -> bool:
+    return isinstance(one, list) and len(one) == 2 and all(isinstance(said, str) and said.strip() for said in one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +312,7 @@ def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot, *, st
         said = item.get("value") or item.get("content") or item.get("text") or ""
         if not isinstance(said, str):
             in_parts[number - 1], said = _split_message_parts(said, number), ""
-        elif not about.written and _NAMED_IMAGE.search(said):
+        elif not about.written and _ROLES[speaker] == "human" and _NAMED_IMAGE.search(said):
             in_parts[number - 1], said = _split_named_images(said, number), ""
         turns.append(Turn(_ROLES[speaker], parse_text_field(said, f"turn {number}").strip()))
     if shown := [part for parts in in_parts.values() for part in parts if isinstance(part, _ImagePart)]:

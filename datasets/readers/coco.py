@@ -34,6 +34,9 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
     Args:
         path: captions JSON.
         instances: instances JSON of the same images.
+
+    Raises:
+        InputError: if a file is no COCO JSON, or the instances are of other images.
     """
     data = _load(path)
     known = {_id_text(image["id"]) for image in data["images"] if _has_id(image)}
@@ -48,6 +51,9 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
         else:
             captions[_id_text(annotation["image_id"])].append(annotation.get("caption"))
     boxes = _InstanceBoxes(instances) if instances else None
+    if boxes and known and boxes.images and known.isdisjoint(boxes.images):
+        fix = "Give the instances of the same images, in the order of the captions files."
+        raise InputError(f"none of its images is in {path}", where=str(instances), fix=fix)
     yield from boxes.flaws if boxes else ()
     licenses = _names_by_id(data.get("licenses"))
     for number, image in enumerate(data["images"], 1):
@@ -159,7 +165,7 @@ def _names_by_id(entries: Any) -> dict[str, str]:
 
 
 class _InstanceBoxes:
-    """The instances of each image; ``flaws`` are rejects without an image."""
+    """The instances of each image; ``images`` are ids, ``flaws`` rejects without an image."""
 
     def __init__(self, path: Path) -> None:
         data = _load(path)
@@ -175,6 +181,8 @@ class _InstanceBoxes:
                 self.flaws.append(
                     make_reject(f"{path}:annotation number {number}", "wrong_type", what, str(instance)[:500])
                 )
+
+        self.images = {*self._sizes, *self._instances}
 
     def box_fields(self, image: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields `boxes` and, if there are crowds, `crowd` of an image, both as fractions."""

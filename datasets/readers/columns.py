@@ -54,7 +54,8 @@ PARTS_IN_ANY_CASE = ("caption", "captions", "image")
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _IMAGE_WORDS = frozenset({"image", "img", "photo", "picture", "pic"})
-_PLACE_WORDS = frozenset({"url", "uri", "link", "src", "path", "file", "filename", "filepath", "name"})
+# Not `name`, which is often a title, nor `link` and `src`, often a page and a site.
+_PLACE_WORDS = frozenset({"url", "uri", "path", "file", "filename", "filepath"})
 
 
 class AmbiguousColumnsError(Exception):
@@ -127,7 +128,8 @@ def resolve_columns(
         if part not in columns and (column := _find_common_name(part, ranks, free, found)):
             found[part] = column
     found |= _find_in_any_case(found, columns, free)
-    if "image" not in {*found, *columns} and (column := _find_place_of_image(free, found)):
+    # A table with images of its own needs no place of one.
+    if not pictures and "image" not in {*found, *columns} and (column := _find_place_of_image(free, found)):
         found["image"] = column
     if "caption" not in found and "captions" not in found and not without_caption:
         wanted = columns.get("caption") or columns.get("captions") or "caption"

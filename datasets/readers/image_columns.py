@@ -6,7 +6,8 @@ lists of ``{bytes, path}`` it is that of a list's only image, null for an empty 
 columns of bytes are empty bytes in every row, which no part of a pair accepts.
 
 Some tools write texts as bytes (Spark, Impala and Hive, which leave out Parquet's type of texts). A column of short bytes,
-or of lists of them, of whose first values most are UTF-8 is one of texts.
+or of lists of them, is one of texts if most of its checked values are UTF-8 and none has a NUL byte, as images have: some
+rows of images may be the error pages of failed downloads. Under a name of images, texts must also name images.
 """
 
 import os
@@ -19,12 +20,15 @@ from typing import Any
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import detect_unsupported_format
 from pairwright.datasets.images.parquet_cells import LIST_ITEMS
+from pairwright.datasets.readers.columns import IMAGE_COLUMN_NAMES
+from pairwright.datasets.readers.csv_tsv import is_image_name
 from pairwright.datasets.readers.input_rows import TableImage
 from pairwright.datasets.remote.object_store import is_remote
 
 _MAX_TEXT = 16_384  # mean bytes of a text; photos are larger, and a row group of them is not read to look
-_CHECKED_TEXTS = 50  # rows
+_CHECKED_TEXTS = 1000  # rows of the first row group, and of the last
 _MIN_TEXTS = 0.8  # share of UTF-8; rows with other bytes are rejected
+_IMAGE_NAMES = frozenset({"image", *IMAGE_COLUMN_NAMES})
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -155,9 +159,7 @@ def _may_be_texts(kind: Any) -> bool:
 
 
 def _has_texts(file: Any, name: str) -> bool:
-    """Return whether the bytes of a column are short, and most of the first ones UTF-8, some with letters."""
-    import pyarrow as pa
-
+    """Return whether the bytes of a column are short, and most of the checked ones UTF-8, some with letters."""
     if not file.num_row_groups:
         return False
     group = file.metadata.row_group(0)
@@ -168,15 +170,24 @@ def _has_texts(file: Any, name: str) -> bool:
     )
     if leaf.total_uncompressed_size > _MAX_TEXT * max(1, leaf.num_values):
         return False
-    first = None
+    found = [row for at in {0, file.num_row_groups - 1} for row in _first_rows(file, at, name)]
+    values = [value for row in found for value in (row if isinstance(row, list) else [row]) if value]
+    if any(b"\0" in value for value in values):
+        return False
+    texts = [value.decode() for value in values if _is_utf8(value) and not detect_unsupported_format(value)]  # SVG
+    if name.strip() in _IMAGE_NAMES and not any(map(is_image_name, texts)):
+        return False
+    return any(map(_LETTER.search, texts)) and len(texts) >= _MIN_TEXTS * len(values)
+
+
+def _first_rows(file: Any, row_group: int, name: str) -> list[Any]:
+    import pyarrow as pa
+
+    batch = None
     with suppress(pa.ArrowException, OSError):  # a damaged page is reported when it is read
         # Without threads: they must not read a Python file.
-        first = next(file.iter_batches(_CHECKED_TEXTS, row_groups=[0], columns=[name], use_threads=False), None)
-    found = [] if first is None else first.column(0).to_pylist()
-    values = [value for row in found for value in (row if isinstance(row, list) else [row]) if value]
-    texts = [value for value in values if _is_utf8(value) and not detect_unsupported_format(value)]  # SVG
-    letters = any(_LETTER.search(value.decode()) for value in texts)
-    return letters and len(texts) >= _MIN_TEXTS * len(values)
+        batch = next(file.iter_batches(_CHECKED_TEXTS, row_groups=[row_group], columns=[name], use_threads=False), None)
+    return [] if batch is None else batch.column(0).to_pylist()
 
 
 def _is_utf8(value: bytes) -> bool:

@@ -81,13 +81,23 @@ def _is_columnar(data: Mapping[str, Any]) -> bool:
 
 def _is_keyed(data: Mapping[str, Any]) -> bool:
     """Return whether each value is a row, or texts of the image or id that is its name."""
-    return bool(data) and (
-        all(map(_is_row, data.values()))
-        or all(
-            _is_texts(value) or (isinstance(value, str) and (_is_image_name(name) or name.isdecimal()))
-            for name, value in data.items()
+    return (
+        bool(data)
+        and not _is_table_of_labels(data)
+        and (
+            all(map(_is_row, data.values()))
+            or all(
+                _is_texts(value) or (isinstance(value, str) and (_is_image_name(name) or name.isdecimal()))
+                for name, value in data.items()
+            )
         )
     )
+
+
+def _is_table_of_labels(data: Mapping[str, Any]) -> bool:
+    """Return whether texts of numbers are mostly single words, as those of a table of classes."""
+    texts = [value for name, value in data.items() if isinstance(value, str) and name.isdecimal()]
+    return 2 * sum(" " not in text.strip() for text in texts) > len(texts)
 
 
 def _is_texts(value: Any) -> bool:

@@ -23,6 +23,7 @@ Limits: a caption has at most `MAX_CAPTION_LENGTH` code points.
 """
 
 import ast
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -30,6 +31,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
+from tokenize import STRING, TokenError, generate_tokens
 from typing import Any, Literal, cast
 
 from pairwright.datasets.captions.cleaning import clean_web_caption, has_content
@@ -403,7 +405,7 @@ def _listed_captions(fields: Mapping[str, Any], column: str | None, *, allow_emp
 
 def _listed(value: Any) -> Any:
     """Return the list of a text that is one of texts in JSON or Python (``["a dog", "one dog"]``); else the value."""
-    if not (isinstance(value, str) and value.startswith("[")):
+    if not (isinstance(value, str) and value.lstrip().startswith("[")):
         return value
     try:
         found = parse_json(value)
@@ -439,12 +441,22 @@ def _parse_caption_list(text: str, column: str, option_names: OptionNames) -> li
 
 
 def _parse_list_literal(text: str) -> list[Any] | None:
-    """Return a Python list literal, as NegBench and pandas write lists, never evaluating it; None if it is none."""
+    """Return a Python list literal, as NegBench and pandas write lists, never evaluating it; None if it is none.
+
+    In NumPy's form (``['a dog' 'a cat']``), which Python would read as one text, each text is an item.
+    """
     try:
         found = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: deep nesting
+        if not (isinstance(found, list) and all(isinstance(item, str) for item in found)):
+            return found if isinstance(found, list) else None
+        tokens = list(generate_tokens(io.StringIO(text.strip()).readline))
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TokenError):  # the third and fourth: deep nesting
         return None
-    return found if isinstance(found, list) else None
+    strings = [token.string for token in tokens if token.type == STRING]
+    if len(strings) == len(found):
+        return found
+    is_of_numpy = not any(token.string == "," for token in tokens)
+    return list(map(ast.literal_eval, strings)) if is_of_numpy else None
 
 
 def _check_caption(value: Any, rules: NormaliserOptions) -> str:

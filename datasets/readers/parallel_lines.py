@@ -34,7 +34,7 @@ def find_parallel_files(folder: Path) -> tuple[Path, Path] | None:
 
 
 def read_parallel_lines(path: Path, transcoder: Transcoder = NO_TRANSCODING) -> InputRowIterator:
-    """Yield a row per line; places are ``captions file:line``.
+    """Yield a row per line; places are ``captions file:line``. Lines that are blank in both files are skipped.
 
     Args:
         path: of the folder.
@@ -58,7 +58,10 @@ def read_parallel_lines(path: Path, transcoder: Transcoder = NO_TRANSCODING) -> 
         except RejectError as flaw:
             yield make_reject(place, flaw.reason, flaw.detail, caption[:2000])
             continue
-        yield InputRow(place, fields)
+        if fields["image"]:
+            yield InputRow(place, fields)
+        elif fields["caption"].strip():
+            yield make_reject(place, "missing_image", f"line {number} of {images.name} is blank", fields)
 
 
 def _text(line: bytes, transcoder: Transcoder) -> str:

@@ -237,6 +237,11 @@ def _retrieved_keys(path: Path) -> frozenset[str] | None:
         raise StorageError(f"{path}: not a Parquet file with a column key. Run the build again.") from None
 
 
+def count_unpacked_images(path: Path) -> int:
+    """Return how many images a build could not pack, whose pairs are no samples; 0 for other inputs."""
+    return len(_rejected_images(path))
+
+
 def _rejected_images(folder: Path) -> frozenset[str]:
     """Return the images that the build could not pack; their pairs are no samples."""
     rejected = [REJECTS.read_frame(path) for path in (folder / "rejected").glob("shards-*.parquet")]

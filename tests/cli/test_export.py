@@ -112,6 +112,48 @@ def test_samples_whose_image_cannot_be_embedded_are_skipped_when_asked(
         assert "6 captions (2 with an image)" in (tmp_path / "out" / "README.md").read_text()
 
 
+@pytest.mark.parametrize("to", EMBEDDING)
+def test_samples_whose_image_is_cut_off_are_skipped_when_asked(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path], to: str
+) -> None:
+    path = mixture({})
+    (tmp_path / "1.jpg").write_bytes((tmp_path / "1.jpg").read_bytes()[:300])
+    done = run("export", path, "--to", to, "--out", "out", "--on-error", "skip", "--json")
+    counts = json.loads(done.stdout)
+    assert (counts["rows"], counts["broken"]) == (7, {"bad_image": 1})
+    if to in {"webdataset", "hf", "croissant"}:
+        assert verify(tmp_path / "out") == []
+
+
+def test_an_export_that_stopped_can_be_repeated_as_its_message_says(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
+) -> None:
+    path = mixture({"3.jpg": "gone.jpg"})
+    given = ("export", path, "--to", "webdataset", "--samples", 1, "--out", "out")
+    assert "--on-error skip" in run(*given, ok=False).stderr
+    assert list((tmp_path / "out").glob("*")) == []
+    run(*given, "--on-error", "skip")
+    kept = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert "--on-error skip" in run(*given, ok=False).stderr
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == kept
+
+
+@pytest.mark.parametrize("to", EMBEDDING)
+def test_no_row_is_written_if_no_image_can_be_embedded(run: Run, tmp_path: Path, to: str) -> None:
+    (tmp_path / "gone.json").write_text(json.dumps([chat("image", "<image>\nWhat?", image="gone.jpg")]))
+    done = run("export", "gone.json", "--to", to, "--out", "out", "--on-error", "skip", ok=False)
+    assert done.returncode == 3
+    assert "No row was written" in done.stderr
+
+
+def test_rows_without_images_of_two_files_are_joined(run: Run, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.json").write_text(json.dumps([chat("text", f"Who is {name}?")]))
+        run("export", f"{name}.json", "--to", "webdataset", "--out", name)
+    done = run("export", "one", "--append", "two", "--to", "webdataset", "--out", "both", "--json")
+    assert json.loads(done.stdout)["rows"] == 2
+
+
 def test_a_build_without_its_shards_is_exported_without_the_images_that_are_gone(
     run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
 ) -> None:
@@ -127,6 +169,23 @@ def test_a_build_without_its_shards_is_exported_without_the_images_that_are_gone
     assert run("export", "b", "--to", "hf-parquet", "--out", "o", ok=False).returncode == 1
     done = json.loads(run("export", "b", "--to", "hf-parquet", "--out", "o", "--on-error", "skip", "--json").stdout)
     assert (done["rows"], done["broken"]) == (3, {"missing_image": 1})
+
+
+def test_pairs_whose_image_a_build_could_not_pack_are_counted(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
+) -> None:
+    mixture({})
+    (tmp_path / "2.jpg").unlink()
+    rows = [{"image": f"{n}.jpg", "caption": f"a red dog and {n} cats on a mat"} for n in range(4)]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "b.yaml").write_text(
+        "name: b\ninput: {path: c.jsonl, verify_images: 'off'}\nnegatives: {types: [replace-object]}\nworkers: 1\n"
+    )
+    run("build", "b.yaml", "--out", "b", "--no-prefect")
+    done = run("export", "b", "--to", "parquet", "--out", "o.parquet", "--json")
+    counts = json.loads(done.stdout)
+    assert (counts["rows"], counts["unpacked_images"]) == (3, 1)
+    assert "Pairs of 1 image omitted that the build could not pack" in done.stderr
 
 
 def test_questions_that_are_images_alone_go_through_every_layout(

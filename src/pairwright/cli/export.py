@@ -105,6 +105,7 @@ def export(
     from pairwright.datasets.remote.local_copies import fetch_local_copy
     from pairwright.datasets.remote.object_store import is_remote
     from pairwright.datasets.remote.output import upload_on_success
+    from pairwright.datasets.shards.sample_source import count_unpacked_images
     from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 
     input_ = Path(fetch_local_copy(str(input_)))
@@ -136,6 +137,8 @@ def export(
         written, unmatched = _write(source, to, output.path, options, rationales)
     files = output.sent or [str(path) for path in written.files]
     counts = {**({"for_training": written.training_only_rows} if written.training_only_rows else {}), **written.details}
+    if unpacked := sum(map(count_unpacked_images, (input_, *(append or [])))):
+        counts["unpacked_images"] = unpacked
     rows = [[name.replace("_", " "), count] for name, count in counts.items() if count]
     more = f" and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else ""
     lines = [
@@ -149,6 +152,10 @@ def export(
     if texts := counts.get("without_images"):
         what = f"{count_phrase(texts, 'pair')} without an image: the rows have an id in place of its file"
         note(f"{what}. If INPUT was made of a table with images, name their column there: --columns image=NAME.")
+    if unpacked:
+        note(
+            f"Pairs of {count_phrase(unpacked, 'image')} omitted that the build could not pack (its rejected/ says why)."
+        )
     if several := counts.get("several_images"):
         note(f"{count_phrase(several, 'sample')} of several images omitted: a row of {to} has one.")
     if unmatched:

@@ -1,5 +1,6 @@
 """Conversations parsed from every layout."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -126,15 +127,52 @@ def test_a_column_of_the_image_may_be_a_template() -> None:
     [
         ({"instruction": "Translate.", "input": "chat", "output": "cat"}, ["Translate.\nchat", "cat"]),
         ({"instruction": "Greet.", "input": "", "output": "Hi."}, ["Greet.", "Hi."]),
+        ({"prompt": "Greet.", "query": "SELECT 1", "answer": "Hi."}, ["Greet.", "Hi."]),
         (
             {"query": "And?", "response": "A cat.", "history": [["What?", "A dog."]]},
             ["What?", "A dog.", "And?", "A cat."],
+        ),
+        *(
+            ({"question": "Which?", "answer": "A cat.", "history": other}, ["Which?", "A cat."])
+            for other in ("of 3 years", ["visited", "2019"], 3, [["What?", None]], [["", ""]])
         ),
     ],
 )
 def test_the_input_of_an_instruction_and_earlier_exchanges_are_read(fields: dict[str, Any], texts: list[str]) -> None:
     (conversation,) = conversations(fields)
     assert conversation.texts == texts
+
+
+@pytest.mark.parametrize(
+    ("instruction", "texts", "side"),
+    [
+        ("Compare.\n<image>", ["Compare.\na red dog", REPLY], "after"),
+        ("<image>\nCompare.", ["Compare.\na red dog", REPLY], "before"),
+        ("<image>", ["a red dog", REPLY], "before"),
+    ],
+)
+def test_the_image_stays_beside_an_instruction_with_its_input(instruction: str, texts: list[str], side: str) -> None:
+    row = {"image": "1.jpg", "instruction": instruction, "input": "a red dog", "output": REPLY}
+    (conversation,) = conversations(row)
+    assert (conversation.texts, conversation.side) == (texts, side)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is it?", "Write <img>1.jpg</img>."),
+        ("How do I write <img></img>?", "Like that."),
+        ("Is <img>logo</img> valid?", "No."),
+        ("<img>" * 20_000 + ".jpg", "No."),
+        ("<img>" + ".jpg" * 20_000, "No."),
+    ],
+)
+def test_img_that_names_no_image_of_a_question_is_text(question: str, answer: str) -> None:
+    turns = [{"from": "user", "value": question}, {"from": "assistant", "value": answer}]
+    start = time.process_time()
+    (conversation,) = conversations({"conversations": turns})
+    assert (conversation.texts, conversation.images) == ([question, answer], ())
+    assert time.process_time() - start < 1
 
 
 def test_images_named_inside_a_text_stay_at_their_places() -> None:
@@ -225,7 +263,6 @@ def test_a_question_may_be_its_images_alone(fields: dict[str, Any], questions: l
         ({"question": "Q", "answer": None}, "empty_turn"),
         ({"question": "Q"}, "no_conversation"),
         ({"image_id": 7, "question": "Q", "answer": "A"}, "missing_image"),
-        ({"query": "Q", "response": "A", "history": ["Q", "A"]}, "wrong_type"),
         ({"image": 3, "question": "Q", "answer": "A"}, "wrong_type"),
         ({"input": "Q", "label": "yes", "rationale": "So.", "key": "0" * 32}, "missing_image"),
         (

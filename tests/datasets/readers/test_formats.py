@@ -358,6 +358,14 @@ def test_a_coco_image_has_its_size_as_pandas_writes_it_or_from_the_instances(tmp
     assert not rejects
 
 
+def test_instances_of_other_images_are_refused(tmp_path: Path) -> None:
+    path = coco(tmp_path)
+    other = {"images": [{"id": 901}], "annotations": [{"image_id": 902, "category_id": 3, "bbox": [0, 0, 1, 1]}]}
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    with pytest.raises(InputError, match=r"other\.json: none of its images is in .*Give the instances of the same"):
+        read(path, instances=str(tmp_path / "other.json"), verify_images="off")
+
+
 def test_a_coco_image_without_instances_needs_no_size(tmp_path: Path) -> None:
     path = coco(tmp_path)
     data = json.loads(path.read_text())

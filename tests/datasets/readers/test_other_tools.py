@@ -70,9 +70,12 @@ def test_captions_and_images_are_found_in_columns_of_any_case(tmp_path: Path) ->
     [
         ("img_url", "img_url"),
         ("photoPath", "photoPath"),
-        ("image-link,page_url", "image-link"),
+        ("image-path,page_url", "image-path"),
         ("img_url,image_url", "image_url"),  # a common name
-        ("img_src,photo_src", ""),  # either could be it
+        ("img_url,photo_url", ""),  # either could be it
+        ("image_name", ""),  # a title, a page or a site as often
+        ("photo_link", ""),
+        ("picture_src", ""),
         ("image_id_url,image_id", ""),
     ],
 )
@@ -82,6 +85,32 @@ def test_a_column_whose_name_says_image_and_place_is_the_image(tmp_path: Path, n
     row = {**{name: f"https://x.org/{name}/1.jpg" for name in columns}, "caption": "a dog"}
     path = write(tmp_path / "a.jsonl", json.dumps(row) + "\n")
     assert read(path)[0][0].image == (row[taken] if taken else "")
+
+
+def test_a_table_with_images_of_its_own_is_not_read_by_the_name_of_another_column(tmp_path: Path) -> None:
+    images = [{"bytes": picture(), "path": None}] * 2
+    columns = {"caption": ["a dog", "a cat"], "picture": images, "picture_url": ["https://x.org/page"] * 2}
+    pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
+    pairs, rejects = read(tmp_path / "a.parquet")
+    assert [pair.image.rpartition("::")[2] for pair in pairs] == ["picture/row-00000001", "picture/row-00000002"]
+    assert [pair.captions for pair in pairs] == [(), ()]
+    assert rejects == []
+
+
+@pytest.mark.parametrize(
+    ("name", "pages", "columns"),
+    [("jpg", 45, {}), ("image", 100, {}), ("photo", 100, {"image": "photo"}), ("photo", 1500, {"image": "photo"})],
+)
+def test_images_are_found_below_the_error_pages_of_failed_downloads(
+    tmp_path: Path, name: str, pages: int, columns: dict[str, str]
+) -> None:
+    values = [b"<html>404 not found</html>"] * pages + [picture()] * 20
+    captions = [f"dog {n}" for n in range(len(values))]
+    frame = pl.DataFrame({"caption": captions, name: values})
+    frame.write_parquet(tmp_path / "a.parquet", row_group_size=1000)
+    pairs, rejects = read(tmp_path / "a.parquet", verify_images="header", columns=columns, on_error="skip")
+    assert [pair.caption for pair in pairs if pair.image] == captions[pages:]
+    assert {reject.reason for reject in rejects} == {"bad_image"}
 
 
 def test_rows_are_selected_by_a_column_in_another_case(tmp_path: Path) -> None:

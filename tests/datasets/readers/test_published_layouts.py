@@ -188,6 +188,21 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
         {},
         [("", "1.jpg", DOG[0], DOG[1:])],
     ),
+    "a list written as text after a space": (
+        lines("rows.csv", "image,caption", f"1.jpg,\" ['{DOG[0]}', '{DOG[1]}']\""),
+        {},
+        [("", "1.jpg", DOG[0], DOG[1:])],
+    ),
+    "a NumPy array written as text": (
+        lines("rows.csv", "image,caption", f"1.jpg,\"['{DOG[0]}'\n '{DOG[1]}']\""),
+        {},
+        [("", "1.jpg", DOG[0], DOG[1:])],
+    ),
+    "NumPy arrays of captions": (
+        lines("rows.csv", "image,captions", f"1.jpg,['{DOG[0]}' '{DOG[1]}']"),
+        {},
+        [("", "1.jpg", DOG[0], DOG[1:])],
+    ),
     "captions of numbers": (json_file("captions.json", {"391895": DOG[0]}), {}, [("391895", "", DOG[0], ())]),
     "a table of a .txt with bars": (
         lines("captions.txt", "image| caption", f"1.jpg| {DOG[0]}"),
@@ -573,8 +588,21 @@ def test_a_file_whose_lines_belong_to_another_one_names_it(tmp_path: Path) -> No
         read(tmp_path, format="parallel-lines")
 
 
+def test_lines_blank_in_both_files_are_skipped_and_a_caption_needs_its_image(tmp_path: Path) -> None:
+    folder(urls=f"{URL}\n\n\n", captions=f"{DOG[0]}\n{CAT[0]}\n\n")(tmp_path)
+    pairs, rejects = read(tmp_path, on_error="skip")
+    assert [pair.caption for pair in pairs] == [DOG[0]]
+    assert [(reject.reason, reject.place) for reject in rejects] == [("missing_image", f"{tmp_path}/captions.txt:2")]
+
+
+def test_a_table_of_labels_by_number_is_none_of_captions(tmp_path: Path) -> None:
+    path = json_file("labels.json", {"0": "train", "1": "val", "2": "fire engine"})(tmp_path)
+    with pytest.raises(InputError):
+        read(path)
+
+
 def test_a_caption_in_brackets_that_is_no_list_of_texts_stays(tmp_path: Path) -> None:
-    captions = ["[a red dog] on a lawn", "[1, 2]", "[]"]
+    captions = ["[a red dog] on a lawn", "[1, 2]", "[]", "['a' 'dog', 'a cat']"]
     pairs, _ = read(lines("rows.jsonl", *(json.dumps({"caption": text}) for text in captions))(tmp_path))
     assert [pair.caption for pair in pairs] == captions
 
