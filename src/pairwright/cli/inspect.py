@@ -9,7 +9,7 @@ from pairwright.cli.options.declarations import output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.files import check_extension, check_outputs
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from pairwright.datasets.shards.samples import Sample
@@ -38,8 +38,8 @@ def inspect(
     from pairwright.datasets.shards.samples import encode_sample_json
 
     if path.is_file() and path.suffix != ".tar":
-        look = f"`pairwright review {path}` shows candidate rows, `pairwright audit {path} --details` measures them"
-        raise UsageError(f"{path}: neither a dataset nor a .tar. Give a build or shards; {look}.")
+        rows = f"`pairwright review {path}` shows candidate rows, `pairwright audit {path} --details` measures them"
+        raise InputError("not a .tar", where=str(path), fix=f"Give a build, shards or a .tar; {rows}.")
     path = open_dataset(str(path))
     check_extension(sheet, ".png")
     check_outputs(sheet)
