@@ -25,6 +25,7 @@ from pairwright.generators.language.prepositional_links import find_links
 MIN_NATURAL: Final = 0.8  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
 _TABLE: Final = "object_weights"
+_BEFORE, _BEHIND = (("before", "before, mean", "unseen before"), ("behind", "behind, mean", "unseen behind"))
 _SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
 _MAX_LENGTH, _MAX_WORDS = 24, 10  # of marked captions, mostly; the weights say nothing of longer ones
 _ADJACENT: Final = 0.2  # share of the captions with two words in which they are adjacent, by chance
@@ -50,6 +51,7 @@ def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
         (
             weights.bias,
             of_pool.pair_logits(edit.old, edit.new),
+            of_pool.link_logits(context.link[1], new),
             _slot_logits(context),
             weights.logits(features_of_context(context, old, new, of_pool)),
             weights.logits([("log probability", edit.log_prob)]),
@@ -63,6 +65,7 @@ def object_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
     context = noun_context(edit.caption, edit.start, edit.end, old)
     yield from features_of_pair(edit.old, edit.new, known)
     yield from features_of_slot(context)
+    yield from features_of_link(context.link[1], new, known)
     yield from features_of_context(context, old, new, of_pool)
     yield "log probability", edit.log_prob
 
@@ -161,6 +164,12 @@ def features_of_slot(context: NounContext) -> Iterator[Feature]:
     yield f"links by {context.linked[0] or NONE}", 1.0
 
 
+def features_of_link(preposition: str, new: str, known: Knowledge) -> Iterator[Feature]:
+    """Yield the classes of a new noun with the preposition that governs it."""
+    for name in sorted(known.nouns.classes(new)) if preposition else ():
+        yield f"{preposition}: {name}", 1.0
+
+
 def features_of_context(context: NounContext, old: str, new: str, of_pool: "PoolAssociations") -> Iterator[Feature]:
     """Yield how often the pool has the new noun with the words around: logarithms of the ratio to chance."""
     if context.words:
@@ -169,23 +178,21 @@ def features_of_context(context: NounContext, old: str, new: str, of_pool: "Pool
         yield "together", sum(found) / len(found)
         yield "least together", min(found)
         yield "least together, beside old", min(lost)
-    for name, pairs in (
-        ("before", [(word, new) for word in context.before]),
-        ("behind", [(new, word) for word in context.behind]),
+    for (least, mean, unseen), pairs in (
+        (_BEFORE, [(word, new) for word in context.before]),
+        (_BEHIND, [(new, word) for word in context.behind]),
     ):
         if pairs:
             found = [of_pool.adjacent(*pair) for pair in pairs]
-            yield name, min(found)
-            yield f"{name}, mean", sum(found) / len(found)
-            yield f"unseen {name}", float(sum(value < 0 for value in found))
+            yield least, min(found)
+            yield mean, sum(found) / len(found)
+            yield unseen, float(sum(value < 0 for value in found))
     if context.modifier:
         yield "modifier", of_pool.compound(context.modifier, new, context.tag)
     left, preposition = context.link
     if preposition:
         yield "link", of_pool.link(left, preposition, new)
         yield "preposition", of_pool.link("", preposition, new)
-        for name in of_pool.classes(new):
-            yield f"{preposition}: {name}", 1.0
     preposition, thing = context.linked
     if preposition:
         yield "linked", of_pool.link(new, preposition, thing)
@@ -197,7 +204,7 @@ class PoolAssociations:
     def __init__(self, known: Knowledge) -> None:
         self._known, self._pool = known, known.pool
         self.pair_logits = lru_cache(maxsize=50_000)(self._pair_logits)
-        self.classes = lru_cache(maxsize=10_000)(self._classes)
+        self.link_logits = lru_cache(maxsize=50_000)(self._link_logits)
         self.together = lru_cache(maxsize=200_000)(self._together)
         self.adjacent = lru_cache(maxsize=200_000)(self._adjacent)
         self.link = lru_cache(maxsize=200_000)(self._link)
@@ -205,8 +212,8 @@ class PoolAssociations:
     def _pair_logits(self, old: str, new: str) -> Logits:
         return load_weights(_TABLE).logits(features_of_pair(old, new, self._known))
 
-    def _classes(self, noun: str) -> tuple[str, ...]:
-        return tuple(sorted(self._known.nouns.classes(noun)))
+    def _link_logits(self, preposition: str, new: str) -> Logits:
+        return load_weights(_TABLE).logits(features_of_link(preposition, new, self._known))
 
     def _together(self, one: str, other: str) -> float:
         return _log_ratio(self._pool.cooccurrence(one, other), self._expected(one, other))
