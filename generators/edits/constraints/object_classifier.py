@@ -6,7 +6,7 @@ the caption, and classes of both nouns. `edit_classifier` says how it is trained
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption
@@ -24,11 +24,12 @@ from pairwright.generators.language.prepositional_links import find_links
 
 MIN_NATURAL: Final = 0.8  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
-_TABLE: Final = "object_weights"
 _BEFORE, _BEHIND = (("before", "before, mean", "unseen before"), ("behind", "behind, mean", "unseen behind"))
 _SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
 _MAX_LENGTH, _MAX_WORDS = 24, 10  # of marked captions, mostly; the weights say nothing of longer ones
 _ADJACENT: Final = 0.2  # share of the captions with two words in which they are adjacent, by chance
+
+_weights = partial(load_weights, "object_weights")
 
 
 def is_unnatural(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -44,7 +45,7 @@ def may_be_true(edit: ProposedEdit, known: Knowledge) -> bool:
 @lru_cache(maxsize=8)  # two constraints ask for one edit
 def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
     """Return the probability of each of `edit_classifier.LABELS` for a replaced object."""
-    weights, of_pool = load_weights(_TABLE), _pool_associations(known)
+    weights, of_pool = _weights(), _pool_associations(known)
     old, new = _head(edit.old), _head(edit.new)
     context = noun_context(edit.caption, edit.start, edit.end, old)
     return probabilities_of(
@@ -210,10 +211,10 @@ class PoolAssociations:
         self.link = lru_cache(maxsize=200_000)(self._link)
 
     def _pair_logits(self, old: str, new: str) -> Logits:
-        return load_weights(_TABLE).logits(features_of_pair(old, new, self._known))
+        return _weights().logits(features_of_pair(old, new, self._known))
 
     def _link_logits(self, preposition: str, new: str) -> Logits:
-        return load_weights(_TABLE).logits(features_of_link(preposition, new, self._known))
+        return _weights().logits(features_of_link(preposition, new, self._known))
 
     def _together(self, one: str, other: str) -> float:
         return _log_ratio(self._pool.cooccurrence(one, other), self._expected(one, other))
@@ -242,7 +243,7 @@ def _pool_associations(known: Knowledge) -> PoolAssociations:
 
 @lru_cache(maxsize=64)
 def _slot_logits(context: NounContext) -> Logits:
-    return load_weights(_TABLE).logits(features_of_slot(context))
+    return _weights().logits(features_of_slot(context))
 
 
 def _log_ratio(count: float, expected: float) -> float:
