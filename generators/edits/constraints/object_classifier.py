@@ -206,9 +206,9 @@ class PoolAssociations:
         self._known, self._pool = known, known.pool
         self.pair_logits = lru_cache(maxsize=50_000)(self._pair_logits)
         self.link_logits = lru_cache(maxsize=50_000)(self._link_logits)
-        self.together = lru_cache(maxsize=200_000)(self._together)
-        self.adjacent = lru_cache(maxsize=200_000)(self._adjacent)
-        self.link = lru_cache(maxsize=200_000)(self._link)
+        self.together = lru_cache(maxsize=50_000)(self._together)
+        self.adjacent = lru_cache(maxsize=50_000)(self._adjacent)
+        self.link = lru_cache(maxsize=50_000)(self._link)
 
     def _pair_logits(self, old: str, new: str) -> Logits:
         return _weights().logits(features_of_pair(old, new, self._known))
