@@ -28,7 +28,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 
 NAME = "rules-positives"
-VERSION = 15
+VERSION = 16
 BY_PREFERENCE = (
     "replace-attribute",
     "replace-relation",

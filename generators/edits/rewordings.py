@@ -24,7 +24,7 @@ from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELA
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.lexicon.attributes import concepts, share_class
+from pairwright.generators.lexicon.attributes import share_class
 from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.synonyms import (
     dictionary_rewordings,
@@ -36,8 +36,6 @@ from pairwright.generators.lexicon.synonyms import (
 ACCEPTANCE_FACTOR: Final = 10.0  # times the ratio: probability with which a word may be written
 _TABLES: Final = ("rewordings", "entailed_rewordings")
 _DESCRIBING: Final = frozenset({"JJ", "CD", "VBN", "VBG"})
-_CLOSES: Final = frozenset({"", ".", "!"})
-_BE: Final = frozenset({"is", "are"})
 
 
 class RewordingSlot(NamedTuple):
@@ -174,10 +172,8 @@ class Rewordings:
         if _forms_unit(caption, at) or any(share_class(word, other) for other in beside):
             return ""  # "a 20 year | old man", "golden | brown fries"
         for phrase in caption.phrases:
-            inside = phrase.start <= at < phrase.end and not phrase.joined
             counted = at != phrase.count or caption.plural(phrase)
-            predicated = phrase.end + 1 == at and caption.word(phrase.end) in _BE and caption.word(at + 1) in _CLOSES
-            if (inside and counted) or (predicated and word in concepts()):
+            if phrase.start <= at < phrase.end and not phrase.joined and counted:
                 return caption.head(phrase)
         return ""
 
@@ -227,9 +223,9 @@ def draw_rewordings(
 
 
 def _forms_unit(caption: Caption, at: int) -> bool:
-    """Return whether a word forms a unit with a neighbour: by a hyphen, or after an adverb or noun."""
-    before, after = caption.tag(at - 1), caption.tag(at + 1)
-    return before in {"HYPH", "RB"} or before.startswith("NN") or after == "HYPH"
+    """Return whether a word forms a unit with a neighbour: by a hyphen, or after a noun."""
+    before = caption.tag(at - 1)
+    return "HYPH" in {before, caption.tag(at + 1)} or before.startswith("NN")
 
 
 @lru_cache(maxsize=20_000)
