@@ -1,7 +1,7 @@
 """Hard positives by rules: minimal edits of a caption that are still true of its image.
 
-REPLACE rewords an object, an attribute or a relation (`edits/rewordings.py`): candidates come from the lexicon and
-WordNet, and a cloze model of the captions, if there is one, says which of them read well. SWAP exchanges the phrases
+REPLACE rewords an object, an attribute or a relation (`edits/rewordings.py`): candidates come from the lexicon,
+and a cloze model of the captions, if there is one, says which of them read well. SWAP exchanges the phrases
 joined by "and" ("a cat and a dog" gives "a dog and a cat"), each with its determiner and adjectives. Rewordings that
 might change the meaning are skipped.
 
@@ -25,7 +25,7 @@ from pairwright.generators.edits.invisible_text import restore_invisible, strip_
 from pairwright.generators.edits.rewordings import Rewordings, RewordingSlot, draw_rewordings
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.lexicon.protocols import Pool, Thesaurus
+from pairwright.generators.lexicon.protocols import Pool
 
 NAME = "rules-positives"
 VERSION = 16
@@ -40,11 +40,9 @@ _REWORDED = {"replace-object": "object", "replace-attribute": "attribute", "repl
 RewriteRule = Callable[[Caption, random.Random], Iterator[EditOutcome]]
 
 
-def rewrite_rules(
-    thesaurus: Thesaurus, pool: Pool, *, minimum: int, model: ClozeModel | None = None
-) -> dict[str, RewriteRule]:
-    """Return the rule of each type; they share one cache of synonyms."""
-    rewordings = Rewordings(thesaurus, pool, minimum=minimum, model=model)
+def rewrite_rules(pool: Pool, model: ClozeModel | None = None) -> dict[str, RewriteRule]:
+    """Return the rule of each type."""
+    rewordings = Rewordings(pool, model)
     return {
         **{kind: partial(rewordings.reword, target) for kind, target in _REWORDED.items()},
         "swap-object": swap_around_and,
@@ -57,12 +55,10 @@ class PositiveOptions:
 
     Attributes:
         types: of `POSITIVE_TYPES`.
-        minimum: captions of the pool in which a WordNet synonym must occur.
         seed: recorded in the origin of each row; the random generator is an argument of the call.
     """
 
     types: tuple[str, ...] = POSITIVE_TYPES
-    minimum: int = 5
     seed: int = 0
 
 
@@ -70,7 +66,6 @@ class RulePositives:
     """The rule generator (`protocols.RuleGenerator`) of hard positives.
 
     Args:
-        thesaurus: WordNet (`language.wordnet.load_wordnet`).
         pool: frozen statistics of the user's captions (`language.pool_statistics`).
         options: what to make.
         model: the cloze model of the pool; optional.
@@ -82,16 +77,10 @@ class RulePositives:
     name = NAME
     version = VERSION
 
-    def __init__(
-        self,
-        thesaurus: Thesaurus,
-        pool: Pool,
-        options: PositiveOptions | None = None,
-        model: ClozeModel | None = None,
-    ) -> None:
+    def __init__(self, pool: Pool, options: PositiveOptions | None = None, model: ClozeModel | None = None) -> None:
         self.options = options or PositiveOptions()
         require_known("no such type of positive:", self.options.types, POSITIVE_TYPES)
-        self._rewordings = Rewordings(thesaurus, pool, minimum=self.options.minimum, model=model)
+        self._rewordings = Rewordings(pool, model)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return one annotation for each type, in the order of the options."""

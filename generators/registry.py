@@ -99,9 +99,7 @@ def _negatives(materials: Materials, **options: Any) -> RuleGenerator:
 def _positives(materials: Materials, **options: Any) -> RuleGenerator:
     from pairwright.generators.positives import PositiveOptions, RulePositives
 
-    return RulePositives(
-        materials.wordnet, materials.pool, PositiveOptions(seed=materials.seed, **options), _cloze(materials)
-    )
+    return RulePositives(materials.pool, PositiveOptions(seed=materials.seed, **options), _cloze(materials))
 
 
 def _conversations(materials: Materials, **options: Any) -> RuleGenerator:

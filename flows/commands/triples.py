@@ -33,7 +33,7 @@ from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.positives import PositiveOptions, RewriteRule, rewrite_rules
+from pairwright.generators.positives import RewriteRule, rewrite_rules
 from pairwright.generators.registry import Materials
 from pairwright.generators.triples import (
     CachingTagger,
@@ -266,7 +266,7 @@ def run_by_rules(request: TripleRequest, note: Callable[[str], None]) -> dict[st
     """
     work, results = TripleRows(request, note), TripleResults()
     materials = work.materials
-    rules = rewrite_rules(materials.wordnet, materials.pool, minimum=PositiveOptions().minimum)
+    rules = rewrite_rules(materials.pool)
     for batch in work.batches():
         offered = [_offered(work, rules, group) for group in batch]
         pairs = zip(batch, offered, strict=True)

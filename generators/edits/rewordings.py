@@ -1,7 +1,7 @@
 """Rewordings: a noun, adjective, number or relation phrase is replaced by a synonym or a word that it entails.
 
-Candidates come from the lexicon (``rewordings.tsv``), for words without a row from WordNet. The cloze model, or without
-one the word counts of the pool, gives the *ratio* of the new word's probability to that of the old one in the context.
+Candidates come from the lexicon (``rewordings.tsv``). The cloze model, or without one the word counts of the pool, gives
+the *ratio* of the new word's probability to that of the old one in the context.
 It rejects stilted words ("gentleman") and wrong senses ("a smart telephone"): below the floor nothing is written, and
 of several candidates one is drawn by its ratio.
 
@@ -25,9 +25,8 @@ from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import share_class
-from pairwright.generators.lexicon.protocols import Pool, Thesaurus
+from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.synonyms import (
-    dictionary_rewordings,
     other_senses,
     rewording_rows,
     rewordings,
@@ -68,15 +67,12 @@ class Rewordings:
     """Rewords captions.
 
     Args:
-        thesaurus: WordNet.
         pool: statistics of the user's captions.
-        minimum: minimum number of captions of the pool with a WordNet synonym.
         model: the cloze model of the pool; optional.
     """
 
-    def __init__(self, thesaurus: Thesaurus, pool: Pool, *, minimum: int, model: ClozeModel | None = None) -> None:
-        self._thesaurus, self._pool, self._minimum, self._model = thesaurus, pool, minimum, model
-        self._synonyms = lru_cache(maxsize=20_000)(self._find_synonyms)
+    def __init__(self, pool: Pool, model: ClozeModel | None = None) -> None:
+        self._pool, self._model = pool, model
 
     def score(self, captions: Sequence[Caption], target: str) -> list[list[RewordingSlot | str]]:
         """Return the rewordable slots of captions for a target ("object", "attribute", "relation"), with reasons of rejections.
@@ -141,7 +137,7 @@ class Rewordings:
             if caption.words.has_any(other_senses().get(noun, ())):
                 yield "may_be_false"
                 return
-            news = _candidates(noun, NOUN) or (self._synonyms(noun, NOUN) if len(phrase.nouns) == 1 else ())
+            news = _candidates(noun, NOUN)
             news = tuple(new for new in news if new.rpartition(" ")[2] not in caption.lemmas or new.endswith(noun))
             if news and (start < phrase.head or len(phrase.nouns) == 1):
                 forms = tuple(inflect(new, caption.tag(phrase.head)) for new in news)
@@ -158,8 +154,6 @@ class Rewordings:
             news = _candidates(word, ADJECTIVE, noun) if noun else ()
             if caption.tag(at + 1).startswith("NN") and caption.lemmas[at + 1] != noun:  # "little | league players"
                 news = tuple(new for new in news if self._pool.bigram(new.rpartition(" ")[2], caption.word(at + 1)))
-            if noun and not news and tag == "JJ":
-                news = tuple(new for new in self._synonyms(word, ADJECTIVE) if self._pool.adjacency(new, noun) > 1)
             if news:
                 yield RewordingSlot(ADJECTIVE, at, at + 1, word, news, news, (at, at + 1), ("", noun))
             else:
@@ -197,11 +191,6 @@ class Rewordings:
             keys = [_key((*verb, *words.split()), caption.tag(span[0])) for words in (wording, *news)]
             nouns = (slot.before, slot.after) if slot is not None else ("", caption.head(after))
             yield RewordingSlot(RELATION, start, end, keys[0], tuple(keys[1:]), news, span, nouns)
-
-    def _find_synonyms(self, word: str, kind: str) -> tuple[str, ...]:
-        pos = "NOUN" if kind == NOUN else "ADJ"
-        found = dictionary_rewordings(word, kind, self._thesaurus)
-        return tuple(new for new in found if self._pool.frequency(new, pos) >= self._minimum)
 
 
 def draw_rewordings(

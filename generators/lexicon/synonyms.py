@@ -1,8 +1,7 @@
 """Synonym lexicon: rewordings, which keep a caption true, and words for the same thing.
 
 A rewording (``rewordings.tsv``) keeps the meaning for the nouns of its condition. It is directed: an infant is a baby,
-but a baby may be an elephant's. WordNet adds synonyms of words in no table if each is the first synonym of the other
-and both name concrete things. Whether a rewording is natural is left to the cloze model.
+but a baby may be an elephant's. Whether a rewording is natural is left to the cloze model.
 """
 
 from dataclasses import dataclass
@@ -10,13 +9,10 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.lexicon.attributes import NounCondition
-from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_same, nouns_of_class
-from pairwright.generators.lexicon.protocols import Thesaurus
+from pairwright.generators.lexicon.nouns import cell_words, loosely_same
 from pairwright.generators.lexicon.tables import read_rows
 
-_TOUCHED: Final = ("artifact", "animal", "food", "plant")  # for other nouns senses in WordNet are unreliable
-_WORDNET_POS: Final = {"noun": "NOUN", "adjective": "ADJ"}
-_STEM: Final = 4  # common prefix of words of one stem ("walk", "walking"), which are no useful synonyms
+_LOOSE: Final = ("noun", "adjective")  # parts of speech of words for the same thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,33 +48,6 @@ def rewordings(word: str, pos: str, noun: str = "", table: str = "rewordings") -
     return tuple(dict.fromkeys(other for row in rows if row.condition.holds(names) for other in row.others))
 
 
-def dictionary_rewordings(word: str, pos: str, thesaurus: Thesaurus) -> tuple[str, ...]:
-    """Return safe synonyms in WordNet of a noun or adjective without rows in the table."""
-    if (pos, word) in rewording_rows() or not _may_be_exchanged(word):
-        return ()
-    found = thesaurus.synonyms(word, _WORDNET_POS[pos])
-    return tuple(other for other in found if _is_safe(word, other, _WORDNET_POS[pos], thesaurus))
-
-
-@lru_cache(maxsize=1)
-def _never_exchanged() -> frozenset[str]:
-    return nouns_of_class("person").union(row["word"] for row in read_rows("never_synonyms"))
-
-
-def _may_be_exchanged(word: str) -> bool:
-    return word.isalpha() and word not in _never_exchanged()
-
-
-def _is_safe(word: str, other: str, pos: str, thesaurus: Thesaurus) -> bool:
-    return (
-        _may_be_exchanged(other)
-        and other[:_STEM] != word[:_STEM]
-        and (pos != "NOUN" or any(thesaurus.is_a(word, kind, pos) for kind in _TOUCHED))
-        and all((word in flagged(flag)) == (other in flagged(flag)) for flag in ("mass", "plural_only"))
-        and list(thesaurus.synonyms(other, pos))[:1] == [word]
-    )
-
-
 @lru_cache(maxsize=1)
 def other_senses() -> dict[str, frozenset[str]]:
     """Return the words of a caption with which an ambiguous noun may have its other sense."""
@@ -89,5 +58,5 @@ def reword_each_other(one: str, other: str) -> bool:
     """Return whether two lemmas may name the same thing, so that neither is a negative of the other."""
     if one == other or other in loosely_same(one):
         return True
-    rows = [row for word in (one, other) for pos in _WORDNET_POS for row in rewording_rows().get((pos, word), ())]
+    rows = [row for word in (one, other) for pos in _LOOSE for row in rewording_rows().get((pos, word), ())]
     return any(one in row.others or other in row.others for row in rows)

@@ -94,7 +94,7 @@ class RuleEdits:
         pool = load_bundled_statistics()
         self._tagger = tagger
         self._negatives = RuleNegatives(wordnet, pool, NegativeOptions(types=BENCHMARK_TYPES, per_type=PER_TYPE))
-        self._positives = RulePositives(wordnet, pool)
+        self._positives = RulePositives(pool)
         self.negatives = lru_cache(maxsize=10_000)(self._find_negatives)
         self.positives = lru_cache(maxsize=10_000)(self._find_positives)
 

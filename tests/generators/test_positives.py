@@ -26,7 +26,7 @@ from tests.generators.rule_fixtures import (
 
 def made(kind: str, caption: str, *others: str) -> set[str]:
     """Return all texts of one type that twenty seeds give."""
-    generator = RulePositives(SmallThesaurus(), small_pool(), PositiveOptions(types=(kind,)))
+    generator = RulePositives(small_pool(), PositiveOptions(types=(kind,)))
     return texts(lambda seed: annotate(generator, pair_of(caption, *others), seed))
 
 
@@ -137,7 +137,7 @@ def test_a_rewording_that_is_a_caption_of_the_image_gives_way_to_another() -> No
 
 
 def test_every_attempt_is_answered() -> None:
-    annotations = annotate(RulePositives(SmallThesaurus(), small_pool()), pair_of("hello"))
+    annotations = annotate(RulePositives(small_pool()), pair_of("hello"))
     assert [f"{a.form}-{a.target}" for a in annotations] == list(POSITIVE_TYPES)
     assert {(a.kind, a.status) for a in annotations} == {("hard_positive", "rejected")}
     assert all(a.reason for a in annotations)
@@ -146,12 +146,12 @@ def test_every_attempt_is_answered() -> None:
 def test_the_order_of_pairs_changes_nothing() -> None:
     """A generator that has seen other pairs, or the same backwards, answers as one that has seen none."""
     pairs = [pair_of(caption, other) for caption, other in zip(POOL, POOL[7:] + POOL[:7], strict=True)]
-    assert_order_is_free(pairs, lambda: RulePositives(SmallThesaurus(), small_pool(), PositiveOptions(minimum=2)))
+    assert_order_is_free(pairs, lambda: RulePositives(small_pool()))
 
 
 def test_unknown_types_are_refused() -> None:
     with pytest.raises(UsageError, match="no such type of positive"):
-        RulePositives(SmallThesaurus(), small_pool(), PositiveOptions(types=("swap",)))
+        RulePositives(small_pool(), PositiveOptions(types=("swap",)))
 
 
 def test_a_possessive_is_not_doubled() -> None:
@@ -211,7 +211,7 @@ def test_a_number_is_written_in_figures_only_where_the_pool_does_so() -> None:
     both = counted(["two dogs in a field", "2 cats on a bed"] * 20)
 
     def written(pool: PoolStatistics) -> set[str]:
-        generator = RulePositives(SmallThesaurus(), pool, PositiveOptions(types=("replace-attribute",)))
+        generator = RulePositives(pool, PositiveOptions(types=("replace-attribute",)))
         return texts(lambda seed: annotate(generator, pair_of("two birds"), seed))
 
     assert written(pool) == set()
@@ -232,7 +232,7 @@ def model() -> ClozeModel:
 
 def test_a_word_that_captions_do_not_say_in_its_context_is_not_written(model: ClozeModel) -> None:
     pool = counted(["a picture of a dog", "an image of a dog"] * 10)
-    generator = RulePositives(SmallThesaurus(), pool, PositiveOptions(types=("replace-object",)), model)
+    generator = RulePositives(pool, PositiveOptions(types=("replace-object",)), model)
 
     def found(caption: str) -> set[str]:
         return texts(lambda seed: annotate(generator, pair_of(caption), seed))
@@ -242,7 +242,7 @@ def test_a_word_that_captions_do_not_say_in_its_context_is_not_written(model: Cl
 
 
 def test_a_batch_gives_what_single_pairs_give(model: ClozeModel) -> None:
-    generator = RulePositives(SmallThesaurus(), small_pool(), PositiveOptions(minimum=2), model)
+    generator = RulePositives(small_pool(), model=model)
     pairs = [pair_of(caption) for caption in (*POOL, "an image of a dog", "a dog and a cat posing for an image")]
     tokens = [tokens_of(pair.caption) for pair in pairs]
     single = [generator.annotate(*each, make_rng(7)) for each in zip(pairs, tokens, strict=True)]
@@ -252,7 +252,7 @@ def test_a_batch_gives_what_single_pairs_give(model: ClozeModel) -> None:
 
 def test_what_says_less_is_written_too() -> None:
     pool = counted([*POOL, "a person on a street", "a dog near a house"] * 6)
-    generator = RulePositives(SmallThesaurus(), pool, PositiveOptions(types=("replace-object", "replace-relation")))
+    generator = RulePositives(pool, PositiveOptions(types=("replace-object", "replace-relation")))
     found = texts(lambda seed: annotate(generator, pair_of("a man next to a house"), seed))
     assert {"a person next to a house", "a man near a house"} <= found
 
@@ -291,7 +291,7 @@ def test_what_is_stuffed_full_is_not_stuffed_filled() -> None:
 def test_a_rare_word_is_not_written_much_more_often_than_captions_have_it() -> None:
     """Half of all captions have a man, and hardly one a gentleman; "guy" is usual enough for all of them."""
     told = ["a man on a bench"] * 400 + ["a gentleman on a bench"] + ["a guy on a bench"] * 40
-    generator = RulePositives(SmallThesaurus(), counted([*POOL, *told]), PositiveOptions(types=("replace-object",)))
+    generator = RulePositives(counted([*POOL, *told]), PositiveOptions(types=("replace-object",)))
     rows = [row for seed in range(200) for row in annotate(generator, pair_of("a man on a stone"), seed)]
     gentlemen = sum("gentleman" in row.text for row in rows)
     assert gentlemen == 0
@@ -300,7 +300,7 @@ def test_a_rare_word_is_not_written_much_more_often_than_captions_have_it() -> N
 
 def test_a_caption_of_which_only_a_rare_word_could_be_written_has_that_reason() -> None:
     told = ["a person on a bench"] * 400 + ["an individual on a bench"]
-    generator = RulePositives(SmallThesaurus(), counted([*POOL, *told]), PositiveOptions(types=("replace-object",)))
+    generator = RulePositives(counted([*POOL, *told]), PositiveOptions(types=("replace-object",)))
     rows = [row for seed in range(40) for row in annotate(generator, pair_of("a person on a stone"), seed)]
     assert {row.reason for row in rows if row.status == "rejected"} == {"overused_word"}
     assert sum(row.status == "kept" for row in rows) < 15

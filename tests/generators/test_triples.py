@@ -40,8 +40,8 @@ def read(caption: Caption, text: str, told: str = "", *, as_given: bool = False)
 
 
 def beside(caption: Caption, negative: TripleNegative, *, any_type: bool = False) -> TriplePositive | str:
-    these, wordnet = triples(any_type=any_type), load_wordnet()
-    rules = rewrite_rules(wordnet, NO_WORDS, minimum=1)
+    these = triples(any_type=any_type)
+    rules = rewrite_rules(NO_WORDS)
     found: TriplePositive | str = ""
     for types in these.rounds(negative.type):
         found = these.choose(caption, negative, rule_candidates(rules, caption, types, 0), [negative.text])
@@ -99,7 +99,7 @@ def test_a_positive_that_says_what_the_negative_says_is_not_taken() -> None:
 
 
 def offers(kind: str, caption: Caption, word: str) -> Sequence[TriplePositive]:
-    rules = rewrite_rules(load_wordnet(), NO_WORDS, minimum=1)
+    rules = rewrite_rules(NO_WORDS)
     return [offer for offer in rule_candidates(rules, caption, [kind], 0) if word in offer.text]
 
 

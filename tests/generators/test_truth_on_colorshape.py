@@ -54,7 +54,7 @@ def negatives(corpus: Scenes, *, both_sides: bool = False) -> RuleNegatives:
 
 
 def positives(corpus: Scenes) -> RulePositives:
-    return RulePositives(load_wordnet(), corpus.pool, model=corpus.model.cloze)
+    return RulePositives(corpus.pool, model=corpus.model.cloze)
 
 
 def check_negatives(corpus: Scenes) -> None:

@@ -35,6 +35,6 @@ def test_of_a_question_nothing_is_made(*, both_sides: bool) -> None:
     pair = pair_of("Is this a cat on a couch or a big dog next to a car?", "a cat and a dog")
     options = NegativeOptions(types=NEGATIVE_TYPES, both_sides=both_sides)
     rows = annotate(RuleNegatives(load_wordnet(), small_pool(), options), pair)
-    rows += annotate(RulePositives(load_wordnet(), small_pool()), pair)
+    rows += annotate(RulePositives(small_pool()), pair)
     assert len(rows) == len(NEGATIVE_TYPES) + 4
     assert {(row.status, row.reason) for row in rows} == {("rejected", "question")}

@@ -17,7 +17,7 @@ from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
 from tests.example_counts import examples
-from tests.generators.rule_fixtures import SmallThesaurus, annotate, pair_of, small_pool
+from tests.generators.rule_fixtures import annotate, pair_of, small_pool
 
 pytestmark = pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()[1])
 
@@ -28,7 +28,7 @@ UNSEEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u202a\u202c\u2063"
 @lru_cache(maxsize=1)
 def makers() -> tuple[RuleGenerator, RuleGenerator]:
     negatives = RuleNegatives(load_wordnet(), small_pool(), NegativeOptions(NEGATIVE_TYPES, both_sides=True))
-    return negatives, RulePositives(SmallThesaurus(), small_pool())
+    return negatives, RulePositives(small_pool())
 
 
 def of_plain(written: str) -> Pair:

@@ -8,7 +8,6 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.lexicon.attributes import AttributeLexicon
 from pairwright.generators.lexicon.nouns import NounLexicon, loosely_same
 from pairwright.generators.lexicon.synonyms import (
-    dictionary_rewordings,
     other_senses,
     reword_each_other,
     rewording_rows,
@@ -44,13 +43,6 @@ def test_a_rewording_never_excludes_the_word(entry: tuple[str, str, object]) -> 
         assert not any(NOUNS.exclusive(word, other) for other in others)
     if pos == "adjective":
         assert not any(ATTRIBUTES.exclusive(word, other, "car") for other in others)
-
-
-def test_dictionary_synonyms_are_mutual_and_of_things() -> None:
-    assert dictionary_rewordings("spectacles", "noun", WORDNET) == ("eyeglasses",)
-    assert dictionary_rewordings("man", "noun", WORDNET) == ()
-    assert dictionary_rewordings("carpet", "noun", WORDNET) == ()  # a rug to a dictionary
-    assert dictionary_rewordings("couch", "noun", WORDNET) == ()  # a row of its own
 
 
 @pytest.mark.parametrize(("one", "other"), [("couch", "sofa"), ("man", "guy"), ("street", "road"), ("large", "big")])

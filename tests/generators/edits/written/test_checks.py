@@ -678,7 +678,7 @@ def test_what_the_rules_make_passes_the_checks(real_data: Path) -> None:
     thesaurus, tagger = load_wordnet(), load_tagger()
     pool = count_captions(tagger.tag(captions)).frozen()
     judge, made, passed = EditChecks(thesaurus, pool, tagger), 0, 0
-    makers = (RuleNegatives(thesaurus, pool), RulePositives(thesaurus, pool))
+    makers = (RuleNegatives(thesaurus, pool), RulePositives(pool))
     for source, tokens in zip(captions[:100], tagger.tag(captions[:100]), strict=True):
         pair = pair_of(source)
         for maker in makers:
