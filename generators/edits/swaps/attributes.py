@@ -23,7 +23,7 @@ from pairwright.generators.edits.constraints.table import Constraint, first_viol
 from pairwright.generators.edits.slots import FINITE
 from pairwright.generators.edits.swaps.proposal import SwapProposal, exchange_spans
 from pairwright.generators.language.inflection import article, inflect
-from pairwright.generators.lexicon.attributes import concepts, same_concept, words_of_class
+from pairwright.generators.lexicon.attributes import concepts, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
@@ -114,11 +114,7 @@ def _reject(
         return violated(first, "") if one.number < other.number else violated("", second)
     if not all(are_opposed(*words, distinguished=True) for words in product(one.words, other.words)):
         return "no_candidate"  # "a small bathroom with a green toilet" may also be a green one with a small toilet
-    rejections = (
-        violated(first, "") or _repeats_attribute(caption, first, other.words),
-        violated("", second) or _repeats_attribute(caption, second, one.words),
-    )
-    return rejections[0] if all(rejections) else ""  # one of the two is false, which is enough
+    return violated(first, "") and violated("", second)  # one of the two is false, which is enough
 
 
 def _modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Iterator[Modifier]:
@@ -138,14 +134,6 @@ def _modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Ite
         whole = at not in caption.parts and caption.tag(at + 1) != "HYPH"
         if described and whole and (coloured or word not in colours):
             yield Modifier(phrase, at, at + 1, (word,))
-
-
-def _repeats_attribute(caption: Caption, noun: str, words: tuple[str, ...]) -> str:
-    """Return `true_of_image` if the caption itself has such a noun with one of the attributes, else an empty string."""
-    alike = frozenset().union(*map(same_concept, words))
-    phrases = caption.by_head.get(noun, ())
-    repeated = any(not alike.isdisjoint(caption.lower[phrase.start : phrase.head]) for phrase in phrases)
-    return "true_of_image" if repeated else ""
 
 
 def _numbers_of(caption: Caption, phrase: NounPhrase) -> Iterator[Modifier]:

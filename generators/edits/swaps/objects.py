@@ -6,7 +6,7 @@ man".
 
 from typing import Final
 
-from pairwright.generators.captions.caption import GENDERED, Caption
+from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase, span
 from pairwright.generators.captions.realisation import lowercase_span
 from pairwright.generators.edits.constraints.knowledge import Knowledge
@@ -24,7 +24,7 @@ def swap_objects(caption: Caption, known: Knowledge, one: Modifier, other: Modif
     """Return the swap of the nouns of a pair of `swapped_pairs`, inflected for their new positions, or a reason code."""
     phrase, second = one.phrase, other.phrase
     whole = all(caption.is_whole(each) and caption.word(each.end) not in _CONTINUES for each in (phrase, second))
-    if not whole or _are_pronouns_of(caption, known, phrase, second):
+    if not whole:
         return "not_grammatical"
     same_number = caption.plural(phrase) is caption.plural(second)
     if not (same_number or (is_countable(caption, phrase) and is_countable(caption, second))):
@@ -40,12 +40,6 @@ def swap_objects(caption: Caption, known: Knowledge, one: Modifier, other: Modif
         caption.change(*second_nouns, _in_number_of(caption, nouns, second)),
     )
     return SwapProposal(changes, (nouns, second_nouns))
-
-
-def _are_pronouns_of(caption: Caption, known: Knowledge, *phrases: NounPhrase) -> bool:
-    """Return whether a gendered pronoun may refer to one of the phrases."""
-    people = any(known.nouns.is_person(caption.head(phrase)) for phrase in phrases)
-    return people and not GENDERED.isdisjoint(caption.lower)
 
 
 def _share_class(caption: Caption, known: Knowledge, one: NounPhrase, other: NounPhrase) -> bool:
