@@ -88,13 +88,9 @@ class Knowledge:
         """Pickle without the caches."""
         return Knowledge, (self.thesaurus, self.pool)
 
-    def may_be_called(self, one: str, other: str) -> bool:
-        """Return whether captioners use two nouns for the same thing without distinguishing them."""
-        return reword_each_other(one, other) and not self.nouns.exclusive(one, other)
-
-    def expects_cooccurrence(self, one: str, other: str, captions: float) -> bool:
-        """Return whether two independent lemmas would co-occur in at least so many captions of the pool."""
-        return self.captions_with(one) * self.captions_with(other) >= captions * self.pool.captions
+    def expects_cooccurrence(self, one: str, other: str) -> bool:
+        """Return whether two independent lemmas would co-occur in `EXPECTED_COOCCURRENCES` captions of the pool."""
+        return self.captions_with(one) * self.captions_with(other) >= EXPECTED_COOCCURRENCES * self.pool.captions
 
     def often_cooccur(self, one: str, other: str) -> bool:
         """Return whether images of one thing often show another one, perhaps without a mention."""
@@ -129,7 +125,9 @@ class Knowledge:
         return _names(self._kinds(noun) - never, same_forms(noun), never)
 
     def _may_mean(self, noun: str, word: str, form: str) -> bool:
-        return self.may_be_called(noun, word) and (form != "add" or self.related(noun, word, "NOUN"))
+        """Return whether captioners use a word for the same thing as a noun without distinguishing them."""
+        mixed_up = reword_each_other(noun, word) and not self.nouns.exclusive(noun, word)
+        return mixed_up and (form != "add" or self.related(noun, word, "NOUN"))
 
     def _find_kinds(self, noun: str) -> frozenset[str]:
         """Return all words that imply a noun: synonyms, loosely same words and hyponyms."""
