@@ -88,13 +88,11 @@ class _CaptionTexts:
     Attributes:
         caption: the caption.
         own: keys (`comparison_key`) of its texts of the checked kind.
-        other: keys of its texts of the other kind.
         types: accepted for texts that are not of the requested type.
     """
 
     caption: Caption
     own: set[str]
-    other: frozenset[str]
     types: tuple[str, ...] = ()
 
     @cached_property
@@ -126,8 +124,6 @@ class _CaptionTexts:
             return "identical"
         if key in self.own:
             return "duplicate"
-        if key in self.other:
-            return "on_both_sides"
         if key in self.siblings:
             return "true_of_image" if requested.kind == "hard_negative" else "duplicate"
         return ""
@@ -172,7 +168,6 @@ class EditChecks:
         written: Sequence[tuple[RequestedEdit, str]],
         *,
         taken: Collection[str] = (),
-        other_side: Collection[str] = (),
         other_types: Sequence[str] = (),
     ) -> list[Checked]:
         """Check texts in order; texts that repeat an accepted one are duplicates.
@@ -181,16 +176,13 @@ class EditChecks:
             caption: the edited caption, with its tokens.
             written: requested edits, each with the text of the model.
             taken: existing texts of the caption, of the same kind.
-            other_side: texts of the caption of the other kind (positives for negatives).
             other_types: types such as "replace-object" that are tried in order for a text that is not of the requested
                 type; `Checked.form` and `Checked.target` are those of the edit.
         """
         texts = self._corrected(caption.pair.caption, written)
         fresh = [text for text in dict.fromkeys(texts) if text]
         tokens = dict(zip(fresh, self._tagger.tag(fresh), strict=True)) if fresh else {}
-        existing = _CaptionTexts(
-            caption, set(map(comparison_key, taken)), frozenset(map(comparison_key, other_side)), tuple(other_types)
-        )
+        existing = _CaptionTexts(caption, set(map(comparison_key, taken)), tuple(other_types))
         return self._check_in_order(existing, written, texts, tokens)
 
     def check_batch(
@@ -206,7 +198,7 @@ class EditChecks:
         tokens = dict(zip(distinct, self._tagger.tag(distinct), strict=True))
         return [
             self._check_in_order(
-                _CaptionTexts(Caption(pair, tokens[pair.caption]), set(), frozenset(), tuple(other_types)),
+                _CaptionTexts(Caption(pair, tokens[pair.caption]), set(), tuple(other_types)),
                 written,
                 own,
                 tokens,
