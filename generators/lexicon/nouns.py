@@ -42,8 +42,7 @@ class NounProfile:
         kinds: the senses and all their hypernyms.
         names: the noun, of a compound its spelling as one word, and its last word unless ``noun_groups.tsv`` has it.
         exclusions: nouns of ``noun_exclusions.tsv``, which it excludes unless their senses are related.
-        identifiers: senses, and hypernyms whose hyponyms viewers confuse (``noun_near_kinds.tsv``); the noun, of a
-            compound its words and its spelling as one word; its classes ("@building").
+        identifiers: senses; the noun, of a compound its words and its spelling as one word; its classes ("@building").
         compatible: identifiers of nouns that may name the same thing: hypernyms, loose synonyms, and nouns of
             ``noun_compatibility.tsv``.
     """
@@ -158,8 +157,6 @@ class NounLexicon:
 
     def __init__(self, thesaurus: Thesaurus) -> None:
         self._thesaurus = thesaurus
-        near = (self._main_senses(row["kind"]) for row in read_rows("noun_near_kinds"))
-        self._near_kinds = frozenset[int]().union(*near)
         self.profile = lru_cache(maxsize=20_000)(self._find_profile)
         self._substitutes = lru_cache(maxsize=20_000)(self._find_substitutes)
 
@@ -229,9 +226,8 @@ class NounLexicon:
         exclusions = frozenset(other for each in names for other in _exclusions().get(each, ())).difference(
             noun.split()
         )
-        near = kinds & self._near_kinds
         return NounProfile(
-            classes, usages, flags, senses, kinds, names, exclusions, senses | identifiers | near, kinds | compatible
+            classes, usages, flags, senses, kinds, names, exclusions, senses | identifiers, kinds | compatible
         )
 
     def _main_senses(self, noun: str) -> frozenset[int]:
