@@ -55,23 +55,19 @@ class Relation:
     """An analysed relation phrase.
 
     Attributes:
-        key: the whole phrase, its verb as a lemma.
         verb: lemma, or empty.
         preposition: or empty.
         states: states that verb and preposition both allow.
         weak: the same with what `Preposition.weak` adds.
-        features: names of the states in restricted dimensions, such as "place:top".
         synonym: of the verb and of the preposition.
         subject: "animate" or "thing" if the verb requires such a subject.
         frame: of the verb ("i", "t", "p"; see `Verb`), or empty.
     """
 
-    key: str
     verb: str
     preposition: str
     states: States
     weak: States
-    features: frozenset[str]
     synonym: tuple[str, str]
     subject: str
     frame: Frame | None
@@ -142,12 +138,10 @@ class RelationLexicon:
             states, weak = (_restricted(each, states) for each in (preposition.states, preposition.weak))
         chosen = verb.lemma.partition(" ")[2] if verb and verb.frame == "p" else ""
         return Relation(
-            key,
             key.partition(" ")[0] if verb else "",
             preposition.phrase if preposition else chosen,
             states,
             weak,
-            self._space.names(states),
             (verb.synonym if verb else "", preposition.synonym if preposition else ""),
             verb.subject if verb else "",
             verb.frame if verb else None,

@@ -56,16 +56,6 @@ class StateSpace:
         bits = self._bits[dimension]
         return sum(bits.values()) if "*" in names else sum({bits[name] for name in names})
 
-    def names(self, states: States) -> frozenset[str]:
-        """Return states as "place:beside", without the dimensions of which all are allowed."""
-        return frozenset(
-            f"{dimension}:{name}"
-            for dimension, mask, every in zip(DIMENSIONS, states, self.every, strict=True)
-            if mask != every
-            for name, bit in self._bits[dimension].items()
-            if mask & bit
-        )
-
     def groups(self, cell: str) -> tuple[tuple[int, int], ...]:
         """Return dimension and mask of each group of a cell like "place top inside | body roll park"."""
         groups = [group.split() for group in cell.split("|") if group.strip()]

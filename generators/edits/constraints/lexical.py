@@ -17,7 +17,6 @@ _REWORDED_NOUNS: Final = frozenset(
 )
 SENSES: Final = {row["noun"]: row["sense"] for row in read_rows("noun_senses") if row["sense"]}
 _AUXILIARIES: Final = frozenset({"be", "have"})
-_BEARING: Final = frozenset({"place:held", "place:worn", "place:contains", "place:bears"})
 
 
 def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
@@ -110,11 +109,8 @@ def supports_relation(stated: str, new: str, old: str, subject: str, thing: str)
     if stated in {new, old}:
         return stated == new
     lexicon = load_relations()
-    known = lexicon.analyse(new)
-    if known is None or lexicon.refutes(stated, new, subject, thing):
+    if lexicon.analyse(new) is None or lexicon.refutes(stated, new, subject, thing):
         return False
-    if stated == "with" and not _BEARING.isdisjoint(known.features):
-        return True
     return lexicon.paraphrase(stated, new, thing) or lexicon.exclusive(stated, old, subject, thing)
 
 
