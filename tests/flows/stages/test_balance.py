@@ -182,7 +182,7 @@ def test_a_positive_that_says_what_a_negative_says_is_no_positive(
 
     def make(materials: Materials, **_: Any) -> Negatives:
         cloze = materials.edits.cloze if materials.edits else None
-        return Negatives(materials.wordnet, materials.pool, model=cloze)
+        return Negatives(materials.pool, model=cloze)
 
     monkeypatch.setitem(BUILT_IN, "rules-negatives", BuiltInGenerator(make, "wrong ones"))
     config = {"name": "x", "input": {"path": str(captions)}, "negatives": {}, "positives": {}, "workers": 1}
