@@ -143,9 +143,7 @@ def _modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Ite
 def _repeats_attribute(caption: Caption, noun: str, words: tuple[str, ...]) -> str:
     """Return `true_of_image` if the caption itself has such a noun with one of the attributes, else an empty string."""
     alike = frozenset().union(*map(same_concept, words))
-    phrases = caption.by_head.get(noun, ())
-    repeated = any(not alike.isdisjoint(caption.lower[phrase.start : phrase.head]) for phrase in phrases)
-    return "true_of_image" if repeated else ""
+    return "" if alike.isdisjoint(caption.words_before_head.get(noun, ())) else "true_of_image"
 
 
 def _numbers_of(caption: Caption, phrase: NounPhrase) -> Iterator[Modifier]:

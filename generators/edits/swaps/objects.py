@@ -45,7 +45,7 @@ def swap_objects(caption: Caption, known: Knowledge, one: Modifier, other: Modif
 def _are_pronouns_of(caption: Caption, known: Knowledge, *phrases: NounPhrase) -> bool:
     """Return whether a gendered pronoun may refer to one of the phrases."""
     people = any(known.nouns.is_person(caption.head(phrase)) for phrase in phrases)
-    return people and not GENDERED.isdisjoint(caption.lower)
+    return people and not GENDERED.isdisjoint(caption.distinct_words)
 
 
 def _share_class(caption: Caption, known: Knowledge, one: NounPhrase, other: NounPhrase) -> bool:
