@@ -73,8 +73,9 @@ def _root(found: ConversationSource) -> Path:
 def _sample(conversation: Conversation, number: int) -> Sample:
     first, *further = conversation.images or ("",)
     said = "\n".join(conversation.texts)
-    # Unique per row: LLaVA's ids are made of it. Texts tell rows of different files apart that have no image.
-    key = pair_key("file", f"{number}:{first or said}", conversation.caption)
+    # Unique per row: LLaVA's ids are made of it. Texts tell rows of different files about one image, or none, apart.
+    told = "\n".join(filter(None, [conversation.name, said]))
+    key = pair_key("file", f"{number}:{told}", conversation.caption)
     kind = conversation.kind or "conversation"
     row = Annotation(
         id=annotation_id(key, kind, _ORIGIN, str(number), said),

@@ -146,9 +146,13 @@ def test_no_row_is_written_if_no_image_can_be_embedded(run: Run, tmp_path: Path,
     assert "No row was written" in done.stderr
 
 
-def test_rows_without_images_of_two_files_are_joined(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("row", [{}, {"image": "0.jpg"}])
+def test_rows_of_two_files_are_joined_also_if_they_are_about_one_image(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path], row: dict[str, str]
+) -> None:
+    mixture({})
     for name in ("one", "two"):
-        (tmp_path / f"{name}.json").write_text(json.dumps([chat("text", f"Who is {name}?")]))
+        (tmp_path / f"{name}.json").write_text(json.dumps([chat("same", f"Who is {name}?", **row)]))
         run("export", f"{name}.json", "--to", "webdataset", "--out", name)
     done = run("export", "one", "--append", "two", "--to", "webdataset", "--out", "both", "--json")
     assert json.loads(done.stdout)["rows"] == 2
