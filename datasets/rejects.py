@@ -78,7 +78,7 @@ REASONS = {
     "near_duplicate": "Not an error: an earlier caption is nearly the same. A higher --near-duplicates keeps more.",
     "near_duplicate_image": "Not an error: its image is a copy of an evaluation image, or of an earlier image of the pool.",
     "no_content": "Not an error: without HTML, addresses and hashtags (clean_captions), the caption says nothing.",
-    "no_conversation": "Give rows with conversations, or map the columns: {question: NAME, answer: NAME}.",
+    "no_conversation": "Give rows with conversations, or name the columns: --columns question=NAME,answer=NAME (in a config, columns: {question: NAME, answer: NAME}).",
     "not_a_file": "Store the file itself in the tar, not a link or a device.",
     "not_a_url": "Give the pair an http or https URL, or read its local image without fetching.",
     "not_fetched": "Fetch the images first and read the local copies, or pack texts only (`images: false` under shards).",

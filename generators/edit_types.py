@@ -17,5 +17,7 @@ NegativeType = Literal[BenchmarkType, "negation", "shuffle"]
 PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
 
 BENCHMARK_TYPES: Final[tuple[BenchmarkType, ...]] = get_args(BenchmarkType)
+UNADDED_TYPES: Final = tuple(name for name in BENCHMARK_TYPES if not name.startswith("add-"))
+"""Those that do not lengthen a caption, which alone would tell an addition without a true one beside it."""
 NEGATIVE_TYPES: Final[tuple[NegativeType, ...]] = get_args(NegativeType)
 POSITIVE_TYPES: Final[tuple[PositiveType, ...]] = get_args(PositiveType)

@@ -5,9 +5,10 @@ common parent folder of all images if some are elsewhere.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.mixtures.conversations import Conversation
@@ -24,7 +25,11 @@ _ORIGIN = Origin("file", 1)
 
 
 def open_conversation_files(
-    path: Path, image_root: Path | None = None, skipped: SkipCounts | None = None, one_image: str = ""
+    path: Path,
+    image_root: Path | None = None,
+    skipped: SkipCounts | None = None,
+    one_image: str = "",
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[SampleSource, Path]:
     """Return a file's conversations as a source, and the folder below which its images are named.
 
@@ -35,13 +40,14 @@ def open_conversation_files(
         image_root: folder of relative image paths; None for that of the file.
         skipped: counts the broken rows of the last pass; None: a broken row ends the reading.
         one_image: as in `SourceOptions`.
+        columns: as in `SourceOptions`.
 
     Raises:
+        UsageError: for a column of an unknown part.
         InputError: if the file cannot be read, or while samples are read, for a broken row.
     """
-    found = find_conversation_source(
-        str(path), "", SourceOptions(image_root=str(image_root or ""), one_image=one_image)
-    )
+    options = SourceOptions(columns, str(image_root or ""), one_image=one_image)
+    found = find_conversation_source(str(path), "", options)
 
     def samples() -> Iterator[Sample]:
         number = -1
@@ -73,8 +79,9 @@ def _root(found: ConversationSource) -> Path:
 def _sample(conversation: Conversation, number: int) -> Sample:
     first, *further = conversation.images or ("",)
     said = "\n".join(conversation.texts)
-    # Unique per row: LLaVA's ids are made of it. Texts tell rows of different files apart that have no image.
-    key = pair_key("file", f"{number}:{first or said}", conversation.caption)
+    # Unique per row: LLaVA's ids are made of it. Texts tell rows of different files about one image, or none, apart.
+    told = "\n".join(filter(None, [conversation.name, said]))
+    key = pair_key("file", f"{number}:{told}", conversation.caption)
     kind = conversation.kind or "conversation"
     row = Annotation(
         id=annotation_id(key, kind, _ORIGIN, str(number), said),

@@ -18,7 +18,7 @@ from pairwright.datasets.images.loading import IMAGE_SUFFIXES, PILLOW_FORMATS
 from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES
-from pairwright.datasets.readers.parallel_lines import find_parallel_files
+from pairwright.datasets.readers.parallel_lines import find_parallel_files, unequal_files_error
 
 SAVED_SPLITS = "dataset_dict.json"  # of Hugging Face's `DatasetDict.save_to_disk`
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
@@ -92,6 +92,8 @@ def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callabl
     if is_build(folder) and (folder / "shards").is_dir():
         fix = f"It is a build: give its shards, {folder / 'shards'}, or its config's input."
         return InputError("a build, not a dataset to read", where=str(folder), fix=fix)
+    if unequal := unequal_files_error(folder):
+        return unequal
     inner = [entry for entry in entries if entry.is_dir() and any(match_suffix(path.name) for path in entry.iterdir())]
     if inner:
         fix = f"Give the folder with the data: {' or '.join(map(str, inner[:_SHOWN_FOLDERS]))}."

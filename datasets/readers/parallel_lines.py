@@ -7,8 +7,10 @@ ignored.
 Limits: `MAX_LINE` bytes per line.
 """
 
+from itertools import islice
 from pathlib import Path
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.csv_tsv import is_image_name
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
@@ -16,6 +18,7 @@ from pairwright.datasets.readers.text_files import MAX_LINE, NO_TRANSCODING, Tra
 from pairwright.datasets.rejects import RejectError, make_reject
 
 _SUFFIX = ".txt"
+_SHOWN_FILES = 5
 
 
 def find_parallel_files(folder: Path) -> tuple[Path, Path] | None:
@@ -24,13 +27,32 @@ def find_parallel_files(folder: Path) -> tuple[Path, Path] | None:
     Raises:
         InputError: if a file cannot be read.
     """
+    found = _count_lines_beside_images(folder)
+    if found is None:
+        return None
+    images, lines, others = found
+    captions = [file for file, number in others.items() if number == lines]
+    return (images, captions[0]) if len(captions) == 1 else None
+
+
+def unequal_files_error(folder: Path) -> InputError | None:
+    """Return the error for a file of images beside which no file has as many lines; None for another folder."""
+    found = _count_lines_beside_images(folder)
+    if found is None or found[1] in found[2].values():
+        return None
+    images, lines, others = found
+    shown = ", ".join(f"{file.name} {number:,}" for file, number in islice(others.items(), _SHOWN_FILES))
+    what = f"{images.name} names images in {count_phrase(lines, 'line')}, and no other .txt has as many ({shown})"
+    return InputError(what, where=str(folder), fix="Add the lines that are missing: line N is the caption of image N.")
+
+
+def _count_lines_beside_images(folder: Path) -> tuple[Path, int, dict[Path, int]] | None:
+    """Return the only file of images with its number of lines, and those of the files beside it; None without them."""
     files = [path for path in sorted(folder.iterdir()) if path.suffix.lower() == _SUFFIX and path.name[0] != "."]
     images = [file for file in files if is_image_name(_first_line(file))]
     if len(images) != 1 or len(files) < 2:
         return None
-    lines = _count_lines(images[0])
-    captions = [file for file in files if file != images[0] and _count_lines(file) == lines]
-    return (images[0], captions[0]) if len(captions) == 1 else None
+    return images[0], _count_lines(images[0]), {file: _count_lines(file) for file in files if file != images[0]}
 
 
 def read_parallel_lines(path: Path, transcoder: Transcoder = NO_TRANSCODING) -> InputRowIterator:
@@ -45,6 +67,8 @@ def read_parallel_lines(path: Path, transcoder: Transcoder = NO_TRANSCODING) -> 
     """
     found = find_parallel_files(path)
     if found is None:
+        if unequal := unequal_files_error(path):
+            raise unequal
         fix = "Give a folder with one file of images (URLs or file names) and one of captions, of as many lines."
         raise InputError("no two .txt files with images and captions, line by line", where=str(path), fix=fix)
     images, captions = found

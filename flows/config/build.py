@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.remote.hub import dataset_of, is_hub
@@ -33,6 +33,7 @@ from pairwright.flows.config.sections import (
     ShardsSection,
     SlurmSection,
 )
+from pairwright.generators.edit_types import UNADDED_TYPES
 
 
 class BuildConfig(Section):
@@ -86,6 +87,18 @@ class BuildConfig(Section):
         description="name or IP address of this machine for workers on others that ask a model; empty: its host name",
     )
     tagger: str = Field("", description="spaCy pipeline; empty: the best one installed")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refines_types_that_can_be_balanced(cls, data: Any) -> Any:
+        """Set the types of negatives, where none are given, to those that a refinement can balance.
+
+        Every one-sided addition is longer than its caption. No selection of rows hides that.
+        """
+        given = data.get("negatives") if isinstance(data, Mapping) and data.get("refine") is not None else None
+        if not isinstance(given, Mapping) or "types" in given or given.get("both_sides"):
+            return data
+        return {**data, "negatives": {**given, "types": UNADDED_TYPES}}
 
     @property
     def index_section(self) -> IndexSection | None:

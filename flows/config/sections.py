@@ -222,7 +222,8 @@ class NegativesSection(GeneratorMethodSection):
     types: tuple[NegativeType, ...] = Field(
         BENCHMARK_TYPES,
         min_length=1,
-        description="by rules also negation, which needs a vocabulary, and shuffle, for training only",
+        description="by rules also negation, which needs a vocabulary, and shuffle, for training only; "
+        "with `refine` and without `both_sides` by default no additions, which their length tells",
     )
     per_type: int = Field(1, ge=1, description="negatives per type and caption")
     floor: float = Field(

@@ -1,6 +1,7 @@
 """``dev llm-server --plausible``: most answers of every type pass the checks, and plans match the requests."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,7 @@ def test_the_table_of_a_plan_shows_the_bounds_and_says_what_they_hold(server: Se
     done = CliRunner().invoke(app, [*command, "--out", "o.jsonl", "--dry-run"], catch_exceptions=False)
     assert "4 (3 to 23)" in done.stdout
     assert "no requests were sent" in done.stdout
+    assert re.search(r"Requests include about \d+ for first answers that are not usable", done.stdout)
     assert "each answer repaired once" in done.stdout
 
 

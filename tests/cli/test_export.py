@@ -146,9 +146,13 @@ def test_no_row_is_written_if_no_image_can_be_embedded(run: Run, tmp_path: Path,
     assert "No row was written" in done.stderr
 
 
-def test_rows_without_images_of_two_files_are_joined(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("row", [{}, {"image": "0.jpg"}])
+def test_rows_of_two_files_are_joined_also_if_they_are_about_one_image(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path], row: dict[str, str]
+) -> None:
+    mixture({})
     for name in ("one", "two"):
-        (tmp_path / f"{name}.json").write_text(json.dumps([chat("text", f"Who is {name}?")]))
+        (tmp_path / f"{name}.json").write_text(json.dumps([chat("same", f"Who is {name}?", **row)]))
         run("export", f"{name}.json", "--to", "webdataset", "--out", name)
     done = run("export", "one", "--append", "two", "--to", "webdataset", "--out", "both", "--json")
     assert json.loads(done.stdout)["rows"] == 2
@@ -211,3 +215,16 @@ def test_questions_that_are_images_alone_go_through_every_layout(
     run("export", "shards", "--to", "openai", "--out", "chat.jsonl")
     first, second = (json.loads(line)["messages"] for line in (tmp_path / "chat.jsonl").read_text().splitlines())
     assert [[part["type"] for part in said["content"]] for said in (first[0], *second[::2])] == [["image_url"]] * 3
+
+
+def test_columns_with_other_names_are_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "qa.csv").write_text("q,a\nWho is it?,A dog.\n")
+    done = run("export", "qa.csv", "--to", "llava", "--out", "o.json", ok=False)
+    assert "--columns question=NAME,answer=NAME" in done.stderr
+    run("export", "qa.csv", "--columns", "question=q,answer=a", "--to", "llava", "--out", "o.json")
+    [row] = json.loads((tmp_path / "o.json").read_text())
+    assert [turn["value"] for turn in row["conversations"]] == ["Who is it?", "A dog."]
+    (tmp_path / "n.jsonl").write_text(json.dumps({"caption": "A dog.", "negative": "A cat."}))
+    done = run("export", "n.jsonl", "--columns", "question=q", "--to", "sugarcrepe", "--out", "s.json", ok=False)
+    assert done.returncode == 2
+    assert "--columns requires a file of conversations" in done.stderr

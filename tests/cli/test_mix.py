@@ -48,3 +48,10 @@ def test_wrong_calls_end_with_code_2_and_a_line_that_helps(run: Run, tmp_path: P
     assert (done.returncode, "5 rows requested, 1 available" in done.stderr) == (2, True)
     done = run("mix", "m.yaml", "--out", "out.txt", ok=False)
     assert (done.returncode, "ends in .json, .jsonl, .parquet, nothing (a folder)" in done.stderr) == (2, True)
+
+
+def test_a_mixture_in_shards_says_what_shows_it(run: Run, tmp_path: Path) -> None:
+    turns = [{"from": "human", "value": "Who is it?"}, {"from": "gpt", "value": "A dog."}]
+    (tmp_path / "a.json").write_text(json.dumps([{"id": "1", "conversations": turns}]))
+    (tmp_path / "m.yaml").write_text("sources: [{path: a.json}]")
+    assert run("mix", "m.yaml", "--out", "mixed").stdout.splitlines()[-1] == "Next: pairwright inspect mixed"

@@ -32,7 +32,7 @@ def disagrees_with_pronoun(edit: ProposedEdit, known: Knowledge) -> bool:
 def _sexes_of_pronouns(edit: ProposedEdit) -> tuple[str, ...]:
     """Return the sexes ("male", "female") of pronouns whose only antecedent is the replaced person."""
     caption = edit.caption
-    if GENDERED.isdisjoint(caption.lower):
+    if GENDERED.isdisjoint(caption.distinct_words):
         return ()
     pronouns = GENDERED.intersection(caption.lower)
     others = {*caption.lemmas[: edit.start], *caption.lemmas[edit.end :]}

@@ -36,18 +36,18 @@ class Scope(NamedTuple):
 
 def is_in_negation_scope(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether an edit is in the scope of a negation."""
-    return not NEGATION_WORDS.isdisjoint(edit.caption.lower) and _touches(edit, _negations(edit.caption))
+    return not NEGATION_WORDS.isdisjoint(edit.caption.distinct_words) and _touches(edit, _negations(edit.caption))
 
 
 def is_in_disjunction(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether a caption contains a disjunction."""
-    return not _OR.isdisjoint(edit.caption.lower)
+    return not _OR.isdisjoint(edit.caption.distinct_words)
 
 
 def is_in_coordination(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether an edit replaces a coordinated or accompanying noun of an image without boxes."""
     caption = edit.caption
-    if caption.words.labels or _COORDINATORS.isdisjoint(caption.lower):  # `_LISTS` is a subset
+    if caption.words.labels or _COORDINATORS.isdisjoint(caption.distinct_words):  # `_LISTS` is a subset
         return False
     phrase = next((each for each in caption.phrases if each.start <= edit.start < each.end), None)
     if phrase is None:

@@ -18,6 +18,7 @@ from pairwright.generators.edits.swaps.objects import swap_objects
 from pairwright.generators.edits.swaps.proposal import SwapProposal
 
 SWAP_TYPES: Final = {"swap-object": swap_objects, "swap-attribute": swap_attributes}
+MAX_COMPARED: Final = 512  # swaps of a caption whose fit is compared; photographs' captions of 5,000 characters have 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,8 @@ class Swaps:
         for caption in captions:
             pairs = swapped_pairs(caption, self._known, self._constraints)
             for name, found in proposed.items():
-                found.append(
-                    [reason or SWAP_TYPES[name](caption, self._known, one, other) for one, other, reason in pairs]
-                )
+                swaps = [reason or SWAP_TYPES[name](caption, self._known, one, other) for one, other, reason in pairs]
+                found.append(_nearest(swaps))
         return {name: self._weighed(captions, found) for name, found in proposed.items()}
 
     def _weighed(
@@ -89,3 +89,19 @@ class Swaps:
                     reasons.append("no_candidate")
             weighed.append(SwapProposals(reasons, changes, np.log(np.array(weights, np.float32))))
         return weighed
+
+
+def _nearest(swaps: Sequence[SwapProposal | str]) -> list[SwapProposal | str]:
+    """Return the swaps of a caption with a reason for each one beyond the `MAX_COMPARED` nearest.
+
+    A dense text has so many that comparing all would take minutes: a list of coloured things, that of every two of them.
+    """
+    found = list(swaps)
+    distance = {
+        at: each.spans[1][0] - each.spans[0][1]
+        for at, each in enumerate(swaps)
+        if not isinstance(each, str) and each.spans is not None
+    }
+    for at in sorted(distance, key=distance.__getitem__)[MAX_COMPARED:]:
+        found[at] = "no_candidate"
+    return found

@@ -1,6 +1,6 @@
 """``pairwright export``: the kept rows of a build or shards in the layout of another tool."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,8 +15,9 @@ from pairwright.cli.options.declarations import (
     limit_option,
     output_option,
 )
-from pairwright.cli.options.input import JsonOption, LayoutOption, OnErrorOption
-from pairwright.cli.output.console import columns, emit, note
+from pairwright.cli.options.input import JsonOption, LayoutOption, OnErrorOption, parse_columns
+from pairwright.cli.output.console import columns as aligned
+from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, skipped_lines
@@ -63,6 +64,10 @@ def export(
     decisions: Annotated[
         Path | None, input_option(help="Decisions of `review` on INPUT: omit rejected texts, use fixed ones.")
     ] = None,
+    columns: Annotated[
+        str,
+        input_option("--columns", help="Conversation file: column names, such as question=q,answer=a; else detected."),
+    ] = "",
     layout: LayoutOption = "",
     on_error: OnErrorOption = "stop",
     image_root: Annotated[
@@ -126,7 +131,9 @@ def export(
     )
     plain = decisions is None and rationales is None
     policy, unusable = InvalidRowPolicy(on_error), SkipCounts()
-    source, root = _open_source(input_, format_, append or [], RowOptions(layout, image_root, policy), plain=plain)
+    source, root = _open_source(
+        input_, format_, append or [], RowOptions(layout, image_root, policy, parse_columns(columns)), plain=plain
+    )
     options = replace(options, image_root=root, skipped=unusable if on_error == "skip" else None)
     if decisions is not None:
         source = _apply_decisions(input_, decisions)
@@ -143,7 +150,7 @@ def export(
     more = f" and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else ""
     lines = [
         headline(f"{count_phrase(written.rows, 'row')} in {to}'s layout"),
-        *columns(rows, indent=""),
+        *aligned(rows, indent=""),
         f"Written to {', '.join(files[:_SHOWN])}{more}",
     ]
     if packed := counts.get("packed_images"):
@@ -210,11 +217,13 @@ class RowOptions:
         layout: name of the layout of candidate rows; empty: detected.
         image_root: folder of the images; None: that of the file.
         policy: for broken rows.
+        columns: of a conversation file, part to column.
     """
 
     layout: str
     image_root: Path | None
     policy: "InvalidRowPolicy"
+    columns: Mapping[str, str]
 
 
 def _open_source(
@@ -235,7 +244,7 @@ def _open_source(
     from pairwright.datasets.shards.sample_source import join_sources, open_sample_source
     from pairwright.filters.candidates.samples import candidate_source, holds_candidates
 
-    if plain and not append and holds_candidates(input_, rows.layout):
+    if not rows.columns and plain and not append and holds_candidates(input_, rows.layout):
         return candidate_source(input_, rows.layout, rows.image_root, rows.policy)
     suffix = Path(strip_compression(input_.name)).suffix.lower()
     of_conversations = plain and suffix in CONVERSATION_SUFFIXES and input_.is_file()
@@ -244,6 +253,8 @@ def _open_source(
         raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
     if rows.image_root and not from_file:
         raise UsageError("--image-root requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
+    if rows.columns and not from_file:
+        raise UsageError("--columns requires a file of conversations as INPUT, and a format of conversations. Omit it.")
     if rows.policy.on_error == "skip" and not (from_file or format_.writes_images):
         what = "rows with negatives, or a file of conversations, as INPUT, or a format that embeds images"
         raise UsageError(f"--on-error requires {what}. Omit it.")
@@ -260,6 +271,7 @@ def _open_source(
             rows.image_root,
             rows.policy.skipped if rows.policy.on_error == "skip" else None,
             one_image="" if format_.several_images else format_.name,
+            columns=rows.columns,
         )
     return input_, None
 

@@ -12,7 +12,7 @@ from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import emit, list_counts
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import headline, table
+from pairwright.cli.output.summary import headline, next_step, table
 from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.progress import report_named_steps
 
@@ -100,6 +100,8 @@ def _lines(report: "MixtureReport", written: str) -> Iterator[str]:
             yield f"{', '.join(tables)}: images are in tables, which trainers cannot read; with a folder as --out they are packed"
     if written:
         yield f"Written to {report.out}; report: {written}"
+        if report.rows and report.out is not None and not report.out.suffix:  # a folder of shards
+            yield from next_step("inspect", report.out)
 
 
 def _table(sources: list[dict[str, Any]], rows: int) -> list[str]:

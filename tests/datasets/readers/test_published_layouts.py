@@ -584,8 +584,18 @@ def test_a_file_whose_lines_belong_to_another_one_names_it(tmp_path: Path) -> No
     with pytest.raises(InputError, match=r"captions\.txt: lines that belong to those of urls\.txt\. Give the folder"):
         read(tmp_path / "captions.txt")
     (tmp_path / "captions.txt").write_text("one\ntwo\n")
-    with pytest.raises(InputError, match=r"no two \.txt files with images and captions, line by line"):
+    with pytest.raises(InputError, match=r"urls\.txt names images in 1 line, and no other \.txt has as many"):
         read(tmp_path, format="parallel-lines")
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "parallel-lines"}])
+def test_files_of_different_lengths_are_refused_with_their_numbers_of_lines(
+    tmp_path: Path, options: dict[str, str]
+) -> None:
+    (tmp_path / "images.txt").write_text("1.jpg\n2.jpg\n3.jpg\n")
+    (tmp_path / "captions.txt").write_text("one\ntwo\n")
+    with pytest.raises(InputError, match=r"images.txt names images in 3 lines, .* as many \(captions.txt 2\)"):
+        read(tmp_path, **options)
 
 
 def test_lines_blank_in_both_files_are_skipped_and_a_caption_needs_its_image(tmp_path: Path) -> None:

@@ -157,3 +157,22 @@ def test_a_build_limits_the_length_of_captions() -> None:
     )
     assert read_options(config.input).max_caption == MAX_EDITABLE_CAPTION
     assert read_options(longer.input).max_caption == 9
+
+
+@pytest.mark.parametrize(
+    ("sections", "has_additions"),
+    [
+        ({"negatives": {}}, True),
+        ({"negatives": {}, "refine": None}, True),
+        ({"negatives": {}, "refine": {}}, False),
+        ({"negatives": {"both_sides": True}, "refine": {}}, True),
+        ({"negatives": {"types": ["add-object"]}, "refine": {}}, True),
+    ],
+)
+def test_a_build_that_refines_makes_no_one_sided_additions_unless_they_are_named(
+    sections: dict[str, object], *, has_additions: bool
+) -> None:
+    config = parse_config({**LEAST, **sections}, where="x.yaml")
+    assert config.negatives
+    assert ("add-object" in config.negatives.types) is has_additions
+    assert parse_config(yaml.safe_load(dump_config(config)), where="x.yaml") == config

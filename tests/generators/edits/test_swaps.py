@@ -177,6 +177,17 @@ def test_a_swap_in_a_long_text_is_compared_in_the_part_around_it(model: ClozeMod
     assert ratios[0] == pytest.approx(ratios[1])
 
 
+def test_of_a_dense_text_the_nearest_swaps_are_compared(model: ClozeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pairwright.generators.edits.swaps.swaps.MAX_COMPARED", 2)
+    text = "A red car is behind a blue bus. " * 3
+    swaps = Swaps(EditMaterials.of(load_wordnet(), counted(POOL * 3), EditModel(model)), ("swap-attribute",))
+    (found,) = swaps.propose([Caption(pair_of(text), tokens_of(text))])["swap-attribute"]
+    compared = [changes[1].start - changes[0].end for changes in found.changes]
+    assert 0 < len(compared) <= 2
+    assert all(distance < len("A red car is behind a blue bus.") for distance in compared)
+    assert list(found.reasons).count("no_candidate") >= 3
+
+
 def test_pairs_of_a_long_caption_grow_with_its_length(known: Knowledge) -> None:
     counts = []
     for sentences in (40, 80, 160):

@@ -110,6 +110,10 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     if any(plan.kept_rows for plan in plans):
         lines.append("Tokens per kept row assume that 72% of the requested texts are kept, as of recorded answers.")
     if any(plan.repairs.high for plan in plans):
+        repairs = sum(plan.repairs.value for plan in plans)
+        lines.append(
+            f"Requests include about {repairs:,.0f} for first answers that are not usable (5%, or the share in the cache)."
+        )
         lines.append(
             "The upper bounds assume that no first answer is valid: each row of a shared request is then requested alone, "
             "and each answer repaired once."
