@@ -46,7 +46,7 @@ FEATURES: Final[dict[str, Callable[[ProposedEdit, Knowledge], Iterator[Feature]]
 }
 FLOOR: Final = 1e-4  # below that of every marked edit
 MIN_ROWS: Final = 8  # marked edits with a feature; weights of rarer ones are noise
-STRENGTH: Final = 0.01  # inverse strength of the L2 penalty, with standardised features
+STRENGTH: Final = 0.002  # inverse strength of the L2 penalty, with standardised features
 FOLDS: Final = 8
 HEAD: Final = (
     "# Weights of edits/constraints/{0}_classifier.py, by `python -m tools.train_edit_classifier --type {0}`.\n"

@@ -15,8 +15,9 @@ from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.edits.additions.insertion_points import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import SLOT_OF_TARGET, Additions
-from pairwright.generators.edits.constraints import relation_classifier
+from pairwright.generators.edits.constraints import object_classifier, relation_classifier
 from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
 from pairwright.generators.edits.floors import NULL_WEIGHTS
 from pairwright.generators.edits.materials import EditMaterials
@@ -33,6 +34,7 @@ BALANCED_TYPES: Final = {  # with the slot kind whose vocabulary they insert
     **REPLACED_KINDS,
     **{name: SLOT_OF_TARGET[target] for name, target in ADDED.items()},
 }
+PREFERENCES: Final = {"replace-object": object_classifier.reads_well, "replace-relation": relation_classifier.reads_well}
 PAIRED_TYPES: Final = frozenset((*ADDED, "negation"))  # whose negative and positive can share a slot
 
 Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted one, and the log-ratio
@@ -79,12 +81,14 @@ class WordEditor(Editor):
         known: WordNet and pool statistics, for constraints.
         constraints: in the order in which they are checked.
         null: weight of drawing nothing.
+        prefers: whether an edit goes before those that it does not prefer; None if all are equal.
     """
 
     balance: FloatArray
     known: Knowledge
     constraints: Sequence[Constraint]
     null: float = 0.0
+    prefers: Callable[[ProposedEdit, Knowledge], bool] | None = None
 
     def _log_weights(self, proposals: Sequence[WordProposals]) -> FloatArray:
         new, old = (np.concatenate([getattr(each, name) for each in proposals]) for name in ("new", "old"))
@@ -93,23 +97,40 @@ class WordEditor(Editor):
 
     def _outcomes(self, proposals: Any, order: Sequence[int]) -> EditOutcomes:
         yield from proposals.reasons
-        written = nothing = False
+        others = list[int]()  # that are not preferred
+        written = nothing = nothing_else = False
         for at in order[:MAX_TRIES]:
             if at == len(proposals):  # nothing is drawn: it counts if no edit was drawn before, and one is allowed
-                nothing = not written
+                nothing, nothing_else = not written, not others
                 continue
-            violated = first_violated(self.constraints, proposals.proposed_edit(at), self.known)
-            if violated is None and nothing:
+            edit = proposals.proposed_edit(at)
+            if violated := first_violated(self.constraints, edit, self.known):
+                yield violated.reason
+            elif not self._is_preferred(edit):
+                others.append(at)
+            elif nothing:
                 yield "overused_word"
                 return
-            written |= violated is None
-            yield proposals.outcome(at) if violated is None else violated.reason
+            else:
+                written = True
+                yield proposals.outcome(at)
+        if others and nothing_else and not written:
+            yield "overused_word"
+            return
+        yield from map(proposals.outcome, others)
 
     def allowed(self, proposals: WordProposals) -> Iterator[Proposal]:
-        """Yield the most likely proposals that no constraint rejects."""
+        """Yield the most likely proposals that no constraint rejects; the preferred ones alone if there are any."""
+        found: dict[bool, list[int]] = {True: [], False: []}
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
-            if first_violated(self.constraints, proposals.proposed_edit(at), self.known) is None:
-                yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
+            edit = proposals.proposed_edit(at)
+            if first_violated(self.constraints, edit, self.known) is None:
+                found[self._is_preferred(edit)].append(at)
+        for at in found[True] or found[False]:
+            yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
+
+    def _is_preferred(self, edit: ProposedEdit) -> bool:
+        return self.prefers is None or self.prefers(edit, self.known)
 
 
 @dataclass(frozen=True)
@@ -181,7 +202,11 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
         balance = materials.model.balance.get(name, {}) if both_sides or name not in ADDED else {}
         targets = materials.model.cloze.targets(BALANCED_TYPES.get(name, "noun"))
         null = NULL_WEIGHTS.get(name, 0.0)
-        by_type[name] = WordEditor(balance_of_targets(targets, balance), materials.knowledge, constraints, null)
+        judged = any(each.id == f"unnatural_{target}" for each in constraints)
+        prefers = PREFERENCES.get(name) if judged else None
+        by_type[name] = WordEditor(
+            balance_of_targets(targets, balance), materials.knowledge, constraints, null, prefers
+        )
     proposers = list[Proposer]()
     if replaced:
         proposers.append(Replacements(materials, replaced, floor).propose)

@@ -15,6 +15,8 @@ LABELS: Final = ("natural", "possibly_true")
 BIAS: Final = "bias"  # row of the weights that counts for every edit
 NONE: Final = "-"  # in names of features: no such word; tables are read without the spaces around a cell
 
+PREFERRED: Final = 0.88  # probability of a natural text; less natural ones are written where a caption has no other
+
 Feature = tuple[str, float]
 Logits = tuple[float, float]  # of `LABELS`
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.edit_classifier import (
     NONE,
+    PREFERRED,
     Feature,
     Logits,
     load_weights,
@@ -22,7 +23,7 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.prepositional_links import find_links
 
-MIN_NATURAL: Final = 0.8  # probability of a natural text; benchmarks/RESULTS.md has the figures
+MIN_NATURAL: Final = 0.7  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
 _BEFORE, _BEHIND = (("before", "before, mean", "unseen before"), ("behind", "behind, mean", "unseen behind"))
 _SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
@@ -35,6 +36,11 @@ _weights = partial(load_weights, "object_weights")
 def is_unnatural(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether readers would probably find the text of a replaced object odd."""
     return probabilities(edit, known)[0] < MIN_NATURAL
+
+
+def reads_well(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether readers would find the text of a replaced object natural with a high probability."""
+    return probabilities(edit, known)[0] >= PREFERRED
 
 
 def may_be_true(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -146,8 +152,12 @@ def features_of_pair(old: str, new: str, known: Knowledge) -> Iterator[Feature]:
         yield f"new {name}", 1.0
     for name in sorted(old_classes):
         yield f"old {name}", 1.0
+        for new_name in sorted(classes):
+            yield f"{name} > {new_name}", 1.0
     yield "same classes", float(classes == old_classes)
     one, other = _head(old), _head(new)
+    yield f"old noun {one}", 1.0
+    yield f"new noun {other}", 1.0
     counts, both = [max(known.captions_with(word), 1) for word in (one, other)], known.pool.cooccurrence(one, other)
     yield "old frequency", math.log(counts[0])
     yield "new frequency", math.log(counts[1])
