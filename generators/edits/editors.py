@@ -15,9 +15,12 @@ from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.edits.additions.insertion_points import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import SLOT_OF_TARGET, Additions
-from pairwright.generators.edits.constraints import object_classifier, relation_classifier
+from pairwright.generators.edits.constraints import relation_classifier
+from pairwright.generators.edits.constraints.edit_classifier import EditClassifier
 from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.object_classifier import OBJECT_CLASSIFIER
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.relation_classifier import RELATION_CLASSIFIER
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
 from pairwright.generators.edits.floors import NULL_WEIGHTS
 from pairwright.generators.edits.materials import EditMaterials
@@ -34,7 +37,7 @@ BALANCED_TYPES: Final = {  # with the slot kind whose vocabulary they insert
     **REPLACED_KINDS,
     **{name: SLOT_OF_TARGET[target] for name, target in ADDED.items()},
 }
-PREFERENCES: Final = {"replace-object": object_classifier.reads_well, "replace-relation": relation_classifier.reads_well}
+CLASSIFIERS: Final = {"replace-object": OBJECT_CLASSIFIER, "replace-relation": RELATION_CLASSIFIER}
 PAIRED_TYPES: Final = frozenset((*ADDED, "negation"))  # whose negative and positive can share a slot
 
 Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted one, and the log-ratio
@@ -81,14 +84,14 @@ class WordEditor(Editor):
         known: WordNet and pool statistics, for constraints.
         constraints: in the order in which they are checked.
         null: weight of drawing nothing.
-        prefers: whether an edit goes before those that it does not prefer; None if all are equal.
+        classifier: its preferred edits go before the others; None if all are equal.
     """
 
     balance: FloatArray
     known: Knowledge
     constraints: Sequence[Constraint]
     null: float = 0.0
-    prefers: Callable[[ProposedEdit, Knowledge], bool] | None = None
+    classifier: EditClassifier | None = None
 
     def _log_weights(self, proposals: Sequence[WordProposals]) -> FloatArray:
         new, old = (np.concatenate([getattr(each, name) for each in proposals]) for name in ("new", "old"))
@@ -130,7 +133,7 @@ class WordEditor(Editor):
             yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
     def _is_preferred(self, edit: ProposedEdit) -> bool:
-        return self.prefers is None or self.prefers(edit, self.known)
+        return self.classifier is None or self.classifier.prefers(edit, self.known)
 
 
 @dataclass(frozen=True)
@@ -203,9 +206,9 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
         targets = materials.model.cloze.targets(BALANCED_TYPES.get(name, "noun"))
         null = NULL_WEIGHTS.get(name, 0.0)
         judged = any(each.id == f"unnatural_{target}" for each in constraints)
-        prefers = PREFERENCES.get(name) if judged else None
+        classifier = CLASSIFIERS.get(name) if judged else None
         by_type[name] = WordEditor(
-            balance_of_targets(targets, balance), materials.knowledge, constraints, null, prefers
+            balance_of_targets(targets, balance), materials.knowledge, constraints, null, classifier
         )
     proposers = list[Proposer]()
     if replaced:

@@ -5,10 +5,13 @@ The weights of a classifier are a table of the lexicon, learned from edits that 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.lexicon.tables import read_rows
 
 LABELS: Final = ("natural", "possibly_true")
@@ -16,6 +19,7 @@ BIAS: Final = "bias"  # row of the weights that counts for every edit
 NONE: Final = "-"  # in names of features: no such word; tables are read without the spaces around a cell
 
 PREFERRED: Final = 0.88  # probability of a natural text; less natural ones are written where a caption has no other
+MAX_POSSIBLY_TRUE: Final = 0.08  # probability of a text that may be true
 
 Feature = tuple[str, float]
 Logits = tuple[float, float]  # of `LABELS`
@@ -54,3 +58,28 @@ def probabilities_of(parts: Iterable[Logits]) -> tuple[float, float]:
     """Return the probability of each of `LABELS`, given the logits of all features and the bias."""
     natural, possible = (1 / (1 + math.exp(-sum(logits))) for logits in zip(*parts, strict=True))
     return natural, possible
+
+
+@dataclass(frozen=True)
+class EditClassifier:
+    """What the constraints ask of a classifier.
+
+    Attributes:
+        probabilities: of each of `LABELS` for an edit.
+        min_natural: least probability of a natural text.
+    """
+
+    probabilities: Callable[[ProposedEdit, Knowledge], tuple[float, float]]
+    min_natural: float
+
+    def is_unnatural(self, edit: ProposedEdit, known: Knowledge) -> bool:
+        """Return whether readers would probably find the text of an edit odd."""
+        return self.probabilities(edit, known)[0] < self.min_natural
+
+    def may_be_true(self, edit: ProposedEdit, known: Knowledge) -> bool:
+        """Return whether an edit too often holds of the image as well."""
+        return self.probabilities(edit, known)[1] > MAX_POSSIBLY_TRUE
+
+    def prefers(self, edit: ProposedEdit, known: Knowledge) -> bool:
+        """Return whether readers would find the text of an edit natural with a high probability."""
+        return self.probabilities(edit, known)[0] >= PREFERRED

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.edit_classifier import (
     NONE,
-    PREFERRED,
+    EditClassifier,
     Feature,
     Logits,
     load_weights,
@@ -24,28 +24,12 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.prepositional_links import find_links
 
 MIN_NATURAL: Final = 0.7  # probability of a natural text; benchmarks/RESULTS.md has the figures
-MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
 _BEFORE, _BEHIND = (("before", "before, mean", "unseen before"), ("behind", "behind, mean", "unseen behind"))
 _SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
 _MAX_LENGTH, _MAX_WORDS = 24, 10  # of marked captions, mostly; the weights say nothing of longer ones
 _ADJACENT: Final = 0.2  # share of the captions with two words in which they are adjacent, by chance
 
 _weights = partial(load_weights, "object_weights")
-
-
-def is_unnatural(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether readers would probably find the text of a replaced object odd."""
-    return probabilities(edit, known)[0] < MIN_NATURAL
-
-
-def reads_well(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether readers would find the text of a replaced object natural with a high probability."""
-    return probabilities(edit, known)[0] >= PREFERRED
-
-
-def may_be_true(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether a replaced object too often is in the image as well."""
-    return probabilities(edit, known)[1] > MAX_POSSIBLY_TRUE
 
 
 @lru_cache(maxsize=8)  # two constraints ask for one edit
@@ -64,6 +48,9 @@ def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
             weights.logits([("log probability", edit.log_prob)]),
         )
     )
+
+
+OBJECT_CLASSIFIER: Final = EditClassifier(probabilities, MIN_NATURAL)
 
 
 def object_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from pairwright.generators.edits.constraints.edit_classifier import (
     NONE,
-    PREFERRED,
+    EditClassifier,
     Feature,
     Logits,
     load_weights,
@@ -29,25 +29,9 @@ from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_rel
 # Ids of the constraints that ask it, of captions of photographs only.
 CONSTRAINTS: Final = frozenset({"unnatural_relation", "probable_relation"})
 MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
-MAX_POSSIBLY_TRUE: Final = 0.12  # probability of a text that may be true
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
 
 _weights = partial(load_weights, "relation_weights")
-
-
-def is_unnatural(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether readers would probably find the text of a replaced relation odd."""
-    return probabilities(edit, known)[0] < MIN_NATURAL
-
-
-def reads_well(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether readers would find the text of a replaced relation natural with a high probability."""
-    return probabilities(edit, known)[0] >= PREFERRED
-
-
-def may_be_true(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether a replaced relation too often holds of the image as well."""
-    return probabilities(edit, known)[1] > MAX_POSSIBLY_TRUE
 
 
 @lru_cache(maxsize=8)  # two constraints ask for one edit
@@ -64,6 +48,9 @@ def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
         _weights().logits(features_of_caption(edit, known)),
     )
     return probabilities_of(parts)
+
+
+RELATION_CLASSIFIER: Final = EditClassifier(probabilities, MIN_NATURAL)
 
 
 def relation_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:

@@ -19,15 +19,15 @@ from pairwright.generators.edits.constraints import (
     grammar,
     image,
     meaning,
-    object_classifier,
     plausibility,
-    relation_classifier,
     scope,
     stated,
     swapped,
 )
 from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.object_classifier import OBJECT_CLASSIFIER
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.relation_classifier import RELATION_CLASSIFIER
 
 Predicate = Callable[[ProposedEdit, Knowledge], bool]
 
@@ -233,25 +233,25 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         EditExample("a [plate] on a table", "boat", "replace-object"),
     ),
     Constraint(
-        "unnatural_relation", "plausibility", "no_candidate", ("replace-relation",), relation_classifier.is_unnatural,
+        "unnatural_relation", "plausibility", "no_candidate", ("replace-relation",), RELATION_CLASSIFIER.is_unnatural,
         EditExample("a plate [near] a table", "walk on", "replace-relation"),
         EditExample("a cat [near] a table", "walk on", "replace-relation"),
         of_texts=False,
     ),
     Constraint(
-        "probable_relation", "truth", "true_of_image", ("replace-relation",), relation_classifier.may_be_true,
+        "probable_relation", "truth", "true_of_image", ("replace-relation",), RELATION_CLASSIFIER.may_be_true,
         EditExample("a man [with] a dog", "near", "replace-relation"),
         EditExample("a man [sitting on] a bench", "stand on", "replace-relation"),
         of_texts=False,
     ),
     Constraint(
-        "unnatural_object", "plausibility", "no_candidate", ("replace-object",), object_classifier.is_unnatural,
+        "unnatural_object", "plausibility", "no_candidate", ("replace-object",), OBJECT_CLASSIFIER.is_unnatural,
         EditExample("a [cat] on a table", "boat", "replace-object"),
         EditExample("a [cat] on a table", "plate", "replace-object"),
         of_texts=False,
     ),
     Constraint(
-        "probable_object", "truth", "true_of_image", ("replace-object",), object_classifier.may_be_true,
+        "probable_object", "truth", "true_of_image", ("replace-object",), OBJECT_CLASSIFIER.may_be_true,
         EditExample("a [plate] on a table", "fork", "replace-object"),
         EditExample("a [plate] on a table", "boat", "replace-object"),
         of_texts=False,
