@@ -20,7 +20,7 @@ from pairwright.generators.language.cloze.training import known_share, train_clo
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.protocols import Thesaurus
 
-BALANCE_CAPTIONS: Final = 3_000  # maximum number of pairs for the word balance
+BALANCE_CAPTIONS: Final = 8_000  # maximum number of pairs for the word balance
 BALANCE_BATCH: Final = 500
 _SMALL: Final = 110_000  # slots of a small pool: about 20,000 captions
 _KNOWN_SHARE: Final = 0.8  # share of slots; the bundled model knows about 90% in other captions of photographs
@@ -88,12 +88,13 @@ def train_edit_model(  # noqa: PLR0913 - keywords
 ) -> EditModel:
     """Return the edit model of a pool of any size; for the arguments see `learn_edit_model`, for ``start`` `train_cloze_model`."""
     model = EditModel(train_cloze_model(sample, start, threads=threads))
-    captions = [Caption(pair, tokens) for pair, tokens in pairs[:BALANCE_CAPTIONS]]
     if not types:
         return model
     editors = balanced_editors(EditMaterials.of(thesaurus, pool, model), types)
-    starts = range(0, len(captions), BALANCE_BATCH)
-    found = [allowed_proposals(editors, captions[start : start + BALANCE_BATCH], start) for start in starts]
+    found = list[dict[str, AllowedProposals]]()
+    for start in range(0, min(len(pairs), BALANCE_CAPTIONS), BALANCE_BATCH):
+        batch = pairs[start : min(start + BALANCE_BATCH, BALANCE_CAPTIONS)]
+        found.append(allowed_proposals(editors, [Caption(*each) for each in batch], start))
     return replace(model, balance=merge_balances(model.cloze, types, found))
 
 

@@ -19,7 +19,7 @@ BIAS: Final = "bias"  # row of the weights that counts for every edit
 NONE: Final = "-"  # in names of features: no such word; tables are read without the spaces around a cell
 
 PREFERRED: Final = 0.88  # probability of a natural text; less natural ones are written where a caption has no other
-MAX_POSSIBLY_TRUE: Final = 0.08  # probability of a text that may be true
+MAX_POSSIBLY_TRUE: Final = 0.06  # probability of a text that may be true
 
 Feature = tuple[str, float]
 Logits = tuple[float, float]  # of `LABELS`

@@ -28,7 +28,7 @@ from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_rel
 
 # Ids of the constraints that ask it, of captions of photographs only.
 CONSTRAINTS: Final = frozenset({"unnatural_relation", "probable_relation"})
-MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
+MIN_NATURAL: Final = 0.65  # probability of a natural text; benchmarks/RESULTS.md has the figures
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
 
 _weights = partial(load_weights, "relation_weights")
