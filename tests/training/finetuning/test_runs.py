@@ -136,7 +136,7 @@ def test_a_llava_of_parts_is_aligned_and_then_instructed_and_answers(data: str, 
     assert first.trained < second.trained
     picture = tmp_path / "p.png"
     Image.new("RGB", (40, 24), "red").save(picture)
-    (subject,) = open_models([identify_model(str(tmp_path / "instruct"))], None, "cpu")
+    (subject,) = open_models([identify_model(str(tmp_path / "instruct"))], "cpu")
     question = ImageQuestion("a", str(picture), "what colour is it ?", "red", "")
     assert len(generate_answers(subject, [question, question], longest=3)) == 2
     with pytest.raises(UsageError, match="this recipe requires an image-text-to-text model"):

@@ -54,7 +54,7 @@ def test_evaluation_embeds_as_the_encoder_does(folder: Path, tmp_path: Path) -> 
     Image.fromarray(noise).save(tmp_path / "a.png")
     named = identify_model(str(folder / "siglip"))
     assert named.kind == "siglip"
-    (opened,) = open_models([named], None, "cpu")
+    (opened,) = open_models([named], "cpu")
     embedder, encoder = Embedder(opened), ClipEncoder(str(folder / "siglip"), device="cpu")
     texts = ["a red circle", "blue", "a green star is above a red square"]
     np.testing.assert_allclose(embedder.texts(texts), encoder.encode_texts(texts), atol=1e-4)
