@@ -58,12 +58,6 @@ class GradientCache:
                 self.accelerator.backward(torch.stack(dots).sum())
         return total
 
-    def loss(self, batch: PairBatch) -> WeightedLoss:
-        """Return the loss of the batch, without gradients."""
-        with torch.no_grad():
-            parts = [self._embed(part) for part in split_rows(batch, self.rows)]
-            return pair_loss(self.method, join_rows(parts), self.ranks)
-
     def _embed_seeded(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
         torch.manual_seed(make_rng(seed, number).getrandbits(63))
         return self._embed(part)

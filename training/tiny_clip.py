@@ -19,7 +19,7 @@ from pairwright.training.loading.samples import StoredSample
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import CONTEXT, load_tokenizer
 from pairwright.training.models.clip import Clip
-from pairwright.training.run_checkpoints import replace_folder
+from pairwright.training.run_folder import replace_folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,9 +179,7 @@ def divide_batch(recipe: FinetuningRecipe, processes: int) -> dict[str, int]:
 
 
 def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> dict[str, Any]:
-    optimizer, schedule, early = recipe.optimizer, recipe.schedule, recipe.early_stop
-    every = (early.every if early else recipe.save_every) if validated else 0
-    strategy = "no" if not validated else "steps" if every else "epoch"
+    optimizer, schedule = recipe.optimizer, recipe.schedule
     return {
         "output_dir": str(out / "checkpoints"),
         "num_train_epochs": schedule.epochs,
@@ -199,13 +197,10 @@ def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> d
         "activation_checkpointing": recipe.gradient_checkpointing,
         "seed": recipe.seed,
         "logging_steps": recipe.log_every,
-        "eval_strategy": strategy,
-        "eval_steps": every or None,
-        "save_strategy": strategy if early else "steps",
-        "save_steps": (every or recipe.save_every) if early else recipe.save_every,
+        "eval_strategy": "steps" if validated else "no",
+        "eval_steps": recipe.save_every if validated else None,
+        "save_steps": recipe.save_every,
         "save_total_limit": recipe.keep,
-        "load_best_model_at_end": early is not None,
-        "metric_for_best_model": "eval_loss" if early else None,
         "prediction_loss_only": True,
         "remove_unused_columns": False,
         "disable_tqdm": True,

@@ -12,11 +12,10 @@ from typing import Any
 
 from torch.utils.data import Dataset, Sampler
 
-from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, check_rows_file, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
 from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample
@@ -49,19 +48,6 @@ class ShardDataset(Dataset[Any]):
             return list(self.index.find(numbers))
         except PairwrightError as error:
             return [error]
-
-
-def check_inputs(recipe: FinetuningRecipe, data: str, validation: str) -> None:
-    """Check that the data exist and that early stop has validation data.
-
-    Raises:
-        UsageError: `early_stop` without validation data.
-        InputError: no such data.
-    """
-    if recipe.early_stop and not validation:
-        raise UsageError("`early_stop` requires --validation.")
-    for one in filter(None, (data, validation)):
-        check_training_data(one)
 
 
 def check_training_data(data: str) -> None:

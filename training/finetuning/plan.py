@@ -23,7 +23,7 @@ from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.arguments import check_planned_arguments, divide_batch, explain_refusals
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import RowCollator, check_inputs, open_dataset, read_rows
+from pairwright.training.finetuning.dataset import RowCollator, check_training_data, open_dataset, read_rows
 from pairwright.training.finetuning.networks import build_meta_network, freeze_untrained, sharded_layer_names
 from pairwright.training.finetuning.settings import ConversationMethod, FinetuningRecipe, StepByStepMethod
 from pairwright.training.loading.rationales import RationaleCollator
@@ -102,7 +102,8 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str =
     Raises:
         PairwrightError: no such config or data; settings that a run would refuse.
     """
-    check_inputs(recipe, data, validation)
+    for one in filter(None, (data, validation)):
+        check_training_data(one)
     sketch = build_meta_network(recipe, model_folder(model))
     check_planned_arguments(recipe, sketch, validated=bool(validation))
     sharding = sharding_of(recipe)

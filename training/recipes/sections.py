@@ -65,19 +65,11 @@ class ScheduleSettings(RecipeSection):
     warmup: float = Field(50, ge=0, description="Warm-up steps; below 1, a share of all steps.")
 
 
-class EarlyStopSettings(RecipeSection):
-    """Stop when the loss on --validation no longer falls; the best weights are kept."""
-
-    patience: int = Field(3, ge=1, description="Validations without improvement before the run stops.")
-    every: int = Field(0, ge=0, description="Steps between validations; 0: one epoch.")
-
-
 class RunSettings(RecipeSection):
     """Settings of a run by any method."""
 
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()
-    early_stop: EarlyStopSettings | None = None
     seed: int = Field(0, ge=0)
     log_every: int = Field(10, ge=1, description="Steps between two rows of the log.")
     save_every: int = Field(500, ge=1, description="Steps between two checkpoints (and evaluations, if --validation).")

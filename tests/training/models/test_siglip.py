@@ -74,7 +74,7 @@ def test_naflex_is_refused_with_what_to_use(folder: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("recipe", ["siglip", "siglip-hn"])
 def test_a_recipe_runs_and_leaves_a_siglip_that_transformers_reads(folder: Path, tmp_path: Path, recipe: str) -> None:
     report = run(recipe, data(folder), str(folder / "siglip"), tmp_path / "run")
-    assert (report.steps, report.ended) == (2, "done")
+    assert report.steps == 2
     assert type(open_model(report.model)) is Siglip
     before = transformers.SiglipModel.from_pretrained(folder / "siglip")
     after = transformers.SiglipModel.from_pretrained(report.model)
