@@ -8,10 +8,12 @@ model. Memory is that of one part plus all embeddings, for one more forward pass
 batch, as each part's second pass draws the same random numbers as its first.
 """
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,9 +21,8 @@ from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import PairBatch
 from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.recipes.methods import PairMethod
-from pairwright.training.recipes.pair_embeddings import embed_pairs, join_rows, split_rows
-from pairwright.training.recipes.preparation import pair_loss
+from pairwright.training.recipes.preparation import embed_pairs, pair_loss
+from pairwright.training.recipes.settings import PairMethod
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +70,23 @@ class GradientCache:
 def _differentiable(pairs: PairEmbeddings) -> list[Tensor]:
     """Return the tensors that have gradients, in a fixed order."""
     return [one for one in pairs if one is not None and one.is_floating_point()]
+
+
+def split_rows(batch: PairBatch, rows: int) -> list[PairBatch]:
+    """Return the batch in parts of ``rows`` rows, the last with the rest."""
+    parts = []
+    for start in range(0, len(batch.keys), rows):
+        named = batch._asdict().items()
+        part: dict[str, Any] = {
+            name: one[start : start + rows] for name, one in named if isinstance(one, Tensor | np.ndarray | list)
+        }
+        parts.append(batch._replace(**part))
+    return parts
+
+
+def join_rows(parts: Sequence[PairEmbeddings]) -> PairEmbeddings:
+    """Return the embeddings of a batch from those of its parts; scale and bias are copies of the first part's."""
+    named = {
+        name: [getattr(part, name) for part in parts] for name, one in parts[0]._asdict().items() if one is not None
+    }
+    return parts[0]._replace(**{name: torch.cat(of) if of[0].dim() else of[0].clone() for name, of in named.items()})

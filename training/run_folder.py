@@ -43,7 +43,7 @@ from pairwright.training.models.checkpoints import (
     save_trained,
     save_weights,
 )
-from pairwright.training.recipes.sections import RecipeSection
+from pairwright.training.recipes.settings import RecipeSection
 
 _STATE, _WEIGHTS, _OPTIMIZER, _AVERAGE = "state.json", "trained.safetensors", "optimizer.pt", "average.safetensors"
 

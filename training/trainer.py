@@ -37,9 +37,8 @@ from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import count_parameters
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.out_of_memory import explain_out_of_memory
-from pairwright.training.recipes.methods import PairMethod, TowerMethod
 from pairwright.training.recipes.preparation import PreparedMethod, prepare
-from pairwright.training.recipes.schema import Recipe
+from pairwright.training.recipes.settings import PairMethod, Recipe, TowerMethod
 from pairwright.training.reporters import Report, open_reporters
 from pairwright.training.run_folder import (
     Run,

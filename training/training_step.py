@@ -18,10 +18,8 @@ from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.recipes.methods import PairMethod
 from pairwright.training.recipes.preparation import batch_loss
-from pairwright.training.recipes.schema import Recipe
-from pairwright.training.recipes.sections import OptimizerSettings, ScheduleSettings
+from pairwright.training.recipes.settings import OptimizerSettings, PairMethod, Recipe, ScheduleSettings
 from pairwright.training.run_folder import RunState
 
 

@@ -34,7 +34,7 @@ from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.recipes.names import recipe_names  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
-from pairwright.training.recipes.schema import Recipe  # noqa: E402
+from pairwright.training.recipes.settings import Recipe  # noqa: E402
 from tests.training.training_cases import clip, llava, run, shards, two_processes  # noqa: E402
 
 PAIRS = ("clip", "negclip", "hp-hn", "fsc-clip")

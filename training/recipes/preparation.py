@@ -4,15 +4,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, full, nn
+import numpy as np
+import torch
+from torch import Tensor, nn
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.online import OnlineNegatives
-from pairwright.training.loading.batches import Collator, TripletBatch
+from pairwright.training.loading.batches import Collator, PairBatch, TripletBatch
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.pairs import PairCollator
 from pairwright.training.loading.tokenization import TextOptions
 from pairwright.training.loading.triplets import TripletCollator
+from pairwright.training.models.checkpoints import check_model_limits
 from pairwright.training.models.clip import Clip, ClipOutput
 from pairwright.training.models.focallens_clip import FocalLensClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
@@ -30,7 +33,7 @@ from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 from pairwright.training.objectives.hard_positives import hp_hn_loss
 from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
 from pairwright.training.objectives.soft_positives import react_loss
-from pairwright.training.recipes.methods import (
+from pairwright.training.recipes.settings import (
     ClipMethod,
     FocalLensClipMethod,
     FocalLensMethod,
@@ -38,18 +41,18 @@ from pairwright.training.recipes.methods import (
     FscClipMethod,
     HardNegativesMethod,
     HardPositivesMethod,
+    LoraSettings,
     NegClipMethod,
+    OnlineNegativeSettings,
     PairMethod,
     ReactMethod,
+    Recipe,
+    RecipeMethod,
     SiglipHnMethod,
     SiglipMethod,
     SiglipTowerMethod,
     TowerMethod,
 )
-from pairwright.training.recipes.model_options import check_model_limits
-from pairwright.training.recipes.pair_embeddings import embed_pairs
-from pairwright.training.recipes.schema import Recipe, RecipeMethod
-from pairwright.training.recipes.sections import LoraSettings, OnlineNegativeSettings
 
 _INSTRUCTION_TOKENS = 2048
 
@@ -98,6 +101,42 @@ def batch_loss(method: RecipeMethod, model: nn.Module, batch: Any, ranks: Ranks)
     return WeightedLoss(loss)
 
 
+def embed_pairs(model: nn.Module, batch: PairBatch, *, local: bool = False) -> PairEmbeddings:
+    """Return the embeddings of images and all texts of a batch in one pass; ``local``: also patches and tokens.
+
+    Missing texts are not embedded, unless texts have fixed lengths. Which are missing is known on the host, so no pass
+    waits for the device.
+    """
+    places = torch.from_numpy(np.flatnonzero(batch.embedded))
+    if batch.texts.is_cuda:  # a copy from memory that is not page-locked may wait for the device
+        places = places.pin_memory()
+    places = places.to(batch.texts.device, non_blocking=True)
+    texts, text_mask = (one.flatten(0, 1)[places] for one in (batch.texts, batch.text_mask))
+    out: ClipOutput = model(batch.images, texts, text_mask, local=local)
+    rows, first = _put(out.texts, places, batch.mask), 1 + batch.negatives
+    features = {}
+    if local:
+        tokens, tokens_mask = (_put(one, places, batch.mask)[:, :first] for one in (out.tokens, out.token_mask))
+        features = {"patches": out.patches, "tokens": tokens, "tokens_mask": tokens_mask}
+    return PairEmbeddings(
+        images=out.images,
+        texts=rows[:, 0],
+        negatives=rows[:, 1:first],
+        negatives_mask=batch.mask[:, 1:first],
+        positives=rows[:, first:],
+        positives_mask=batch.mask[:, first:],
+        scale=out.scale,
+        bias=out.bias,
+        **features,
+    )
+
+
+def _put(rows: Any, places: Tensor, mask: Tensor) -> Tensor:
+    """Return the rows (m, ...) at their flat places among those of ``mask`` (b, n), zeros elsewhere: (b, n, ...)."""
+    put: Tensor = rows.new_zeros(mask.numel(), *rows.shape[1:]).index_copy(0, places, rows)
+    return put.view(*mask.shape, *rows.shape[1:])
+
+
 def pair_loss(method: PairMethod, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
     """Return the loss of this rank's rows among those of all ranks."""
     own, wrong = (pairs.images, pairs.texts), (pairs.negatives, pairs.negatives_mask)
@@ -132,7 +171,7 @@ def _embed_triplets(method: FocalLensMethod, model: nn.Module, batch: TripletBat
 def _hash_texts(texts: Tensor, mask: Tensor) -> Tensor:
     """Return a 64-bit hash of each text, int64 (b,), which does not depend on its padding."""
     # A polynomial modulo 2^64; the factor is that of a linear congruential generator (Knuth's MMIX).
-    powers = full(texts.shape[1:], 6364136223846793005, device=texts.device).cumprod(dim=0)
+    powers = torch.full(texts.shape[1:], 6364136223846793005, device=texts.device).cumprod(dim=0)
     return ((texts + 1) * mask * powers).sum(dim=1)
 
 

@@ -21,7 +21,7 @@ from pairwright.training.recipes.names import recipe_names
 if TYPE_CHECKING:
     from pairwright.training.finetuning.settings import FinetuningRecipe
     from pairwright.training.metrics_log import LogRow
-    from pairwright.training.recipes.schema import Recipe
+    from pairwright.training.recipes.settings import Recipe
     from pairwright.training.trainer import TrainingReport
 
 _NEEDED = ("torch", "transformers", "accelerate", "peft", "safetensors")

@@ -98,7 +98,7 @@ def test_the_parts_and_their_sum_are_those_of_the_equations(gamma: float, beta: 
 
 
 def test_the_recipe_s_defaults_are_the_paper_s() -> None:
-    from pairwright.training.recipes.methods import FscClipMethod
+    from pairwright.training.recipes.settings import FscClipMethod
 
     recipe = FscClipMethod(kind="fsc-clip")
     assert (recipe.whole_weight, recipe.local_weight, recipe.focal, recipe.smoothing) == (0.5, 0.2, 2.0, 0.02)

@@ -9,7 +9,7 @@ pytest.importorskip("torch", reason="the folder's fixtures need torch")
 from pairwright.datasets.errors import ConfigError, PairwrightError, UsageError
 from pairwright.training.recipes.names import recipe_names
 from pairwright.training.recipes.reading import read_recipe
-from pairwright.training.recipes.sections import ScheduleSettings
+from pairwright.training.recipes.settings import ScheduleSettings
 from pairwright.training.training_step import learning_rate_factor, warmup_steps
 
 
