@@ -86,10 +86,6 @@ def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:
         data: a folder of shards, a tar or a brace pattern.
         out: folder of the model; new or empty.
         seed: of the weights; the same seed and shards give the same bytes.
-
-    Raises:
-        InputError: no shards, or no sample in them.
-        StorageError: ``out`` is not empty; a shard is damaged.
     """
     check_new_folder(out)
     with TemporaryDirectory() as words:

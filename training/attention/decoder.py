@@ -106,9 +106,6 @@ class DocumentDecoder:
 
         Both texts are tokenized as one and split by characters; a token across the border counts for neither.
         ``before`` are contexts, ``behind`` continuations.
-
-        Raises:
-            UsageError: a continuation without a token, or texts longer than the model's limit.
         """
         read = [self._split_tokens(first, second) for first, second in zip(before, behind, strict=True)]
         self._check_length([ids for ids, _ in read])

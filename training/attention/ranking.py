@@ -82,9 +82,6 @@ def open_decoder(model: str, device: str = "", batch: int = 8, fix: str = "Give 
         device: torch device; empty: a GPU if available.
         batch: prompts per batch.
         fix: advice in the error for a prompt longer than the model's limit.
-
-    Raises:
-        UsageError: the model cannot be opened, or its tokenizer has no offsets.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

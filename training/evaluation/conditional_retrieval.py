@@ -49,10 +49,6 @@ def select_conditions(given: LabelledImages, by: Sequence[str], instructions: Ma
 
     ``by`` names columns, several joined by ``+``, or ``rgb`` for the columns ``r``, ``g``, ``b``; empty: those of
     `INSTRUCTIONS`. ``instructions`` overrides their instructions.
-
-    Raises:
-        InputError: no such column, or a missing label.
-        UsageError: no condition, or one without an instruction.
     """
     columns = set(given.labels.columns)
     known = columns | ({RGB} if set(RGB) <= columns else set())
@@ -119,9 +115,6 @@ def rank_correlations(rows: EmbeddingRows, colours: Numbers) -> Numbers:
     Args:
         rows: float32 (n, d), unit rows; n at least 3.
         colours: float64 (n, 3).
-
-    Raises:
-        InputError: fewer than three images.
     """
     if len(rows) < 3:
         raise InputError(f"{len(rows)} images", where=RGB, fix="A rank correlation requires at least three.")

@@ -52,11 +52,7 @@ def _is_encoder(name: str) -> bool:
 
 
 def open_models(models: Sequence[NamedModel], device: str = "") -> Iterator[OpenedModel]:
-    """Open the models one after the other on ``device``, a name of torch; empty: a GPU if available.
-
-    Raises:
-        PairwrightError: a model is not readable; the device is not available.
-    """
+    """Open the models one after the other on ``device``, a name of torch; empty: a GPU if available."""
     on = choose_device(device)
     for named in models:
         if named.kind == ENCODER_KIND:

@@ -55,12 +55,7 @@ class EvaluationRequest:
 
 
 def identify_models(task: str, models: Sequence[str]) -> list[NamedModel]:
-    """Return the models' folders and kinds.
-
-    Raises:
-        UsageError: a model does not support the task; the message has the tasks that it supports.
-        PairwrightError: a model is not readable.
-    """
+    """Return the models' folders and kinds."""
     found = [identify_model(name) for name in models]
     for named in found:
         if named.kind not in TASKS[task]:

@@ -38,9 +38,6 @@ def join_classes(
         labels: one per image: a name of its class.
         queries: of the class list; empty: the labels are the classes, in `TEMPLATE`.
         where: file of labels, for messages.
-
-    Raises:
-        InputError: a label without a class, or fewer than two classes.
     """
     names: dict[str, str] = {}
     texts: dict[str, list[str]] = {}

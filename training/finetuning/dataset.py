@@ -51,11 +51,7 @@ class ShardDataset(Dataset[Any]):
 
 
 def check_training_data(data: str) -> None:
-    """Check that data exist: shards, or a ``.jsonl`` of rationale rows.
-
-    Raises:
-        InputError: no such data.
-    """
+    """Check that data exist: shards, or a ``.jsonl`` of rationale rows."""
     if data.endswith(".jsonl"):
         check_rows_file(Path(data))
     else:

@@ -148,11 +148,7 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str =
 
 
 def sharding_of(recipe: FinetuningRecipe) -> str:
-    """Return how the recipe's trainer settings shard the model.
-
-    Raises:
-        UsageError: the DeepSpeed config cannot be read, or its ZeRO stage is not 0 to 3.
-    """
+    """Return how the recipe's trainer settings shard the model."""
     if recipe.trainer.get("fsdp"):
         return "full"
     stage = _zero_setting(recipe, "stage", 0)

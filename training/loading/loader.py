@@ -47,11 +47,7 @@ _MAX_STEPS_TRIED = 16
 
 @dataclass(frozen=True, slots=True)
 class LoadingOptions:
-    """Batch size, order, workers and ranks.
-
-    Raises:
-        UsageError: a value out of range.
-    """
+    """Batch size, order, workers and ranks."""
 
     batch_size: int  # samples per step and rank
     seed: int = 0  # of the run

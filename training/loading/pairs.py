@@ -33,11 +33,7 @@ class NegativeMaker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PairCollator:
-    """Collator of pairs, one row per sample.
-
-    Raises:
-        UsageError: a number below 0, or a generator with ``negatives`` 0.
-    """
+    """Collator of pairs, one row per sample."""
 
     negatives: int = 0  # hard negatives per row
     positives: int = 0  # hard positives per row

@@ -67,9 +67,6 @@ def check_usable(used: int, left_out: Mapping[str, int], data: str, lacking: Map
 
     ``used`` is the number of samples that are not skipped; ``left_out`` and ``lacking`` as of `data_notes`; ``data`` is
     the user's name of the data.
-
-    Raises:
-        InputError: every sample is skipped or lacks what the recipe uses.
     """
     if sum((lacking or {}).values()) < used:
         return

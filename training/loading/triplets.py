@@ -24,11 +24,7 @@ from pairwright.training.loading.tokenization import TextOptions, encode, encode
 
 @dataclass(frozen=True, slots=True)
 class TripletCollator:
-    """Collator of triplets, one row per turn.
-
-    Raises:
-        UsageError: ``turns`` is below 0.
-    """
+    """Collator of triplets, one row per turn."""
 
     turns: int = 0  # maximum per sample in a batch; 0: all
     types: tuple[str, ...] = ()  # conversation types; empty: all

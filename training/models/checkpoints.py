@@ -109,11 +109,7 @@ def save_added_weights(folder: Path, weights: Mapping[str, Tensor], description:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """Return the kind and settings of a saved model in ``folder``; empty for a checkpoint of transformers.
-
-    Raises:
-        StorageError: it is damaged or of another version.
-    """
+    """Return the kind and settings of a saved model in ``folder``; empty for a checkpoint of transformers."""
     path = folder / DESCRIPTION_FILE
     if not path.is_file():
         return {}
@@ -127,11 +123,7 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file by name, on the CPU.
-
-    Raises:
-        StorageError: the file is missing or damaged.
-    """
+    """Return the tensors of a safetensors file by name, on the CPU."""
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
@@ -195,9 +187,6 @@ def check_model_limits(config: Any, *, size: int, max_tokens: int) -> None:
 
     ``config`` is of transformers: ``vision_config.image_size`` is compared with ``size``, the image side in pixels, and
     ``text_config.max_position_embeddings`` with ``max_tokens`` per text, where it has them.
-
-    Raises:
-        UsageError: the image size differs from the tower's, or texts are longer than its limit.
     """
     pixels = getattr(getattr(config, "vision_config", None), "image_size", None)
     if isinstance(pixels, int) and pixels != size:

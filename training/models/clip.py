@@ -144,9 +144,6 @@ class Clip(nn.Module):
             text_mask: bool (n, t), False for padding; used for `ClipOutput.token_mask` only.
             local: also return features of patches and tokens (002, eq. 5-8).
             instructions: int64 (b, t), one per image; only a `FocalLensClip` reads them.
-
-        Raises:
-            ValueError: images or texts do not fit the model (of transformers).
         """
         states = self.image_states(images, instructions)
         words, pooled = self._text_states(texts)
@@ -163,11 +160,7 @@ class Clip(nn.Module):
         return is_word if text_mask is None else is_word & text_mask
 
     def save(self, folder: Path) -> None:
-        """Write the model as a checkpoint of transformers (safetensors) with its tokenizer and pixel settings.
-
-        Raises:
-            UsageError: the model has LoRA matrices: merge them first, or save them alone (`lora.py`).
-        """
+        """Write the model as a checkpoint of transformers (safetensors) with its tokenizer and pixel settings."""
         if any(".lora_" in name for name, _ in self.named_parameters()):
             raise UsageError("cannot save a CLIP with LoRA: call merge_lora(model) first, or save_trained(model, path)")
         start_saving(folder)
@@ -215,12 +208,7 @@ class ExtendedClip(Clip):
 
     @classmethod
     def load(cls, name: str) -> Self:
-        """Load a folder that `save` wrote.
-
-        Raises:
-            StorageError: it is damaged.
-            UsageError: ``name`` is not such a folder; pass a CLIP to the constructor instead.
-        """
+        """Load a folder that `save` wrote."""
         folder = Path(name)
         described = read_description(folder)
         if described.pop("kind", None) != cls.kind:
@@ -243,11 +231,7 @@ def _normalize(rows: Tensor) -> Tensor:
 
 
 def read_pixel_settings(name: str, size: int, mean: Channels = CLIP_MEAN, std: Channels = CLIP_STD) -> ImageOptions:
-    """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``std`` where it has none.
-
-    Raises:
-        InputError: the processor's config is damaged.
-    """
+    """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``std`` where it has none."""
     found: dict[str, Any] = {}
     for file in ("preprocessor_config.json", "processor_config.json"):  # the second contains the first
         with explain_unreadable(name):

@@ -57,9 +57,6 @@ class FocalLensMllm(nn.Module):
 
         ``pixels`` are by default CLIP's, of the vision tower's size; ``end``, the end token, by default the
         tokenizer's.
-
-        Raises:
-            UsageError: no end token.
         """
         super().__init__()
         if end is None:

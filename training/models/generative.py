@@ -34,11 +34,7 @@ class GenerativeModel(nn.Module):
 
     @classmethod
     def read_processor(cls, name: str) -> Any:
-        """Load the tokenizer or processor of the checkpoint ``name``.
-
-        Raises:
-            MissingResourceError: it has none.
-        """
+        """Load the tokenizer or processor of the checkpoint ``name``."""
         return read_tokenizer(name)
 
     def answer(self, inputs: dict[str, Tensor], *, most: int = 64) -> Tensor:
@@ -72,12 +68,7 @@ class ImageTextModel(GenerativeModel):
 
     @classmethod
     def read_processor(cls, name: str) -> Any:
-        """Load the processor of the checkpoint ``name``.
-
-        Raises:
-            MissingResourceError: it has none, or a package that it requires is missing.
-            UsageError: its tokenizer is not a fast one.
-        """
+        """Load the processor of the checkpoint ``name``."""
         with explain_unreadable(name):
             try:
                 processor = AutoProcessor.from_pretrained(name)

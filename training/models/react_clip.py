@@ -48,9 +48,6 @@ class ReactClip(ExtendedClip):
         """Add ``blocks`` gated blocks to ``base``, one before each of its last layers.
 
         Their weights are initialized from torch's global generator.
-
-        Raises:
-            UsageError: the tower has fewer layers.
         """
         super().__init__(base.network, base.tokenizer, base.pixels)
         config = self.network.vision_model.config

@@ -67,11 +67,7 @@ def _kind_of_checkpoint(name: str) -> str:
 
 
 def model_folder(name: str) -> str:
-    """Return the folder of the weights of ``name``: ``model`` in the folder of a run, else ``name`` itself.
-
-    Raises:
-        InputError: the run has not ended.
-    """
+    """Return the folder of the weights of ``name``: ``model`` in the folder of a run, else ``name`` itself."""
     run = Path(name)
     if not (run / "run.json").is_file():
         return name

@@ -61,9 +61,6 @@ def train_only(
         what: a key of `TRAINABLE`, or patterns.
         frozen: patterns of exceptions.
         fix: advice in the error for patterns.
-
-    Raises:
-        UsageError: a pattern without a match, or nothing to train.
     """
     if isinstance(what, str):
         require_known("no such set of trained parameters:", [what], TRAINABLE)

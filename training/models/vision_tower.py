@@ -28,9 +28,6 @@ def vision_states(
 
     Returns:
         Float (b, 1 + patches + n, width): the class token first, patches row by row, then ``extra``.
-
-    Raises:
-        ValueError: another image size than the tower's (of transformers).
     """
     states = tower.embeddings(images)
     if extra is not None:

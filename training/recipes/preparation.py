@@ -68,11 +68,7 @@ class PreparedMethod:
 
 
 def prepare(recipe: Recipe, model: str) -> PreparedMethod:
-    """Open ``model``, a folder or a name, and freeze what the recipe does not train.
-
-    Raises:
-        PairwrightError: there is no such model, or it does not fit the recipe; a file of the settings is missing.
-    """
+    """Open ``model``, a folder or a name, and freeze what the recipe does not train."""
     method = recipe.method
     if isinstance(method, FocalLensMllmMethod):
         return _prepare_mllm(method, recipe, model)
