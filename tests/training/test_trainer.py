@@ -263,8 +263,8 @@ def test_conflicting_settings_are_refused_before_the_first_step(
 
 def test_shards_without_what_a_recipe_needs_are_refused(given: Given, tmp_path: Path) -> None:
     bare = shards(tmp_path / "bare", 8, texts=False)
-    for recipe, lacking in (("negclip", "hard negatives"), ("hp-hn", "hard"), ("focallens-clip", "a question")):
-        with pytest.raises(InputError, match=rf"none of the 8 samples has .* It needs {lacking}"):
+    for recipe, lacking in (("negclip", "negatives"), ("hp-hn", "negatives"), ("focallens-clip", "conversations")):
+        with pytest.raises(InputError, match=rf"no sample has what the recipe needs \(8: .*the sections? `{lacking}`"):
             run(recipe, bare, given.model, tmp_path / "run")
 
 
@@ -302,7 +302,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_advice(given: Given, tmp_pa
 def test_batches_smaller_than_requested_are_reported(given: Given, tmp_path: Path) -> None:
     said: list[str] = []
     run("clip", *given, tmp_path / "even", "batches.size=32", on_message=said.append)
-    assert said == ["Steps have 24 samples, not 32: 48 samples are divided evenly over 2 steps per epoch."]
+    assert said == ["Steps have 24 samples, not 32: an epoch of 48 is divided evenly over 2 steps."]
     run("clip", *given, tmp_path / "full", "batches.size=16", on_message=said.append)
     assert len(said) == 1
     with pytest.raises(UsageError, match=r"48 samples for 1 ranks and batches of 64 .* needs 64"):
@@ -318,7 +318,7 @@ def test_samples_that_lack_texts_or_are_skipped_are_counted_at_the_start_and_in_
     said: list[str] = []
     report = run("negclip", *given, tmp_path / "one", on_message=said.append)
     assert report.lacking == {"no_hard_negatives": without}
-    assert said == [f"{without} of 48 samples have no hard negative and are used without."]
+    assert said == [f"{without} of 48 samples used without hard negatives."]
     assert json.loads((tmp_path / "one" / "report.json").read_text())["lacking"] == report.lacking
     mixed = both(given.data, shards(tmp_path / "bare", 7, seed=9, texts=False), tmp_path / "mixed")
     report = run("hp-hn", mixed, given.model, tmp_path / "two")
@@ -326,7 +326,7 @@ def test_samples_that_lack_texts_or_are_skipped_are_counted_at_the_start_and_in_
     said.clear()
     report = run("focallens-clip", mixed, given.model, tmp_path / "three", on_message=said.append)
     assert (report.left_out, report.samples) == ({"no_triplets": 7}, 48)
-    assert said == ["7 samples have no question with an answer and are skipped."]
+    assert said == ["7 samples skipped: no triplets."]
 
 
 def bodies(data: str) -> list[dict[str, Any]]:

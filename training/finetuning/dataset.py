@@ -18,8 +18,7 @@ from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, check_rows_file, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
-from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample
-from pairwright.training.loading.skipped_samples import check_usable
+from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample, check_usable
 
 _READ_TOGETHER = 256
 
@@ -61,7 +60,7 @@ def check_training_data(data: str) -> None:
 def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:
     """Index shards, or a ``.jsonl`` of rationale rows."""
     index = index_samples(data, SampleSelection(collator.lacks, units=collator.units, on_error=on_error))
-    check_usable(sum(index.counts), index.left_out, data)
+    check_usable(sum(index.counts), index.left_out, {}, data)
     return ShardDataset(index, on_error)
 
 

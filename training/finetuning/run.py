@@ -22,7 +22,6 @@ from accelerate.utils import gather_object  # type: ignore[import-untyped]
 from transformers import PreTrainedModel, PrinterCallback, TrainingArguments
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
-from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rejects import Reject
 from pairwright.training.finetuning.arguments import explain_refusals, prepare_sharding, training_arguments
@@ -39,6 +38,7 @@ from pairwright.training.finetuning.networks import freeze_untrained, open_netwo
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
 from pairwright.training.loading.rationales import RationaleCollator
+from pairwright.training.loading.samples import skip_notes
 from pairwright.training.metrics_log import write_history
 from pairwright.training.models.generative import GenerativeModel
 from pairwright.training.models.registry import model_folder
@@ -76,8 +76,8 @@ def finetune(run: FinetuningRun) -> TrainingReport:
         if arguments.process_index == 0:
             stack.enter_context(lock_run_folder(run.out))
             write_run_description(run)
-            for reason, count in trainer.train_dataset.index.left_out.items():
-                run.on_message(f"{count_phrase(count, 'sample')} skipped: {reason.replace('_', ' ')}.")
+            for line in skip_notes(trainer.train_dataset.index.left_out):
+                run.on_message(line)
         _train_to_end(run, trainer)
         return _finish(run, trainer, sizes)
 

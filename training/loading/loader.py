@@ -26,16 +26,16 @@ from typing import Any, Generic
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError
 from pairwright.datasets.images.loading import UnusableImageError
-from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.rejects import Reject, make_reject, rank_reasons
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import B, CollationContext, Collator, move_batch
 from pairwright.training.loading.image_transforms import ImageOptions, Pixels, load_pixels
 from pairwright.training.loading.sample_order import Ends, SampleOrder
-from pairwright.training.loading.samples import OnError, StoredSample
+from pairwright.training.loading.samples import OnError, StoredSample, check_usable, skip_notes
 from pairwright.training.loading.shard_index import ShardSamples, index_shards
-from pairwright.training.loading.skipped_samples import check_usable, data_notes
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 
 LoaderState = dict[str, Any]
@@ -162,7 +162,7 @@ class ShardLoader(Generic[B]):
         self.skipped: dict[str, Reject] = {}
         self.index = index_shards(data, replace(recipe.selection, on_error=options.on_error))
         self.lacking = self.index.lacking
-        check_usable(sum(self.index.counts), self.index.left_out, data, self.lacking)
+        check_usable(sum(self.index.counts), self.index.left_out, self.lacking, data)
         self.order = SampleOrder(
             self.index.counts, options.batch_size, options.ranks, options.seed, options.window, options.ends
         )
@@ -213,7 +213,19 @@ class ShardLoader(Generic[B]):
 
     def notes(self) -> list[str]:
         """Return sentences on skipped samples, missing texts and smaller steps."""
-        return data_notes(self.index.left_out, self.lacking, self.order)
+        order = self.order
+        lines = skip_notes(self.index.left_out)
+        lines += [
+            f"{count:,} of {count_phrase(order.samples, 'sample')} used without {reason.removeprefix('no_').replace('_', ' ')}."
+            for reason, count in rank_reasons(self.lacking)
+        ]
+        largest = -(-order.samples // order.steps)
+        if order.ends == "even" and largest < order.together:
+            lines.append(
+                f"Steps have {count_phrase(largest, 'sample')}, not {order.together:,}: an epoch of {order.samples:,} is "
+                f"divided evenly over {count_phrase(order.steps, 'step')}."
+            )
+        return lines
 
     def state_dict(self) -> LoaderState:
         """Return the state for `load_state_dict`: epoch and step of the next batch, and what detects a changed order.
