@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import PairBatch
-from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
+from pairwright.training.objectives.embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.recipes.preparation import embed_pairs, pair_loss
 from pairwright.training.recipes.settings import PairMethod
 

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.atomic_files import replace_atomically
-from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
+from pairwright.training.objectives.embeddings import WeightedLoss
 
 _LEADING_COLUMNS = ("step", "epoch", "loss", "lr", "gradient", "scale", "samples_per_second", "waiting")
 _FINETUNING_COLUMNS = ("step", "epoch", "loss", "lr", "gradient", "validation")

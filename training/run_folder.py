@@ -36,13 +36,7 @@ from pairwright.datasets.records import compact_json
 from pairwright.training.loading.loader import LoaderState
 from pairwright.training.loading.samples import OnError
 from pairwright.training.metrics_log import LogRow
-from pairwright.training.models.checkpoints import (
-    copy_weights,
-    load_trained,
-    read_weights,
-    save_trained,
-    save_weights,
-)
+from pairwright.training.models.checkpoints import copy_weights, load_trained, read_weights, save_trained, save_weights
 from pairwright.training.recipes.settings import RecipeSection
 
 _STATE, _WEIGHTS, _OPTIMIZER, _AVERAGE = "state.json", "trained.safetensors", "optimizer.pt", "average.safetensors"

@@ -16,8 +16,8 @@ from pairwright.training.gradient_cache import GradientCache
 from pairwright.training.models.checkpoints import trained_parameters
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
-from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
+from pairwright.training.objectives.embeddings import WeightedLoss
 from pairwright.training.recipes.preparation import batch_loss
 from pairwright.training.recipes.settings import OptimizerSettings, PairMethod, Recipe, ScheduleSettings
 from pairwright.training.run_folder import RunState

@@ -134,7 +134,7 @@ def host(recipes: list[str], ranks: list[int], steps: int) -> None:
 
 def embeddings(rows: int, *, local: bool) -> Any:
     """Return random embeddings of ``rows`` pairs."""
-    from pairwright.training.objectives.batch_embeddings import PairEmbeddings
+    from pairwright.training.objectives.embeddings import PairEmbeddings
 
     width, k = SIZES["width"], SIZES["negatives"]
 

@@ -45,13 +45,7 @@ from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.reporters import open_reporters
-from pairwright.training.run_folder import (
-    Run,
-    check_run_folder,
-    lock_run_folder,
-    replace_folder,
-    write_run_description,
-)
+from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, replace_folder, write_run_description
 from pairwright.training.trainer import TrainingReport
 
 FinetuningRun = Run[FinetuningRecipe]

@@ -8,6 +8,7 @@ and the embedding of a text does not depend on the padding of its batch.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, Self, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import CLIPModel, PreTrainedTokenizerBase
+from transformers import CLIPModel, CLIPVisionModel, PreTrainedTokenizerBase
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 from transformers.utils.hub import cached_file
@@ -33,7 +34,6 @@ from pairwright.training.models.checkpoints import (
     save_added_weights,
     start_saving,
 )
-from pairwright.training.models.vision_tower import vision_states
 
 MAX_SCALE = 100.0  # CLIP, section 2.5
 _MAX_LOG_SCALE = torch.tensor(MAX_SCALE).log().item()
@@ -216,6 +216,36 @@ class ExtendedClip(Clip):
         model: Self = cast("Any", cls)(Clip.load(name), **described)
         copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
         return model
+
+
+def vision_states(
+    tower: CLIPVisionModel,
+    images: Tensor,
+    *,
+    extra: Tensor | None = None,
+    blocks: Mapping[int, nn.Module] | None = None,
+) -> Tensor:
+    """Return the states of all tokens after the last layer, before the last norm, as transformers' own forward pass.
+
+    Args:
+        tower: of any CLIP checkpoint.
+        images: float (b, 3, h, w), normalized, of the tower's size.
+        extra: float (b, n, width): tokens without a position, after the image's own.
+        blocks: modules from states to states, by the number of the layer after them.
+
+    Returns:
+        Float (b, 1 + patches + n, width): the class token first, patches row by row, then ``extra``.
+    """
+    states = tower.embeddings(images)
+    if extra is not None:
+        states = torch.cat([states, extra.to(states.dtype)], dim=1)
+    states = tower.pre_layrnorm(states)
+    for number, layer in enumerate(tower.encoder.layers):
+        if blocks is not None and number in blocks:
+            states = blocks[number](states)
+        states = layer(states, None)
+    assert isinstance(states, Tensor)
+    return states
 
 
 def clamp_scale(logarithm: nn.Parameter) -> None:

@@ -12,8 +12,7 @@ from transformers import CLIPVisionConfig
 from transformers.activations import ACT2FN
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.models.clip import Clip, ExtendedClip
-from pairwright.training.models.vision_tower import vision_states
+from pairwright.training.models.clip import Clip, ExtendedClip, vision_states
 
 DEFAULT_BLOCKS = 6
 

@@ -25,13 +25,12 @@ from pairwright.training.models.react_clip import ReactClip
 from pairwright.training.models.registry import model_kind, open_model
 from pairwright.training.models.siglip import Siglip
 from pairwright.training.models.trainable_parameters import train_only
-from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.conditional import conditional_loss
-from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
+from pairwright.training.objectives.contrastive import clip_loss, negclip_loss, siglip_hn_loss, siglip_loss
 from pairwright.training.objectives.distributed import Ranks
+from pairwright.training.objectives.embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 from pairwright.training.objectives.hard_positives import hp_hn_loss
-from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
 from pairwright.training.objectives.soft_positives import react_loss
 from pairwright.training.recipes.settings import (
     ClipMethod,
