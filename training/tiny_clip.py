@@ -129,16 +129,8 @@ PAD, UNKNOWN, START, END = "<pad>", "<unknown>", "<start>", "<end>"
 def write_word_tokenizer(texts: Iterable[str], folder: Path, max_tokens: int = 77) -> int:
     """Write a tokenizer of whole lower-case words (runs of letters, digits or punctuation) that `load_tokenizer` reads.
 
-    All words of the texts are in the vocabulary, any other is the unknown token. Texts get a start and an end token, as
-    CLIP's do.
-
-    Args:
-        texts: source of the vocabulary.
-        folder: created if missing.
-        max_tokens: limit of the text tower, including start and end token.
-
-    Returns:
-        Vocabulary size, including four special tokens.
+    All words of the texts are in the vocabulary, whose size is returned; any other is the unknown token. Texts get a start
+    and an end token, as CLIP's do, which ``max_tokens`` includes.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast

@@ -62,10 +62,7 @@ class TrainingStep:
         )
 
     def take(self, batch: Any, step: int) -> StepResult:
-        """Train on a batch.
-
-        ``step`` counts from 0.
-        """
+        """Train on a batch; ``step`` counts from 0."""
         rate = self.recipe.optimizer.lr * learning_rate_factor(step, self._warmup, self._steps)
         for group in self.state.optimizer.param_groups:
             group["lr"] = rate
@@ -125,13 +122,7 @@ class WeightAverage:
 
 
 def learning_rate_factor(step: int, warmup: int, steps: int) -> float:
-    """Return the fraction of the full learning rate at a step, 0-1: linear warm-up, then half a cosine down to 0.
-
-    Args:
-        step: from 0.
-        warmup: warm-up steps; the first has 1 / warmup.
-        steps: of the whole run.
-    """
+    """Return the fraction of the full learning rate at a step, from 0: linear warm-up, then half a cosine down to 0."""
     if step < warmup:
         return (step + 1) / warmup
     return (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup)))) / 2

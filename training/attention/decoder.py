@@ -80,13 +80,9 @@ class DocumentDecoder:
         relevances: Sequence[FloatArray] | None = None,
         calibration: Calibration | None = None,
     ) -> list[str]:
-        """Return greedy answers without the prompts.
+        """Return greedy answers of at most ``longest`` tokens, without the prompts.
 
-        Args:
-            prompts: with their documents.
-            longest: maximum tokens per answer.
-            relevances: of each prompt's documents; None: plain attention.
-            calibration: how relevances become attention shares; None: the defaults.
+        With ``relevances`` of each prompt's documents, attention is rescaled to their shares (``calibration``).
         """
         found: list[str] = []
         how = calibration or Calibration()

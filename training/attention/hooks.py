@@ -130,10 +130,7 @@ def calibrate_attention(
 ) -> Iterator[RecordedAttention]:
     """Rescale the attention of all queries from the prompt's last token on, in the last half of the layers (appendix B.2).
 
-    Args:
-        model: a supported decoder.
-        layouts: of the batch's rows, padded on the left.
-        shares: float (batch, documents), from `document_shares`.
+    ``layouts`` are those of the batch's rows, padded on the left; ``shares`` float (batch, documents), of `document_shares`.
     """
     if shares.shape != (len(layouts), max(len(layout.spans) for layout in layouts)):
         raise UsageError(f"shares of shape {tuple(shares.shape)} for {len(layouts)} prompts")

@@ -110,11 +110,7 @@ def _condition_metric(rows: EmbeddingRows, condition: Condition) -> Metric:
 def rank_correlations(rows: EmbeddingRows, colours: Numbers) -> Numbers:
     """Return Spearman's correlation of cosine and nearness in RGB, for each image as a query for all others.
 
-    Ties share their mean rank. A query with only ties, in either, has 0.
-
-    Args:
-        rows: float32 (n, d), unit rows; n at least 3.
-        colours: float64 (n, 3).
+    Ties share their mean rank. A query with only ties, in either, has 0. ``colours`` are float64 (n, 3), n at least 3.
     """
     if len(rows) < 3:
         raise InputError(f"{len(rows)} images", where=RGB, fix="A rank correlation requires at least three.")

@@ -1,9 +1,8 @@
 """Evaluated models, opened one after the other.
 
-A model is the folder of a run of ``pairwright train``, a folder of a saved model, or a checkpoint of transformers (CLIP,
-image-text-to-text models, T5 and other encoder-decoders) by folder or name. Its kind is read before its weights, so that an
-unsupported task fails immediately. Models that are encoded but not trained here (OpenCLIP's own format, SigLIP 2 NaFlex) are
-opened as encoders of an index.
+A model is the folder of a run, a saved model, or a checkpoint of transformers by folder or name. Its kind is read before
+its weights, so that an unsupported task fails immediately. Models that are encoded but not trained here (OpenCLIP's own
+format, SigLIP 2 NaFlex) are opened as encoders of an index.
 """
 
 from collections.abc import Iterator, Sequence

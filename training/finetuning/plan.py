@@ -239,14 +239,7 @@ def _largest_layer(network: nn.Module) -> int:
 
 
 def _activations(network: Any, recipe: FinetuningRecipe, rows: int, images: float) -> float:
-    """Return the bytes of activations and logits: of the text model, and of a vision tower that is trained.
-
-    Args:
-        network: with its config.
-        recipe: of the run.
-        rows: of a forward pass.
-        images: per row.
-    """
+    """Return the bytes of activations and logits: of the text model, and of a vision tower that is trained."""
     text = network.config.get_text_config()
     precise = 2 if recipe.precision == "fp32" else 1
     tokens = rows * recipe.batches.max_tokens

@@ -6,12 +6,8 @@
         torch.save(loader.state_dict(), ...)
     for batch in loader:                  # the next epoch
 
-The order depends on `sample_order.py` alone: the same seed gives the same batches with any number of workers on any
-machine; several ranks get the same samples per step as one rank with the same total batch. The state is taken between
-batches and is a few numbers.
-
-Random choices (order, crops, negatives) are functions of (seed, epoch, key): a sample repeated within an epoch is
-identical, and differs in the next epoch.
+The order is that of `sample_order.py`. The state is taken between batches and is a few numbers. Random choices (crops,
+negatives) are functions of (seed, epoch, key): a sample repeated within an epoch is identical, and differs in the next.
 
 A sample that cannot be used (such as an image that does not decode) is skipped, which makes its batch smaller; a rank
 whose whole batch is unusable takes the samples of a later step. Both depend on (seed, epoch, step, rank) alone, so
@@ -144,18 +140,10 @@ class ShardLoader(Generic[B]):
     ) -> None:
         """Index the shards and check all options.
 
-        Args:
-            data: a folder of shards, a tar, or a brace pattern, on disk or as a URL (``s3://``, ...).
-            recipe: the collator.
-            options: batch size, order, workers and ranks.
-            texts: tokenization.
-            images: image transforms.
+        ``data`` is a folder of shards, a tar, or a brace pattern, on disk or as a URL (``s3://``, ...).
 
         Raises:
-            InputError: no such shards, or no usable sample in them.
-            StorageError: a shard is damaged, or its store fails.
-            MissingResourceError: no tokenizer.
-            UsageError: conflicting options.
+            PairwrightError: no such shards or tokenizer, no usable sample, a damaged shard, or conflicting options.
         """
         load_tokenizer(texts.tokenizer)
         self.options, self._images = options, images

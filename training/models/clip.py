@@ -230,11 +230,8 @@ def vision_states(
     Args:
         tower: of any CLIP checkpoint.
         images: float (b, 3, h, w), normalized, of the tower's size.
-        extra: float (b, n, width): tokens without a position, after the image's own.
-        blocks: modules from states to states, by the number of the layer after them.
-
-    Returns:
-        Float (b, 1 + patches + n, width): the class token first, patches row by row, then ``extra``.
+        extra: float (b, n, width): tokens without a position, which come after class token and patches (FocalLens).
+        blocks: modules from states to states, by the number of the layer after them (REACT).
     """
     states = tower.embeddings(images)
     if extra is not None:
