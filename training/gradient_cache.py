@@ -42,7 +42,7 @@ class GradientCache:
         """
         parts = split_rows(batch, self.rows)
         with torch.no_grad():
-            whole = join_rows([self._embed_seeded(part, seed, number) for number, part in enumerate(parts)])
+            whole = join_rows([self._embed(part, seed, number) for number, part in enumerate(parts)])
         leaves = _differentiable(whole)
         for leaf in leaves:
             leaf.requires_grad_()
@@ -54,16 +54,13 @@ class GradientCache:
             # Each part has the same scale and bias, and an equal share of their gradient.
             slopes = [one[rows] if one.dim() else one / len(parts) for one in gradients]
             with nullcontext() if number == len(parts) - 1 else self.accelerator.no_sync(self.model):
-                outputs = _differentiable(self._embed_seeded(part, seed, number))
+                outputs = _differentiable(self._embed(part, seed, number))
                 dots = [(one * slope).sum() for one, slope in zip(outputs, slopes, strict=True)]
                 self.accelerator.backward(torch.stack(dots).sum())
         return total
 
-    def _embed_seeded(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
+    def _embed(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
         torch.manual_seed(make_rng(seed, number).getrandbits(63))
-        return self._embed(part)
-
-    def _embed(self, part: PairBatch) -> PairEmbeddings:
         return embed_pairs(self.model, part, local=self.method.local_features)
 
 

@@ -191,12 +191,12 @@ class _Trainer:
                 return
 
     def _train_on(self, batch: Any) -> None:
-        result = self.step.take(batch, self.progress.step)
+        total, norm, rate = self.step.take(batch, self.progress.step)
         self.progress.step += 1
         self.progress.loader = self.loader.state_dict()
         self.progress.cut += batch.cut
         self._note_skipped()
-        self.statistics.add(result.total, result.norm, len(batch.keys), result.rate)
+        self.statistics.add(total, norm, len(batch.keys), rate)
 
     def _row(self) -> LogRow:
         step, scale = self.progress.step, getattr(self.step.model, "scale", None)

@@ -4,7 +4,6 @@ Nothing here waits for the device: losses and norms are read from it at the next
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,15 +20,6 @@ from pairwright.training.objectives.embeddings import WeightedLoss
 from pairwright.training.recipes.preparation import batch_loss
 from pairwright.training.recipes.settings import OptimizerSettings, PairMethod, Recipe, ScheduleSettings
 from pairwright.training.run_folder import RunState
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """Result of a step: the loss of this rank's rows, the gradient norm before clipping (0-d), and the learning rate."""
-
-    total: WeightedLoss
-    norm: Tensor
-    rate: float
 
 
 class TrainingStep:
@@ -61,8 +51,12 @@ class TrainingStep:
             else None
         )
 
-    def take(self, batch: Any, step: int) -> StepResult:
-        """Train on a batch; ``step`` counts from 0."""
+    def take(self, batch: Any, step: int) -> tuple[WeightedLoss, Tensor, float]:
+        """Train on a batch at a step, from 0.
+
+        Returns:
+            Loss of this rank's rows, gradient norm before clipping (0-d), and learning rate.
+        """
         rate = self.recipe.optimizer.lr * learning_rate_factor(step, self._warmup, self._steps)
         for group in self.state.optimizer.param_groups:
             group["lr"] = rate
@@ -75,7 +69,7 @@ class TrainingStep:
             self.model.limit_scale()
         if self._average:
             self._average.update()
-        return StepResult(total, torch.as_tensor(norm).detach(), rate)
+        return total, torch.as_tensor(norm).detach(), rate
 
     def _backward(self, batch: Any, seed: int) -> WeightedLoss:
         if self._cache:
