@@ -60,8 +60,7 @@ _HARMLESS_VALUES = {
     "tokenizer_mode": ("clip",),
 }
 
-# Names of transformers by those of OpenCLIP; `training/models/openclip_checkpoint.py` writes them.
-WEIGHT_NAMES = {
+_WEIGHT_NAMES = {
     "visual.class_embedding": "vision_model.embeddings.class_embedding",
     "visual.conv1.weight": "vision_model.embeddings.patch_embedding.weight",
     "visual.positional_embedding": "vision_model.embeddings.position_embedding.weight",
@@ -72,14 +71,14 @@ WEIGHT_NAMES = {
     "ln_final": "text_model.final_layer_norm",
     "logit_scale": "logit_scale",
 }
-BLOCK_WEIGHT_NAMES = {
+_BLOCK_WEIGHT_NAMES = {
     "ln_1": "layer_norm1",
     "ln_2": "layer_norm2",
     "attn.out_proj": "self_attn.out_proj",
     "mlp.c_fc": "mlp.fc1",
     "mlp.c_proj": "mlp.fc2",
 }
-TOWERS = {"visual.transformer.resblocks.": "vision_model", "transformer.resblocks.": "text_model"}
+_TOWERS = {"visual.transformer.resblocks.": "vision_model", "transformer.resblocks.": "text_model"}
 _NON_WEIGHT_BUFFERS = ("attn_mask",)  # a buffer in old checkpoints
 
 
@@ -171,16 +170,16 @@ def _map_weight(key: str, tensor: "torch.Tensor", where: str) -> "Iterator[tuple
         yield "visual_projection.weight", tensor.T.contiguous()
     elif key == "text_projection":
         yield "text_projection.weight", tensor.T.contiguous()
-    elif key in WEIGHT_NAMES:
-        yield WEIGHT_NAMES[key], tensor
-    elif (stem := key.rpartition(".")[0]) in WEIGHT_NAMES:
-        yield f"{WEIGHT_NAMES[stem]}.{key.rpartition('.')[2]}", tensor
+    elif key in _WEIGHT_NAMES:
+        yield _WEIGHT_NAMES[key], tensor
+    elif (stem := key.rpartition(".")[0]) in _WEIGHT_NAMES:
+        yield f"{_WEIGHT_NAMES[stem]}.{key.rpartition('.')[2]}", tensor
     else:
         yield from _map_block_weight(key, tensor, where)
 
 
 def _map_block_weight(key: str, tensor: "torch.Tensor", where: str) -> "Iterator[tuple[str, torch.Tensor]]":
-    for prefix, tower in TOWERS.items():
+    for prefix, tower in _TOWERS.items():
         if key.startswith(prefix):
             number, _, rest = key.removeprefix(prefix).partition(".")
             layer = f"{tower}.encoder.layers.{number}"
@@ -189,8 +188,8 @@ def _map_block_weight(key: str, tensor: "torch.Tensor", where: str) -> "Iterator
                 for name, part in zip("qkv", tensor.chunk(3), strict=True):
                     yield f"{layer}.self_attn.{name}_proj.{rest.removeprefix('attn.in_proj_')}", part.contiguous()
                 return
-            if stem in BLOCK_WEIGHT_NAMES:
-                yield f"{layer}.{BLOCK_WEIGHT_NAMES[stem]}.{kind}", tensor
+            if stem in _BLOCK_WEIGHT_NAMES:
+                yield f"{layer}.{_BLOCK_WEIGHT_NAMES[stem]}.{kind}", tensor
                 return
     raise InputError(f"weight {key!r} is not one of a plain CLIP", where=where, fix=_HINT)
 

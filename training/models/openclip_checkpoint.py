@@ -5,12 +5,13 @@
     FOLDER/tokenizer.json, ...           the tokenizer
 
 The weights are those of transformers' CLIPModel: OpenCLIP stacks query, key and value in one matrix, and its two
-projections are transposed. `indexes/encoders/openclip_checkpoint.py` reads the same layout and has the names.
+projections are transposed. `pairwright index` reads the same layout (`indexes/encoders/openclip_checkpoint.py`).
 
 Not covered: SigLIP, whose towers are timm's in OpenCLIP; models that add weights to CLIP.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,19 +21,29 @@ from torch import Tensor
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import UsageError
-from pairwright.indexes.encoders.openclip_checkpoint import BLOCK_WEIGHT_NAMES, TOWERS, WEIGHT_NAMES
 from pairwright.training.models.checkpoints import save_weights
 from pairwright.training.models.clip import Clip
 
-# Parts of transformers' names and what they become.
-_NAMES = {
-    **{name: own for own, name in WEIGHT_NAMES.items()},
-    **{f"{tower}.encoder.layers.": prefix for prefix, tower in TOWERS.items()},
-    **{f".{name}.": f".{own}." for own, name in BLOCK_WEIGHT_NAMES.items()},
-    ".self_attn.q_proj.": ".attn.in_proj_",
-    "visual_projection.weight": "visual.proj",
-    "text_projection.weight": "text_projection",
-}
+# In this order; a name of transformers becomes that of OpenCLIP by all of them.
+_NAMES = (
+    (r"^vision_model\.encoder\.layers\.", "visual.transformer.resblocks."),
+    (r"^text_model\.encoder\.layers\.", "transformer.resblocks."),
+    (r"^vision_model\.embeddings\.patch_embedding\.", "visual.conv1."),
+    (r"^vision_model\.embeddings\.position_embedding\.weight$", "visual.positional_embedding"),
+    (r"^vision_model\.embeddings\.", "visual."),
+    (r"^vision_model\.pre_layrnorm\.", "visual.ln_pre."),
+    (r"^vision_model\.post_layernorm\.", "visual.ln_post."),
+    (r"^text_model\.embeddings\.position_embedding\.weight$", "positional_embedding"),
+    (r"^text_model\.embeddings\.", ""),
+    (r"^text_model\.final_layer_norm\.", "ln_final."),
+    (r"^visual_projection\.weight$", "visual.proj"),
+    (r"^text_projection\.weight$", "text_projection"),
+    (r"\.layer_norm([12])\.", r".ln_\1."),
+    (r"\.mlp\.fc1\.", ".mlp.c_fc."),
+    (r"\.mlp\.fc2\.", ".mlp.c_proj."),
+    (r"\.self_attn\.out_proj\.", ".attn.out_proj."),
+    (r"\.self_attn\.q_proj\.", ".attn.in_proj_"),
+)
 _TRANSPOSED = ("visual.proj", "text_projection")
 
 
@@ -55,8 +66,8 @@ def openclip_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         values = (
             [weights[name.replace(".q_proj.", f".{part}_proj.")] for part in "qkv"] if ".q_proj." in name else [tensor]
         )
-        for part, own in _NAMES.items():
-            name = name.replace(part, own)  # noqa: PLW2901 - one name in the making
+        for pattern, replacement in _NAMES:
+            name = re.sub(pattern, replacement, name)  # noqa: PLW2901 - one name in the making
         stacked = torch.cat(values) if len(values) > 1 else tensor
         found[name] = stacked.T.contiguous() if name in _TRANSPOSED else stacked
     return found
