@@ -23,7 +23,7 @@ def row(step: int) -> dict[str, float]:
 def report(names: str, out: Path, *steps: int, first: int = 0) -> None:
     out.mkdir(exist_ok=True)
     run = Run(read_recipe("clip"), "shards", "model", out, report_to=tuple(names.split()))
-    with open_reporters(Accelerator(cpu=True), run, first) as add:
+    with open_reporters(Accelerator(), run, first) as add:
         for step in steps:
             add(row(step), step)
 
