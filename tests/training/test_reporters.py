@@ -73,7 +73,7 @@ def test_wandb_writes_offline_runs_of_one_id(tmp_path: Path, monkeypatch: pytest
     found = list((tmp_path / "run/wandb").glob("offline-run-*"))
     assert len(found) == 2
     number = (tmp_path / "run/reporting_id").read_text().strip()
-    assert all(folder.name.endswith(number) for folder in found)
+    assert all(f"-{number}" in folder.name for folder in found)  # two runs of one second: ID and ID-1
     assert all(any(folder.glob("*.wandb")) for folder in found)
 
 
