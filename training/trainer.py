@@ -282,8 +282,9 @@ def _memory_helps(recipe: Recipe, when: str) -> str:
     chunk = "a smaller batches.chunk (rows per pass), " if isinstance(recipe.method, PairMethod) else ""
     lora = ", method.lora" if "lora" in known else ""
     smaller = ", a smaller method.negatives" if "negatives" in known else ""
+    tiles = ", method.tiles=false" if getattr(recipe.method, "tiles", False) else ""
     return (
         f"{when}, with batches.size {recipe.batches.size} and precision {recipe.precision}. Try {chunk}a smaller "
-        f"batches.size, precision bf16, a smaller batches.max_tokens{smaller}{lora}, or more processes. "
+        f"batches.size, precision bf16, a smaller batches.max_tokens{smaller}{tiles}{lora}, or more processes. "
         "Then choose another --out."
     )

@@ -379,7 +379,7 @@ def test_a_worker_that_was_killed_is_reported_with_the_settings_that_help(
     def killed(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("pairwright.training.loading.loader.load_pixels", killed)
+    monkeypatch.setattr("pairwright.training.loading.loader.load_parts", killed)
     with pytest.raises(PairwrightError, match=r"loading process was killed.*batches.workers"):
         run("clip", *given, tmp_path, "batches.workers=1")
 

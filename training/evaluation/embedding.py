@@ -20,7 +20,7 @@ from pairwright.datasets.progress import track
 from pairwright.filters.evaluation.crops import cropped_size, open_cropped
 from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, OpenedModel
-from pairwright.training.loading.image_transforms import ImageOptions, Pixels, load_pixels
+from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage, load_parts
 from pairwright.training.loading.tokenization import (
     TextOptions,
     encode_by,
@@ -28,6 +28,7 @@ from pairwright.training.loading.tokenization import (
     pad_rows,
     tokenizer_padding_id,
 )
+from pairwright.training.models.anyres import Grid
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 
@@ -97,8 +98,8 @@ class Embedder:
         instruction_ids = self._instruction_tokens(instruction)
         with torch.inference_mode():
             blocks = [
-                self._embed_batch(shown, instruction_ids)
-                for shown in _image_batches(list(places), self._pixels(), self.batch, self.device)
+                self._embed_batch(*shown, instruction_ids)
+                for shown in image_batches(list(places), self._pixels(), self.batch, self.device)
             ]
         return np.concatenate(blocks)[[places[image] for image in images]]
 
@@ -155,26 +156,32 @@ class Embedder:
         self.cut += cut
         return torch.tensor(ids, device=self.device)
 
-    def _embed_batch(self, shown: Tensor, instruction_ids: Tensor | None) -> EmbeddingRows:
-        each = None if instruction_ids is None else instruction_ids.expand(len(shown), -1)
+    def _embed_batch(self, shown: Tensor, grids: list[Grid], instruction_ids: Tensor | None) -> EmbeddingRows:
+        each = None if instruction_ids is None else instruction_ids.expand(len(grids or shown), -1)
         if isinstance(self.subject.model, FocalLensMllm):
             assert each is not None  # checked by `_instruction_tokens`
             mask = torch.ones_like(each, dtype=torch.bool)
-            return _to_numpy(self.subject.model.encode_images(shown, each, mask))
+            return _to_numpy(self.subject.model.encode_images(shown, each, mask, grids=grids or None))
         return _to_numpy(self._clip().encode_images(shown, each))
 
 
-def _image_batches(images: Sequence[str], options: ImageOptions, size: int, device: torch.device) -> Iterator[Tensor]:
-    """Yield images by locator in order, ``size`` per batch: float32 (n, 3, side, side), normalized."""
+def image_batches(
+    images: Sequence[str], options: ImageOptions, size: int, device: torch.device
+) -> Iterator[tuple[Tensor, list[Grid]]]:
+    """Yield images by locator in order, ``size`` per batch: float32 (n, 3, side, side), normalized.
+
+    With tiles these are all parts, one image after the other, and the grid of each image follows; else no grids.
+    """
     middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (options.mean, options.std))
 
-    def load(image: str) -> Pixels:
-        return load_pixels(open_cropped(image), options, random.Random(0), image)  # no crops: nothing is drawn
+    def load(image: str) -> PreparedImage:
+        return load_parts(open_cropped(image), options, random.Random(0), image)  # no crops: nothing is drawn
 
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in track(range(0, len(images), size), "embedding images", unit="batches"):
-            raw = torch.from_numpy(np.stack(list(threads.map(load, images[start : start + size])))).to(device)
-            yield (raw.float() / 255 - middle) / spread
+            found = list(threads.map(load, images[start : start + size]))
+            raw = torch.from_numpy(np.concatenate([each.parts for each in found])).to(device)
+            yield (raw.float() / 255 - middle) / spread, [each.grid for each in found if each.grid]
 
 
 def _to_numpy(rows: Tensor) -> EmbeddingRows:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.rejects import Reject
-from pairwright.training.loading.image_transforms import ImageOptions, Pixels
+from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage
 from pairwright.training.loading.samples import SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import TextOptions
 
@@ -42,8 +42,10 @@ class PairBatch(NamedTuple):
 class TripletBatch(NamedTuple):
     """Images with an instruction and its answer each (FocalLens)."""
 
-    images: Tensor  # (m, 3, h, w), as in `PairBatch`, each image once
-    image_index: Tensor  # int64 (b,), the image of each row
+    # (m, 3, h, w), as in `PairBatch`, each image once; with tiles (AnyRes) all its parts, the whole first
+    images: Tensor
+    image_index: Tensor  # int64 (b,), the image of each row; with tiles the indices of all parts, row by row
+    grids: Sequence[tuple[int, int]]  # rows and columns of the tiles, per row; empty without tiles
     instructions: Tensor  # int64 (b, t); ``instruction_mask`` is bool (b, t)
     instruction_mask: Tensor
     texts: Tensor  # int64 (b, s), the answers; ``text_mask`` is bool (b, s)
@@ -74,7 +76,9 @@ class Collator(Protocol[B_co]):
     def selection(self) -> SampleSelection:
         """Return which samples are used."""
 
-    def collate(self, samples: Sequence[StoredSample], images: Sequence[Pixels], context: CollationContext) -> B_co:
+    def collate(
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
+    ) -> B_co:
         """Return the batch of one or more samples and their images, in order."""
 
 

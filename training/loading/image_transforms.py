@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ from pairwright.datasets.images.loading import (
     UnusableImageError,
     convert_to_8_bit,
 )
+from pairwright.training.models.anyres import Grid, choose_grid, split_image
 
 try:
     import simplejpeg
@@ -51,7 +53,7 @@ _DECOMPRESSION_BOMB = (Image.DecompressionBombError, Image.DecompressionBombWarn
 _JPEG_START = b"\xff\xd8\xff"
 
 _Box = tuple[int, int, int, int]
-Pixels = npt.NDArray[np.uint8]
+_Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class ImageOptions:
 
     size: int = 224  # side in pixels of the tower's input
     crop: float = 1.0  # minimum share of the area that a random crop keeps, above 0; 1: center crop
+    tiles: bool = False  # return the whole image and its tiles (AnyRes), uncropped, instead of one square
     mean: tuple[float, float, float] = CLIP_MEAN  # of the channels in 0-1, red first
     std: tuple[float, float, float] = CLIP_STD  # likewise
     squash: bool = False  # without a random crop, resize to the square instead of cropping (SigLIP)
@@ -67,10 +70,27 @@ class ImageOptions:
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.crop <= 1 or min(self.std) <= 0:
             raise UsageError("images: size and std must be above 0, crop in (0, 1].")
+        if self.tiles and self.crop < 1:
+            raise UsageError("method.tiles requires whole images: set batches.crop to 1.")
 
 
-def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> Pixels:
-    """Return the image as uint8 (3, size, size), red first.
+class PreparedImage(NamedTuple):
+    """An image as a vision tower reads it."""
+
+    # uint8 (n, 3, size, size): the image, or with tiles (AnyRes) the whole image and its tiles
+    parts: npt.NDArray[np.uint8]
+    grid: Grid | None = None  # of the tiles; None without
+
+
+def load_parts(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> PreparedImage:
+    """Return the result of `load_tiles` with tiles, else that of `load_pixels`."""
+    if options.tiles:
+        return PreparedImage(*load_tiles(data, options, where))
+    return PreparedImage(load_pixels(data, options, rng, where)[np.newaxis])
+
+
+def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> npt.NDArray[np.uint8]:
+    """Return the image as uint8 (3, size, size), red first; ignores ``options.tiles``.
 
     ``data`` are the bytes of an image file; ``rng`` is for the crop, ``where`` for messages.
 
@@ -87,6 +107,19 @@ def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: s
         return _channels_first(_center_crop(plain, options.size))
 
 
+def load_tiles(data: bytes, options: ImageOptions, where: str) -> tuple[npt.NDArray[np.uint8], Grid]:
+    """Return uint8 (1 + tiles, 3, size, size), the whole image first, and the grid of its tiles (`anyres.split_image`).
+
+    Padding has the mean color. Arguments and errors are those of `load_pixels`.
+    """
+    with _decoding(where):
+        shown = _channels_first(_open_rgb(data))
+    middle = 255 * torch.tensor(options.mean).view(3, 1, 1)
+    grid = choose_grid(shown.shape[2], shown.shape[1], options.size)
+    cut = split_image(torch.from_numpy(shown).float() - middle, options.size, grid) + middle
+    return cut.round_().clamp_(0, 255).byte().numpy(), grid
+
+
 @contextmanager
 def _decoding(where: str) -> Iterator[None]:
     try:
@@ -99,7 +132,7 @@ def _decoding(where: str) -> Iterator[None]:
         raise UnusableImageError("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
 
 
-def _decode_at_least(data: bytes, least: int, where: str) -> Pixels:
+def _decode_at_least(data: bytes, least: int, where: str) -> _Pixels:
     """Return an image as uint8 (h, w, 3), red first; a JPEG at the smallest of 1/1 to 1/8 with no side below ``least``."""
     pixels = _decode_jpeg(data, least) if data.startswith(_JPEG_START) else None
     if pixels is not None:
@@ -116,7 +149,7 @@ def _open_rgb(data: bytes, least: int = 0) -> Image.Image:
     return image if image.mode == "RGB" else convert_to_8_bit(image).convert("RGB")
 
 
-def _decode_jpeg(data: bytes, least: int) -> Pixels | None:
+def _decode_jpeg(data: bytes, least: int) -> _Pixels | None:
     """Return the pixels as `_decode_at_least`; None if Pillow must decode the file, or say why it is broken."""
     if simplejpeg is None:
         return None
@@ -126,13 +159,13 @@ def _decode_jpeg(data: bytes, least: int) -> Pixels | None:
             return None
         scale = next((each for each in (8, 4, 2) if min(height, width) // least >= each), 1)
         # With these sides simplejpeg selects exactly that scale.
-        pixels: Pixels = simplejpeg.decode_jpeg(data, min_height=-(-height // scale), min_width=-(-width // scale))
+        pixels: _Pixels = simplejpeg.decode_jpeg(data, min_height=-(-height // scale), min_width=-(-width // scale))
     except ValueError:  # also for mere warnings, which Pillow accepts
         return None
     return pixels
 
 
-def _channels_first(image: Image.Image) -> Pixels:
+def _channels_first(image: Image.Image) -> _Pixels:
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 
@@ -144,7 +177,7 @@ def _center_crop(image: Image.Image, size: int) -> Image.Image:
     return image.resize((wide, high), Image.Resampling.BICUBIC).crop((left, top, left + size, top + size))
 
 
-def _random_crop(pixels: Pixels, options: ImageOptions, rng: random.Random) -> Pixels:
+def _random_crop(pixels: _Pixels, options: ImageOptions, rng: random.Random) -> _Pixels:
     """Return a random crop of uint8 (h, w, 3), resized to (3, size, size)."""
     left, top, right, bottom = _crop_box(pixels.shape[1], pixels.shape[0], options.crop, rng)
     cropped = torch.from_numpy(pixels[top:bottom, left:right]).permute(2, 0, 1).unsqueeze(0)

@@ -28,7 +28,7 @@ from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.rejects import Reject, make_reject, rank_reasons
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import B, CollationContext, Collator, move_batch
-from pairwright.training.loading.image_transforms import ImageOptions, Pixels, load_pixels
+from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage, load_parts
 from pairwright.training.loading.sample_order import Ends, SampleOrder
 from pairwright.training.loading.samples import OnError, StoredSample, check_usable, skip_notes
 from pairwright.training.loading.shard_index import ShardSamples, index_shards
@@ -90,8 +90,8 @@ class StepBatches(Dataset[Any], Generic[B]):
             usable, skipped = self._split_usable(numbers.tolist(), context)
             first = first or skipped
             if usable:
-                samples, images = zip(*usable, strict=True)
-                return self.recipe.collate(samples, images, context)._replace(skipped=first)
+                samples, prepared_images = zip(*usable, strict=True)
+                return self.recipe.collate(samples, prepared_images, context)._replace(skipped=first)
         raise InputError(
             f"no usable sample in this step and the following ones; the first: {first[0].detail}",
             where=first[0].place,
@@ -100,7 +100,7 @@ class StepBatches(Dataset[Any], Generic[B]):
 
     def _split_usable(
         self, numbers: list[int], context: CollationContext
-    ) -> tuple[list[tuple[StoredSample, Pixels]], tuple[Reject, ...]]:
+    ) -> tuple[list[tuple[StoredSample, PreparedImage]], tuple[Reject, ...]]:
         """Return the usable samples with their images, in order, and the rejects."""
         ordered = sorted(numbers)  # in file order
         found = {
@@ -112,12 +112,12 @@ class StepBatches(Dataset[Any], Generic[B]):
         return [each for number in numbers if not isinstance(each := found[number], Reject)], rejects
 
 
-def _prepare(sample: StoredSample | Reject, context: CollationContext) -> tuple[StoredSample, Pixels] | Reject:
+def _prepare(sample: StoredSample | Reject, context: CollationContext) -> tuple[StoredSample, PreparedImage] | Reject:
     if isinstance(sample, Reject):
         return sample
     rng = make_rng(context.seed, context.epoch, "crop", sample.key)
     try:
-        return sample, load_pixels(sample.image, context.images, rng, sample.where)
+        return sample, load_parts(sample.image, context.images, rng, sample.where)
     except UnusableImageError as error:
         return make_reject(sample.where, error.reason, error.what)
 

@@ -17,7 +17,7 @@ import torch
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import CollationContext, PairBatch
-from pairwright.training.loading.image_transforms import Pixels
+from pairwright.training.loading.image_transforms import PreparedImage
 from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import encode, pad_rows, padding_id
 
@@ -61,7 +61,7 @@ class PairCollator:
         return "no_hard_negatives" if negatives else "no_hard_positives" if positives else ""
 
     def collate(
-        self, samples: Sequence[StoredSample], images: Sequence[Pixels], context: CollationContext
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
     ) -> PairBatch:
         """Return the batch of these samples."""
         rows = [self._texts(sample, context) for sample in samples]
@@ -76,7 +76,7 @@ class PairCollator:
         text_mask = torch.zeros(texts.shape, dtype=torch.bool)
         texts[mask], text_mask[mask] = listed, listed_mask
         return PairBatch(
-            images=torch.from_numpy(np.stack(images)),
+            images=torch.from_numpy(np.concatenate([each.parts for each in prepared_images])),
             texts=texts,
             text_mask=text_mask,
             mask=mask,

@@ -17,7 +17,7 @@ import torch
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import CollationContext, TripletBatch
-from pairwright.training.loading.image_transforms import Pixels
+from pairwright.training.loading.image_transforms import PreparedImage
 from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import TextOptions, encode, encode_without_end, pad_rows, padding_id
 
@@ -45,7 +45,7 @@ class TripletCollator:
         return "" if exchanges(body, self.types) else "no_triplets"
 
     def collate(
-        self, samples: Sequence[StoredSample], images: Sequence[Pixels], context: CollationContext
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
     ) -> TripletBatch:
         """Return the batch of these samples."""
         drawn = [self._draw_exchanges(sample, context) for sample in samples]
@@ -57,9 +57,13 @@ class TripletCollator:
         answer_ids, cut_answers = encode([answer for _, _, answer in rows], context.texts)
         instructions, instruction_mask = pad_rows(instruction_ids, padding_id(self.instructions or context.texts))
         texts, text_mask = pad_rows(answer_ids, padding_id(context.texts))
+        ends = np.cumsum([len(each.parts) for each in prepared_images])
+        parts = [np.arange(end - len(each.parts), end) for each, end in zip(prepared_images, ends, strict=True)]
+        grids = [prepared_images[place].grid for place, _, _ in rows]
         return TripletBatch(
-            images=torch.from_numpy(np.stack(images)),
-            image_index=torch.tensor([place for place, _, _ in rows]),
+            images=torch.from_numpy(np.concatenate([each.parts for each in prepared_images])),
+            image_index=torch.from_numpy(np.concatenate([parts[place] for place, _, _ in rows])),
+            grids=[(grid.rows, grid.columns) for grid in grids if grid],
             instructions=instructions,
             instruction_mask=instruction_mask,
             texts=texts,

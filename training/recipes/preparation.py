@@ -15,6 +15,7 @@ from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.pairs import PairCollator
 from pairwright.training.loading.tokenization import TextOptions
 from pairwright.training.loading.triplets import TripletCollator
+from pairwright.training.models.anyres import Grid
 from pairwright.training.models.checkpoints import check_model_limits
 from pairwright.training.models.clip import Clip, ClipOutput
 from pairwright.training.models.focallens_clip import FocalLensClip
@@ -159,7 +160,8 @@ def _embed_triplets(method: FocalLensMethod, model: nn.Module, batch: TripletBat
     if isinstance(method, FocalLensClipMethod):
         out: ClipOutput = model(images, batch.texts, batch.text_mask, instructions=batch.instructions)
     else:
-        out = model(images, batch.instructions, batch.instruction_mask, batch.texts)
+        grids = [Grid(*one) for one in batch.grids] or None
+        out = model(images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
     return out
 
 
@@ -225,6 +227,7 @@ def _open_react(model: str, blocks: int) -> ReactClip:
 
 def _prepare_mllm(method: FocalLensMllmMethod, recipe: Recipe, model: str) -> PreparedMethod:
     lens = _open_mllm(model, method.target)
+    lens.pixels = replace(lens.pixels, tiles=lens.pixels.tiles or method.tiles)
     train_only(lens, "focallens-mllm")
     names = (model, method.target) if method.target else (str(Path(model) / "llava"), str(Path(model) / "target"))
     asked, context = recipe.batches.max_tokens, lens.target.context

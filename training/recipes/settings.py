@@ -201,6 +201,9 @@ class FocalLensMllmMethod(FocalLensMethod):
     """A LLaVA whose state after image and instruction is the image embedding."""
 
     kind: Literal["focallens-mllm"]
+    tiles: bool = Field(
+        default=False, description="AnyRes: tiles of the image and the whole; kept if the model has it."
+    )
     target: str = Field(
         "", description="CLIP that embeds the answers; empty: --model is a FocalLens-MLLM with its own."
     )

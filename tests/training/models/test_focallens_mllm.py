@@ -10,6 +10,7 @@ pytest.importorskip("transformers", reason="the trainer needs transformers")
 from torch import nn  # noqa: E402 - after the skips
 
 from pairwright.datasets.errors import UsageError  # noqa: E402
+from pairwright.training.models.anyres import Grid  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.models.trainable_parameters import train_only  # noqa: E402
@@ -45,6 +46,19 @@ def test_without_a_start_token_the_image_comes_first() -> None:
     states = model.llava.model(input_ids=ids, pixel_values=images).last_hidden_state
     expected = nn.functional.normalize(model.head(states[0, -1]), dim=0)
     assert torch.allclose(model.encode_images(images, texts, texts != 0)[0], expected, atol=1e-5)
+
+
+def test_an_image_in_parts_is_one_image() -> None:
+    model = mllm()
+    texts = torch.tensor([[1, 4], [1, 5]])
+    parts, grids = tiny_models.images(3 + 5), [Grid(1, 2), Grid(2, 2)]
+    both = model.encode_images(parts, texts, texts != 0, grids=grids)
+    alone = model.encode_images(parts[:3], texts[:1], texts[:1] != 0, grids=grids[:1])
+    assert torch.allclose(both[:1], alone, atol=1e-5)
+    with pytest.raises(UsageError, match=r"8 image parts, .* 6"):
+        model.encode_images(parts, texts, texts != 0, grids=[Grid(1, 2), Grid(1, 2)])
+    with pytest.raises(UsageError, match=r"8 images for 2 texts"):
+        model.encode_images(parts, texts, texts != 0)
 
 
 def test_the_mllm_is_trained_towards_a_target_that_stays(tmp_path: Path) -> None:
