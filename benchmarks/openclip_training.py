@@ -1,4 +1,4 @@
-"""OpenCLIP's own training script on shards, as it is and with hard negatives.
+"""OpenCLIP's own training script on shards, as it is.
 
     python -m benchmarks.openclip_training --shards 'demo/shards/00000.tar' [--cache ~/.cache/pairwright-consumers]
 
@@ -17,21 +17,15 @@ from typing import Any, Final
 from benchmarks.llm.peers.environments import CannotBeUsed, Peer, environment_of, python_of
 
 HERE: Final = Path(__file__).resolve().parent / "consumers"
-SOURCE: Final = Path(__file__).resolve().parents[1] / "src"
 OPEN_CLIP: Final = Peer(
     "train_openclip.py",
     "-",
     ("open_clip_torch[training]==3.3.0", "webdataset==0.2.86", "torch==2.13.0", "torchvision"),
 )
-SIGLIP: Final = ("--", "--siglip")
 RUNS: Final = {
-    "OpenCLIP as it is": (),
-    "OpenCLIP as it is, --accum-freq 2": ("--", "--accum-freq", "2"),
-    "negclip": ("--loss", "negclip"),
-    "negclip, --accum-freq 2": ("--loss", "negclip", "--", "--accum-freq", "2"),
-    "OpenCLIP as it is, --siglip": SIGLIP,
-    "siglip-hn": ("--loss", "siglip-hn", *SIGLIP),
-    "siglip-hn, --accum-freq 2": ("--loss", "siglip-hn", *SIGLIP, "--accum-freq", "2"),
+    "CLIP": (),
+    "CLIP, --accum-freq 2": ("--accum-freq", "2"),
+    "SigLIP, --siglip": ("--siglip",),
 }
 
 
@@ -65,7 +59,7 @@ def train(shards: str, cache: Path, arguments: tuple[str, ...] = ()) -> dict[str
     Args:
         shards: a tar or a brace pattern.
         cache: folder of the environment.
-        arguments: ``--loss`` of pairwright, and OpenCLIP's own behind ``--``.
+        arguments: further ones of OpenCLIP.
 
     Raises:
         CannotBeUsed: the environment cannot be made, or the script fails.
@@ -75,7 +69,7 @@ def train(shards: str, cache: Path, arguments: tuple[str, ...] = ()) -> dict[str
     env.pop("PYTHONPATH")  # a folder `datasets` of ours would stand in Hugging Face's place
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
-            [python, HERE / OPEN_CLIP.script, shards, scratch, SOURCE, *arguments],
+            [python, HERE / OPEN_CLIP.script, shards, scratch, *arguments],
             cwd=scratch,
             env=env,
             capture_output=True,

@@ -8,20 +8,21 @@ model. Memory is that of one part plus all embeddings, for one more forward pass
 batch, as each part's second pass draws the same random numbers as its first.
 """
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import PairBatch
-from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.recipes.methods import PairMethod
-from pairwright.training.recipes.pair_embeddings import embed_pairs, join_rows, split_rows
-from pairwright.training.recipes.preparation import pair_loss
+from pairwright.training.objectives.embeddings import PairEmbeddings, WeightedLoss
+from pairwright.training.recipes.preparation import embed_pairs, pair_loss
+from pairwright.training.recipes.settings import PairMethod
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class GradientCache:
         """
         parts = split_rows(batch, self.rows)
         with torch.no_grad():
-            whole = join_rows([self._embed_seeded(part, seed, number) for number, part in enumerate(parts)])
+            whole = join_rows([self._embed(part, seed, number) for number, part in enumerate(parts)])
         leaves = _differentiable(whole)
         for leaf in leaves:
             leaf.requires_grad_()
@@ -53,25 +54,36 @@ class GradientCache:
             # Each part has the same scale and bias, and an equal share of their gradient.
             slopes = [one[rows] if one.dim() else one / len(parts) for one in gradients]
             with nullcontext() if number == len(parts) - 1 else self.accelerator.no_sync(self.model):
-                outputs = _differentiable(self._embed_seeded(part, seed, number))
+                outputs = _differentiable(self._embed(part, seed, number))
                 dots = [(one * slope).sum() for one, slope in zip(outputs, slopes, strict=True)]
                 self.accelerator.backward(torch.stack(dots).sum())
         return total
 
-    def loss(self, batch: PairBatch) -> WeightedLoss:
-        """Return the loss of the batch, without gradients."""
-        with torch.no_grad():
-            parts = [self._embed(part) for part in split_rows(batch, self.rows)]
-            return pair_loss(self.method, join_rows(parts), self.ranks)
-
-    def _embed_seeded(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
+    def _embed(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
         torch.manual_seed(make_rng(seed, number).getrandbits(63))
-        return self._embed(part)
-
-    def _embed(self, part: PairBatch) -> PairEmbeddings:
         return embed_pairs(self.model, part, local=self.method.local_features)
 
 
 def _differentiable(pairs: PairEmbeddings) -> list[Tensor]:
     """Return the tensors that have gradients, in a fixed order."""
     return [one for one in pairs if one is not None and one.is_floating_point()]
+
+
+def split_rows(batch: PairBatch, rows: int) -> list[PairBatch]:
+    """Return the batch in parts of ``rows`` rows, the last with the rest."""
+    parts = []
+    for start in range(0, len(batch.keys), rows):
+        named = batch._asdict().items()
+        part: dict[str, Any] = {
+            name: one[start : start + rows] for name, one in named if isinstance(one, Tensor | np.ndarray | list)
+        }
+        parts.append(batch._replace(**part))
+    return parts
+
+
+def join_rows(parts: Sequence[PairEmbeddings]) -> PairEmbeddings:
+    """Return the embeddings of a batch from those of its parts; scale and bias are copies of the first part's."""
+    named = {
+        name: [getattr(part, name) for part in parts] for name, one in parts[0]._asdict().items() if one is not None
+    }
+    return parts[0]._replace(**{name: torch.cat(of) if of[0].dim() else of[0].clone() for name, of in named.items()})

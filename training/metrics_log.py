@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.atomic_files import replace_atomically
-from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.run_checkpoints import TrainingProgress
+from pairwright.training.objectives.embeddings import WeightedLoss
 
-_LEADING_COLUMNS = ("step", "epoch", "loss", "validation", "lr", "gradient", "scale", "samples_per_second", "waiting")
+_LEADING_COLUMNS = ("step", "epoch", "loss", "lr", "gradient", "scale", "samples_per_second", "waiting")
 _FINETUNING_COLUMNS = ("step", "epoch", "loss", "lr", "gradient", "validation")
 _TRAINER_COLUMNS = {"learning_rate": "lr", "grad_norm": "gradient", "eval_loss": "validation"}
 
@@ -37,7 +36,6 @@ class LogRow:
     samples_per_second: float  # over all processes
     waiting: float  # share of the time spent waiting for data, 0-1
     scale: float | None = None  # 1 / temperature; None for models without one
-    validation: float | None = None  # mean loss on validation data, in rows that have one
     parts: dict[str, float] = field(default_factory=dict)  # unweighted parts of the loss by name; means
 
     def values(self) -> dict[str, float]:
@@ -81,7 +79,7 @@ def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     with replace_atomically(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+        writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
@@ -119,14 +117,12 @@ class StepStatistics:
         self._rate = rate
         self.start_waiting()
 
-    def row(
-        self, progress: TrainingProgress, epoch: float, ranks: Ranks, scale: Tensor | None, validation: float | None
-    ) -> LogRow:
+    def row(self, step: int, epoch: float, ranks: Ranks, scale: Tensor | None) -> LogRow:
         """Return the row, equal on all ranks except for the speed, and reset."""
         loss, parts = _mean(self._losses, ranks), {name: _mean(own, ranks) for name, own in self._parts.items()}
         spent = time.perf_counter() - self._begun
         made = LogRow(
-            step=progress.step,
+            step=step,
             epoch=epoch,
             loss=loss,
             lr=self._rate,
@@ -134,7 +130,6 @@ class StepStatistics:
             samples_per_second=self._samples * ranks.count / spent,
             waiting=self._waited / spent,
             scale=None if scale is None else scale.item(),
-            validation=validation,
             parts=parts,
         )
         self._begun, self._waited = time.perf_counter(), 0.0

@@ -19,7 +19,7 @@ from pairwright.training.loading.samples import StoredSample
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import CONTEXT, load_tokenizer
 from pairwright.training.models.clip import Clip
-from pairwright.training.run_checkpoints import replace_folder
+from pairwright.training.run_folder import replace_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,6 @@ def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:
         data: a folder of shards, a tar or a brace pattern.
         out: folder of the model; new or empty.
         seed: of the weights; the same seed and shards give the same bytes.
-
-    Raises:
-        InputError: no shards, or no sample in them.
-        StorageError: ``out`` is not empty; a shard is damaged.
     """
     check_new_folder(out)
     with TemporaryDirectory() as words:
@@ -133,16 +129,8 @@ PAD, UNKNOWN, START, END = "<pad>", "<unknown>", "<start>", "<end>"
 def write_word_tokenizer(texts: Iterable[str], folder: Path, max_tokens: int = 77) -> int:
     """Write a tokenizer of whole lower-case words (runs of letters, digits or punctuation) that `load_tokenizer` reads.
 
-    All words of the texts are in the vocabulary, any other is the unknown token. Texts get a start and an end token, as
-    CLIP's do.
-
-    Args:
-        texts: source of the vocabulary.
-        folder: created if missing.
-        max_tokens: limit of the text tower, including start and end token.
-
-    Returns:
-        Vocabulary size, including four special tokens.
+    All words of the texts are in the vocabulary, whose size is returned; any other is the unknown token. Texts get a start
+    and an end token, as CLIP's do, which ``max_tokens`` includes.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast

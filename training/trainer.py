@@ -1,4 +1,4 @@
-"""Training loop: steps of AdamW over shard batches, on one or several processes, until the schedule or early stop ends it.
+"""Training loop: steps of AdamW over shard batches, on one or several processes.
 
 accelerate handles processes, precision and gradient scaling; the model and the loss come from the recipe's method
 (`recipes/preparation.py`), the update from `training_step.py`. Each step is seeded from (seed, step, rank) and a checkpoint records the
@@ -29,29 +29,30 @@ from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.accelerate_setup import default_workers, start_processes
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics
-from pairwright.training.models.checkpoints import copy_weights, load_trained, save_trained
+from pairwright.training.models.checkpoints import copy_weights
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.lora import merge_lora
 from pairwright.training.models.openclip_checkpoint import save_openclip
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import count_parameters
 from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.optimization import schedule_notes
 from pairwright.training.out_of_memory import explain_out_of_memory
-from pairwright.training.recipes.methods import PairMethod, TowerMethod
 from pairwright.training.recipes.preparation import PreparedMethod, prepare
-from pairwright.training.recipes.schema import Recipe
-from pairwright.training.reporters import open_reporters
-from pairwright.training.run_checkpoints import (
+from pairwright.training.recipes.settings import PairMethod, Recipe, TowerMethod
+from pairwright.training.reporters import Report, open_reporters
+from pairwright.training.run_folder import (
+    Run,
     TrainingProgress,
+    check_run_folder,
     load_checkpoint,
+    lock_run_folder,
     newest_checkpoint,
     replace_folder,
     save_checkpoint,
+    write_run_description,
     write_skipped,
 )
-from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, write_run_description
-from pairwright.training.training_step import TrainingStep
+from pairwright.training.training_step import TrainingStep, schedule_notes
 
 _MAX_SKIP_MESSAGES = 5
 
@@ -67,8 +68,6 @@ class TrainingReport:
     steps: int  # total
     epochs: float  # total
     loss: float  # of the last log row
-    best: float | None  # lowest validation loss, whose weights the model has; None without early stop
-    ended: str  # ``done`` or ``early stop``
     trained: int  # number of trained parameters
     frozen: int  # number of frozen parameters
     unit: str  # what ``samples`` counts: samples or conversations
@@ -107,20 +106,18 @@ def train(run: TrainingRun) -> TrainingReport:
 class _Trainer:
     def __init__(self, run: TrainingRun) -> None:
         self.run, self.recipe = run, run.recipe
-        if bool(run.validation) != bool(run.recipe.early_stop):
-            raise UsageError("`early_stop` and --validation require each other: set both or neither.")
+        if run.validation:
+            raise UsageError("--validation is for generative models. Evaluate this one by `pairwright evaluate`.")
         self.accelerator = start_processes(run.recipe.precision)
         size, count = run.recipe.batches.size, self.accelerator.num_processes
         if size % count:
             raise UsageError(f"batches.size {size} is not divisible by {count} processes: set it to a multiple.")
         self.ranks = Ranks(self.accelerator.process_index, count, size // count)
         check_run_folder(run)
-        for data in filter(None, (run.data, run.validation)):
-            find_indexed_shards(data)  # before loading a large model
+        find_indexed_shards(run.data)  # before loading a large model
         torch.manual_seed(run.recipe.seed)
         prepared = prepare(run.recipe, model_folder(run.model))
-        self.loader = self._loader(run.data, prepared, validation=False)
-        self.validation_loader = self._loader(run.validation, prepared, validation=True) if run.validation else None
+        self.loader = self._loader(prepared)
         self.progress = TrainingProgress()
         self.statistics = StepStatistics()
         self.steps = run.recipe.schedule.steps or run.recipe.schedule.epochs * len(self.loader)
@@ -139,15 +136,10 @@ class _Trainer:
         with (
             explain_out_of_memory(lambda: _memory_helps(self.recipe, f"at step {self.progress.step + 1}")),
             open_step("training", self.steps - self.first, "steps") as self.bar,
-            open_reporters(
-                self.run.report_to if self.accelerator.is_main_process else (),
-                self.run.out,
-                self.run.settings(),
-                self.progress.step,
-            ) as self.reports,
+            open_reporters(self.accelerator, self.run, self.progress.step) as report,
         ):
-            writers = self._writers()
-            while not self.progress.ended:
+            writers = self._writers(report)
+            while self.progress.step < self.steps:
                 self._epoch(writers)
         return self._finish()
 
@@ -159,89 +151,56 @@ class _Trainer:
                 self.progress.cut = 0  # the checkpoint holds the sum over ranks
             self.loader.load_state_dict(self.progress.loader)
 
-    def _loader(self, data: str, prepared: PreparedMethod, *, validation: bool) -> ShardLoader[Any]:
+    def _loader(self, prepared: PreparedMethod) -> ShardLoader[Any]:
         batches = self.recipe.batches
         options = LoadingOptions(
             batch_size=self.ranks.rows,
             seed=self.recipe.seed,
-            window=0 if validation else batches.window,
-            ends="even" if validation else batches.ends,
+            window=batches.window,
+            ends=batches.ends,
             workers=default_workers(self.ranks.count) if batches.workers is None else batches.workers,
             rank=self.ranks.rank,
             ranks=self.ranks.count,
             device=str(self.accelerator.device),
             on_error=self.run.on_error,
         )
-        images = replace(prepared.images, crop=1.0) if validation else prepared.images
-        return ShardLoader(data, prepared.rows, options, prepared.texts, images)
+        return ShardLoader(self.run.data, prepared.rows, options, prepared.texts, prepared.images)
 
-    def _writers(self) -> list[Callable[[LogRow], None]]:
+    def _writers(self, report: Report) -> list[Callable[[LogRow], None]]:
         if not self.accelerator.is_main_process:
             return []
-        parts = self.recipe.method.loss_parts
-        return [CsvLog(self.run.out / "log.csv", parts, up_to=self.progress.step).add, self.run.on_row]
+        log = CsvLog(self.run.out / "log.csv", self.recipe.method.loss_parts, up_to=self.progress.step)
+        return [log.add, self.run.on_row, lambda row: report(row.values(), row.step)]
 
     def _epoch(self, writers: list[Callable[[LogRow], None]]) -> None:
         """Run the steps to the end of the epoch or of the run."""
-        if self.progress.step >= self.steps:  # a checkpoint of the last step
-            self.progress.ended = "done"
-            return
         self.statistics.start_waiting()
         for batch in self.loader:
             self.statistics.stop_waiting()
             self._train_on(batch)
             self.bar.reach(self.progress.step - self.first)
-            self.progress.ended = "done" if self.progress.step >= self.steps else ""
-            validation = self._validate() if self._validation_is_due() else None
-            saving = self.progress.ended or self.progress.step % self.recipe.save_every == 0
-            if saving or validation is not None or self.progress.step % self.recipe.log_every == 0:
-                row = self._row(validation)  # also before a checkpoint: the mean restarts after it
+            ended = self.progress.step >= self.steps
+            saving = ended or self.progress.step % self.recipe.save_every == 0
+            if saving or self.progress.step % self.recipe.log_every == 0:
+                row = self._row()  # also before a checkpoint: the mean restarts after it
                 for write in writers:
                     write(row)
-                for report in self.reports:
-                    report(row.values(), row.step)
             if saving:
                 self._save()
-            if self.progress.ended:
+            if ended:
                 return
 
     def _train_on(self, batch: Any) -> None:
-        result = self.step.take(batch, self.progress.step)
+        total, norm, rate = self.step.take(batch, self.progress.step)
         self.progress.step += 1
         self.progress.loader = self.loader.state_dict()
         self.progress.cut += batch.cut
         self._note_skipped()
-        self.statistics.add(result.total, result.norm, len(batch.keys), result.rate)
+        self.statistics.add(total, norm, len(batch.keys), rate)
 
-    def _validation_is_due(self) -> bool:
-        """Return whether to validate after this step."""
-        early = self.recipe.early_stop
-        if early is None:
-            return False
-        return bool(self.progress.ended) or self.progress.step % (early.every or len(self.loader)) == 0
-
-    def _validate(self) -> float:
-        """Return the mean loss on the validation data and update early stop."""
-        assert self.validation_loader is not None
-        assert self.recipe.early_stop is not None
-        losses = [self.step.validation_loss(batch) for batch in self.validation_loader]
-        self._note_skipped()
-        self.validation_loader.epoch = 0  # the same edited texts at every validation
-        found = torch.stack(losses).mean().item()
-        if self.progress.best is None or found < self.progress.best:
-            self.progress.best, self.progress.waited = found, 0
-            if self.accelerator.is_main_process:
-                save_trained(self.step.model, self.run.out / "best.safetensors")
-        else:
-            self.progress.waited += 1
-            if self.progress.waited >= self.recipe.early_stop.patience:
-                self.progress.ended = "early stop"
-        self.statistics.start_waiting()
-        return found
-
-    def _row(self, validation: float | None) -> LogRow:
-        scale = getattr(self.step.model, "scale", None)
-        row = self.statistics.row(self.progress, self.progress.step / len(self.loader), self.ranks, scale, validation)
+    def _row(self) -> LogRow:
+        step, scale = self.progress.step, getattr(self.step.model, "scale", None)
+        row = self.statistics.row(step, step / len(self.loader), self.ranks, scale)
         if not math.isfinite(row.loss):
             raise PairwrightError(
                 f"the loss at step {row.step} is {row.loss}. Try a lower optimizer.lr, optimizer.clip=1, "
@@ -252,15 +211,14 @@ class _Trainer:
 
     def _note_skipped(self) -> None:
         """Record the samples that the loaders skipped, with a message for the first few."""
-        for loader in filter(None, (self.loader, self.validation_loader)):
-            for place, found in loader.skipped.items():
-                name = publishable_image_name(place)
-                if name in self.progress.skipped:
-                    continue
-                self.progress.skipped[name] = f"{found.reason}: {found.detail}"
-                if len(self.progress.skipped) <= _MAX_SKIP_MESSAGES:
-                    self.run.on_message(f"skipped {place}: {found.detail}.")
-            loader.skipped.clear()
+        for place, found in self.loader.skipped.items():
+            name = publishable_image_name(place)
+            if name in self.progress.skipped:
+                continue
+            self.progress.skipped[name] = f"{found.reason}: {found.detail}"
+            if len(self.progress.skipped) <= _MAX_SKIP_MESSAGES:
+                self.run.on_message(f"skipped {place}: {found.detail}.")
+        self.loader.skipped.clear()
 
     def _save(self) -> None:
         cut = self._total_cut()
@@ -283,8 +241,6 @@ class _Trainer:
             steps=self.progress.step,
             epochs=round(self.progress.step / len(self.loader), 4),
             loss=self.progress.loss,
-            best=self.progress.best,
-            ended=self.progress.ended,
             trained=sizes.trained,
             frozen=sizes.frozen,
             unit="samples",
@@ -308,8 +264,6 @@ class _Trainer:
             averaged = deepcopy(model)
             copy_weights(dict(averaged.named_parameters()), {**dict(model.named_parameters()), **average}, folder)
             self._save_model(averaged, folder.with_name("model-ema"))
-        if self.progress.best is not None:
-            load_trained(model, self.run.out / "best.safetensors")
         self._save_model(model, folder)
         if self.recipe.save_openclip:
             assert isinstance(model, Clip)

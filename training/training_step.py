@@ -1,36 +1,25 @@
-"""A training step: loss, gradients and update of one batch, and the state that its successors depend on.
+"""A training step: loss, gradients and update of one batch, optimizer, learning rate and averaged weights.
 
 Nothing here waits for the device: losses and norms are read from it at the next row of the log.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from pairwright.datasets.rng import make_rng
 from pairwright.training.gradient_cache import GradientCache
 from pairwright.training.models.checkpoints import trained_parameters
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
-from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.optimization import WeightAverage, learning_rate_factor, make_optimizer, warmup_steps
-from pairwright.training.recipes.methods import PairMethod
+from pairwright.training.objectives.embeddings import WeightedLoss
 from pairwright.training.recipes.preparation import batch_loss
-from pairwright.training.recipes.schema import Recipe
-from pairwright.training.run_checkpoints import RunState
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """Result of a step: the loss of this rank's rows, the gradient norm before clipping (0-d), and the learning rate."""
-
-    total: WeightedLoss
-    norm: Tensor
-    rate: float
+from pairwright.training.recipes.settings import OptimizerSettings, PairMethod, Recipe, ScheduleSettings
+from pairwright.training.run_folder import RunState
 
 
 class TrainingStep:
@@ -62,10 +51,11 @@ class TrainingStep:
             else None
         )
 
-    def take(self, batch: Any, step: int) -> StepResult:
-        """Train on a batch.
+    def take(self, batch: Any, step: int) -> tuple[WeightedLoss, Tensor, float]:
+        """Train on a batch at a step, from 0.
 
-        ``step`` counts from 0.
+        Returns:
+            Loss of this rank's rows, gradient norm before clipping (0-d), and learning rate.
         """
         rate = self.recipe.optimizer.lr * learning_rate_factor(step, self._warmup, self._steps)
         for group in self.state.optimizer.param_groups:
@@ -79,14 +69,7 @@ class TrainingStep:
             self.model.limit_scale()
         if self._average:
             self._average.update()
-        return StepResult(total, torch.as_tensor(norm).detach(), rate)
-
-    def validation_loss(self, batch: Any) -> Tensor:
-        """Return the mean loss over ranks, 0-d, without gradients and with the model in evaluation mode."""
-        self.wrapped.eval()
-        with torch.no_grad():
-            found = self._cache.loss(batch) if self._cache else self._loss(batch)
-        return self.ranks.total(found.loss) / self.ranks.count
+        return total, torch.as_tensor(norm).detach(), rate
 
     def _backward(self, batch: Any, seed: int) -> WeightedLoss:
         if self._cache:
@@ -98,3 +81,56 @@ class TrainingStep:
 
     def _loss(self, batch: Any) -> WeightedLoss:
         return batch_loss(self.recipe.method, self.wrapped, batch, self.ranks)
+
+
+def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim.AdamW:
+    """Return AdamW over the trained parameters; those with fewer than two dimensions have no weight decay, as in OpenCLIP.
+
+    On a GPU one kernel updates all parameters ("fused").
+    """
+    trained = list(trained_parameters(model).values())
+    groups = [
+        {"params": [one for one in trained if one.dim() >= 2], "weight_decay": settings.weight_decay},
+        {"params": [one for one in trained if one.dim() < 2], "weight_decay": 0.0},
+    ]
+    fused = trained[0].is_cuda or None
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=fused)
+
+
+class WeightAverage:
+    """Exponential moving average of the trained parameters: a = decay * a + (1 - decay) * w after each step.
+
+    Attributes:
+        weights: the averages by parameter name; initially copies of the parameters.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        trained = trained_parameters(model)
+        self.weights = {name: one.detach().clone() for name, one in trained.items()}
+        make: Any = get_ema_multi_avg_fn  # untyped
+        self._trained, self._average = list[Tensor](trained.values()), make(decay)
+
+    def update(self) -> None:
+        """Add the current parameters."""
+        self._average(list(self.weights.values()), self._trained, 0)
+
+
+def learning_rate_factor(step: int, warmup: int, steps: int) -> float:
+    """Return the fraction of the full learning rate at a step, from 0: linear warm-up, then half a cosine down to 0."""
+    if step < warmup:
+        return (step + 1) / warmup
+    return (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup)))) / 2
+
+
+def schedule_notes(settings: ScheduleSettings, steps: int) -> list[str]:
+    """Return a sentence where the learning rate rises to the end of a run."""
+    if (warmup := warmup_steps(settings, steps)) < steps:
+        return []
+    reached = learning_rate_factor(steps - 1, warmup, steps)
+    line = f"Warm-up takes {warmup} steps and the run {steps}: the learning rate reaches {reached:.0%} of optimizer.lr."
+    return [f"{line} Lower schedule.warmup (below 1: a share of all steps)."]
+
+
+def warmup_steps(settings: ScheduleSettings, steps: int) -> int:
+    """Return the number of warm-up steps of a run: the setting itself, or that share of ``steps`` if below 1."""
+    return math.ceil(settings.warmup * steps) if settings.warmup < 1 else int(settings.warmup)

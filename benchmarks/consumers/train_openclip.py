@@ -1,7 +1,6 @@
-"""Trains a tiny CLIP with OpenCLIP's own script: ``train_openclip.py SHARDS SCRATCH SOURCE [--loss NAME] [-- ARGUMENTS]``.
+"""Trains a tiny CLIP with OpenCLIP's own script: ``train_openclip.py SHARDS SCRATCH [ARGUMENTS]``.
 
-SOURCE is the folder above the package pairwright. Without ``--loss`` the script runs as it is. Prints one JSON object: the
-losses of the log in order, samples seen, and versions.
+Prints one JSON object: the losses of the log in order, and versions.
 """
 
 import importlib.metadata
@@ -13,10 +12,8 @@ from pathlib import Path
 
 import cpu_torch  # noqa: F401 - before everything that imports torchvision
 
-SHARDS, SCRATCH, SOURCE = map(Path, sys.argv[1:4])
-REST = sys.argv[4:]
-AT = REST.index("--") if "--" in REST else len(REST)
-OWN, MORE = REST[:AT], REST[AT + 1 :]
+SHARDS, SCRATCH = map(Path, sys.argv[1:3])
+MORE = sys.argv[3:]
 TINY = {
     "embed_dim": 32,
     "vision_cfg": {"image_size": 32, "layers": 1, "width": 32, "head_width": 16, "patch_size": 16},
@@ -49,14 +46,8 @@ def main() -> None:
     biased = {"init_logit_bias": -10.0} if "--siglip" in MORE else {}
     (configs / "tiny.json").write_text(json.dumps(TINY | biased))
     open_clip.add_model_config(configs)
-    if OWN:
-        sys.path.insert(0, str(SOURCE))
-        from pairwright.training.objectives.openclip_script import main as run
-
-        run([*OWN, "--", *FIXED, *MORE])
-    else:
-        sys.argv = ["main.py", *FIXED, *MORE]
-        runpy.run_module("open_clip_train.main", run_name="__main__")
+    sys.argv = ["main.py", *FIXED, *MORE]
+    runpy.run_module("open_clip_train.main", run_name="__main__")
     log = (SCRATCH / "run" / "out.log").read_text()
     losses = [float(number) for number in re.findall(r" Loss: ([\d.]+)", log)]
     names = ("open_clip_torch", "webdataset", "torch")

@@ -65,7 +65,7 @@ def write_model(shards: str, folder: Path) -> None:
 def train_once(data: str, folder: Path, asked: argparse.Namespace, chunk: int, peak: float) -> str:
     """Train, and return a line of the table; rates are those of the rows after the first, which compiles."""
     from pairwright.training.recipes.reading import read_recipe
-    from pairwright.training.recipes.schema import Recipe
+    from pairwright.training.recipes.settings import Recipe
     from pairwright.training.trainer import TrainingRun, train
 
     changes = [f"batches.size={asked.batch}", f"batches.chunk={chunk}", f"method.negatives={NEGATIVES}", "compile=true"]

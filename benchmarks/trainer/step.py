@@ -105,7 +105,7 @@ class StepCounter:
 def host_worker(folder: str, steps: str, *recipes: str) -> None:
     """Train in this process by each recipe, and print the medians of a step."""
     from pairwright.training.recipes.reading import read_recipe
-    from pairwright.training.recipes.schema import Recipe
+    from pairwright.training.recipes.settings import Recipe
     from pairwright.training.trainer import TrainingRun, train
 
     ranks, last, found = int(os.environ["WORLD_SIZE"]), WARM + 2 * int(steps), {}
@@ -134,7 +134,7 @@ def host(recipes: list[str], ranks: list[int], steps: int) -> None:
 
 def embeddings(rows: int, *, local: bool) -> Any:
     """Return random embeddings of ``rows`` pairs."""
-    from pairwright.training.objectives.batch_embeddings import PairEmbeddings
+    from pairwright.training.objectives.embeddings import PairEmbeddings
 
     width, k = SIZES["width"], SIZES["negatives"]
 

@@ -1,4 +1,4 @@
-"""SVG charts of an evaluation report: values with intervals, lines over WiSE-FT shares, and lines over document positions.
+"""SVG charts of an evaluation report: values with intervals, and lines over document positions.
 
 Colors are classes (``m0`` ... ``m5``) of ``report.css``. Each plot has its numbers as alternative text.
 """
@@ -33,50 +33,6 @@ def dot_plot(measure: str, parts: Sequence[str], models: Sequence[ModelResult]) 
     return _figure(
         _title(measure, every), [_grid(every, least, most, at), *drawn], at + _FOOT, _alt_text(parts, metrics, models)
     )
-
-
-def interpolation_plot(part: str, measure: str, models: Sequence[ModelResult]) -> str:
-    """Return one metric over the shares of the trained weights, one line per model name."""
-    names = list(dict.fromkeys(model.model for model in models))
-    every = [metric for model in models if (metric := find_metric(model, (part, measure))) is not None]
-    least, most = min(metric.low for metric in every), max(metric.high for metric in every)
-    if least == most:
-        least, most = least - 0.5, most + 0.5
-    ground = _HEIGHT - _FOOT
-    drawn = [
-        f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}"/>'
-        f'<text x="{_WIDTH}" y="{y + 4}" text-anchor="end">{_format_value(value, every[0])}</text>'
-        for y, value in ((ground, least), ((ground + _TOP + 14) / 2, (least + most) / 2), (_TOP + 14, most))
-    ]
-    for number, name in enumerate(names):
-        points = [
-            (model.share or 0.0, metric)
-            for model in sorted(models, key=lambda one: one.share or 0.0)
-            if model.model == name and (metric := find_metric(model, (part, measure))) is not None
-        ]
-        drawn.append(_line(points, number % COLOURS, least, most, ground))
-    for share in (0.0, 0.5, 1.0):
-        anchor = {0.0: "start", 0.5: "middle", 1.0: "end"}[share]
-        drawn.append(f'<text x="{_x_of_share(share):.1f}" y="{_HEIGHT - 6}" text-anchor="{anchor}">{share:g}</text>')
-    title = _title(measure if part == "all" else f"{part}: {measure}", every)
-    return _figure(
-        title, drawn, _HEIGHT, _alt_text([part], [[find_metric(model, (part, measure)) for model in models]], models)
-    )
-
-
-def _line(points: Sequence[tuple[float, Metric]], colour: int, least: float, most: float, ground: float) -> str:
-    def height(value: float) -> float:
-        return ground - (value - least) / (most - least) * (ground - _TOP - 14)
-
-    aside = 3.0 * colour  # keeps intervals of several models apart
-    path = " L".join(f"{_x_of_share(share) + aside:.1f} {height(metric.value):.1f}" for share, metric in points)
-    marks = "".join(
-        f'<line class="reach" x1="{_x_of_share(share) + aside:.1f}" x2="{_x_of_share(share) + aside:.1f}" '
-        f'y1="{height(metric.low):.1f}" y2="{height(metric.high):.1f}"/>'
-        f'<circle cx="{_x_of_share(share) + aside:.1f}" cy="{height(metric.value):.1f}" r="4"/>'
-        for share, metric in points
-    )
-    return f'<g class="mark m{colour}"><path d="M{path}"/>{marks}</g>'
 
 
 def _dot(metric: Metric, colour: int, y: float, least: float, most: float) -> str:
@@ -124,17 +80,13 @@ def _x(value: float, least: float, most: float) -> float:
     return _LEFT + (value - least) / (most - least) * (_WIDTH - _LEFT - _RIGHT)
 
 
-def _x_of_share(share: float) -> float:
-    return _LEFT + 6 + share * (_WIDTH - _LEFT - _RIGHT - 12)
-
-
 def _title(name: str, metrics: Sequence[Metric]) -> str:
     return f"{name} (less is better)" if metrics[0].better == "less" else name
 
 
 def _alt_text(parts: Sequence[str], metrics: Sequence[Sequence[Metric | None]], models: Sequence[ModelResult]) -> str:
     return "; ".join(
-        f"{part}, {model.label}: {metric.written.strip()}"
+        f"{part}, {model.model}: {metric.written.strip()}"
         for part, group in zip(parts, metrics, strict=True)
         for model, metric in zip(models, group, strict=True)
         if metric is not None
@@ -168,11 +120,11 @@ def _position_lines(model: ModelResult) -> str:
     drawn = []
     for documents, ways in curves.items():
         drawn.append(
-            position_plot(f"{model.label}: accuracy by the gold document's place, K = {documents}", ways, documents)
+            position_plot(f"{model.model}: accuracy by the gold document's place, K = {documents}", ways, documents)
         )
         attention = model.found.detail[f"attention of {documents}"]
         by_place = {f"gold at {gold}": dict(enumerate(values, 1)) for gold, values in attention.items()}
-        drawn.append(position_plot(f"{model.label}: attention a token by place, K = {documents}", by_place, documents))
+        drawn.append(position_plot(f"{model.model}: attention a token by place, K = {documents}", by_place, documents))
     return "".join(drawn)
 
 

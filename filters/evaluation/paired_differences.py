@@ -99,7 +99,7 @@ def _difference(first: Metric, against: ModelResult, model: ModelResult, own: Me
     low, high = np.percentile(drawn[~np.isnan(drawn)], (2.5, 97.5))
     value = float(_ratios(both.sum(axis=1)))
     return PairedDifference(
-        own.part, own.measure, model.label, against.label, value, float(low), float(high), both.shape[1], own.percent
+        own.part, own.measure, model.model, against.model, value, float(low), float(high), both.shape[1], own.percent
     )
 
 

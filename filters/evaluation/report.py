@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.reports.html_page import render_page, render_section
-from pairwright.filters.evaluation.charts import COLOURS, dot_plot, interpolation_plot, position_plots
+from pairwright.filters.evaluation.charts import COLOURS, dot_plot, position_plots
 from pairwright.filters.evaluation.paired_differences import PairedDifference, paired_differences
 from pairwright.filters.evaluation.results import (
     MAX_COLUMNS,
@@ -41,7 +41,6 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[ModelResult
         data: evaluated data.
         models: at least one, with metrics.
     """
-    mixed = any(model.share is not None for model in models)
     by_place = position_plots(models)
     return render_page(
         _TITLES[task],
@@ -50,10 +49,8 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[ModelResult
         [
             render_section(
                 "Metrics",
-                "Over the share of the trained weights (0: before training, 1: trained); lines show 95% intervals."
-                if mixed
-                else "Dot: value; line: 95% interval; dashed line: chance level.",
-                _key(models) + f'<div class="plots">{_interpolation_plots(models) if mixed else _plain(models)}</div>',
+                "Dot: value; line: 95% interval; dashed line: chance level.",
+                _key(models) + f'<div class="plots">{_plain(models)}</div>',
             ),
             *(
                 [
@@ -83,13 +80,8 @@ def _plain(models: Sequence[ModelResult]) -> str:
     return "".join(dot_plot(measure, of, models) for measure, of in parts.items())
 
 
-def _interpolation_plots(models: Sequence[ModelResult]) -> str:
-    return "".join(interpolation_plot(part, measure, models) for part, measure in metric_rows(models))
-
-
 def _key(models: Sequence[ModelResult]) -> str:
-    mixed = any(model.share is not None for model in models)
-    names = list(dict.fromkeys(model.model if mixed else model.label for model in models))
+    names = [model.model for model in models]
     shown = "".join(
         f'<span><i class="swatch m{number % COLOURS}"></i>{escape(name)}</span>' for number, name in enumerate(names)
     )
@@ -98,7 +90,7 @@ def _key(models: Sequence[ModelResult]) -> str:
 
 def _table(models: Sequence[ModelResult]) -> str:
     many = len(models) > MAX_COLUMNS
-    names = ["value"] if many or len(models) == 1 else [model.label for model in models]
+    names = ["value"] if many or len(models) == 1 else [model.model for model in models]
     head = "".join(f'<th class="number">{escape(name)}</th><th class="number">95%</th>' for name in names)
     model = "<th>model</th>" if many else ""
     rows = "".join(_rows_per_model(row, models) if many else _side_by_side(row, models) for row in metric_rows(models))
@@ -117,7 +109,7 @@ def _rows_per_model(row: tuple[str, str], models: Sequence[ModelResult]) -> str:
     return "".join(
         _row(
             row if not place else ("", ""),
-            f"<td>{escape(model.label)}</td>{_value(find_metric(model, row))}",
+            f"<td>{escape(model.model)}</td>{_value(find_metric(model, row))}",
             [find_metric(model, row)],
         )
         for place, model in enumerate(models)

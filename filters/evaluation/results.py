@@ -150,26 +150,18 @@ class ModelResult:
     Attributes:
         model: as the user named it.
         kind: such as ``clip`` or ``focallens-clip``.
-        share: of the trained weights (WiSE-FT); None without interpolation.
         found: result of the task.
     """
 
     model: str
     kind: str
-    share: float | None
     found: TaskResult
-
-    @property
-    def label(self) -> str:
-        """Name as shown in tables."""
-        return self.model if self.share is None else f"{self.model} at {self.share:g}"
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON object."""
         return {
             "model": self.model,
             "kind": self.kind,
-            "wise_ft": self.share,
             "figures": [metric.as_json() for metric in self.found.metrics],
             "counts": dict(self.found.counts),
             **self.found.detail,
@@ -191,7 +183,7 @@ def describe_counts(models: Sequence[ModelResult]) -> list[str]:
     found: dict[str, dict[str, int]] = {}
     for model in models:
         for sentence, number in model.found.counts.items():
-            found.setdefault(sentence, {})[model.label] = number
+            found.setdefault(sentence, {})[model.model] = number
     lines: list[str] = []
     for sentence, numbers in found.items():
         if len(numbers) == len(models) and len(set(numbers.values())) == 1:

@@ -91,9 +91,7 @@ def judge_models(
     for _, (row, *_rest) in found:
         model, judgement = judge.judged(row)
         judgements[model].append(judgement)
-    results = [
-        ModelResult(name, kinds[name], None, judgement_summary(judgements[name], answers[name])) for name in answers
-    ]
+    results = [ModelResult(name, kinds[name], judgement_summary(judgements[name], answers[name])) for name in answers]
     return results, run.bill()
 
 
@@ -106,15 +104,15 @@ def _read_answers(
     }
     kinds = dict.fromkeys(given, ANSWERS_KIND)
     if models := [name for name in request.models if name not in given]:
+        from pairwright.training.evaluation.embedding import image_sizes
         from pairwright.training.evaluation.evaluated_models import open_models
         from pairwright.training.evaluation.image_answers import generate_answers
-        from pairwright.training.evaluation.images import image_sizes
         from pairwright.training.evaluation.tasks import identify_models
         from pairwright.training.out_of_memory import explain_out_of_memory
 
         named = identify_models("answers", models)
         image_sizes([question.image for question in questions])
-        for subject in open_models(named, None, request.device):
+        for subject in open_models(named, request.device):
             note(f"{subject.named.name} answers {count_phrase(len(questions), 'question')}.")
             with explain_out_of_memory(lambda: f"with --batch-size {request.batch}. Use a smaller one."):
                 given[subject.named.name] = generate_answers(subject, questions, batch=request.batch)

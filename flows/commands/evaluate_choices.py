@@ -84,7 +84,7 @@ def evaluate_choices(
     made, run = collect_rows(access, task, task.rows(pairs), len(pairs), out=request.out, note=note, watch=watch)
     found = summarize_answers(request.method, given, {pair.key: rows[0] for pair, rows in made})
     where = "local" if access.local is not None else "server"
-    return ModelResult(access.model, f"{where}, {request.method}", None, found), run.bill()
+    return ModelResult(access.model, f"{where}, {request.method}", found), run.bill()
 
 
 def _generator(

@@ -52,7 +52,7 @@ def test_a_run_logs_its_steps_and_ends_with_a_report(run_model: Run, tmp_path: P
         "train", "negclip", "--data", "shards", "--model", clip(tmp_path, count=12), "--out", "run", *changes, "--json"
     )
     report = json.loads(done.stdout)
-    assert (report["steps"], report["samples"], report["ended"]) == (2, 12, "done")
+    assert (report["steps"], report["samples"]) == (2, 12)
     assert "step 2  epoch 1.00  loss" in done.stderr
     assert f"{report['cut']} texts longer than the model's limit" in done.stderr
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()

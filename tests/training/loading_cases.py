@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.shards.writing import write_shards
-from pairwright.training.loading.collation import Collator
+from pairwright.training.loading.batches import Collator
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loading.tokenization import TextOptions

@@ -14,9 +14,8 @@ import numpy as np  # noqa: E402 - after the skips
 from PIL import Image  # noqa: E402
 
 from pairwright.datasets.errors import UsageError  # noqa: E402
-from pairwright.training.evaluation.embedding import Embedder  # noqa: E402
+from pairwright.training.evaluation.embedding import Embedder, image_batches  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import identify_model, open_models  # noqa: E402
-from pairwright.training.evaluation.images import image_batches  # noqa: E402
 from pairwright.training.loading.image_transforms import ImageOptions, load_pixels, load_tiles  # noqa: E402
 from pairwright.training.models.anyres import Grid, split_image  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
@@ -56,13 +55,15 @@ def test_evaluation_shows_the_parts_that_training_shows(tmp_path: Path) -> None:
     names = [tmp_path / "wide.png", tmp_path / "high.png"]
     for name, size in zip(names, ((64, 32), (32, 96)), strict=True):
         name.write_bytes(picture(*size))
-    (both,) = image_batches([str(name) for name in names], ImageOptions(32, tiles=True), 4, torch.device("cpu"))
-    assert both.grids == [Grid(1, 2), Grid(3, 1)]
-    assert (len(both), len(both.pixels)) == (2, 3 + 4)
+    ((parts, grids),) = image_batches(
+        [str(name) for name in names], ImageOptions(32, tiles=True), 4, torch.device("cpu")
+    )
+    assert grids == [Grid(1, 2), Grid(3, 1)]
+    assert len(parts) == 3 + 4
     options = ImageOptions(32, tiles=True)
     shown = torch.from_numpy(load_tiles(names[1].read_bytes(), options, "here")[0]).float() / 255
     middle, spread = (torch.tensor(of).view(3, 1, 1) for of in (options.mean, options.std))
-    assert torch.allclose(both.pixels[3:], (shown - middle) / spread, atol=1e-5)
+    assert torch.allclose(parts[3:], (shown - middle) / spread, atol=1e-5)
 
 
 def test_a_model_trained_in_tiles_keeps_them_and_embeds_by_them(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def test_a_model_trained_in_tiles_keeps_them_and_embeds_by_them(tmp_path: Path) 
     model = llava(tmp_path / "llava")
     lens = run("focallens-mllm", data, model, tmp_path / "lens", f"method.target={seeing}", "method.tiles=true")
     assert lens.steps == 2
-    (subject,) = open_models([identify_model(lens.model)], None, "cpu")
+    (subject,) = open_models([identify_model(lens.model)], "cpu")
     name = tmp_path / "wide.png"
     name.write_bytes(picture(64, 32))
     assert isinstance(subject.model, FocalLensMllm)

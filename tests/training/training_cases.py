@@ -14,7 +14,7 @@ from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.writing import write_shards
 from pairwright.training.loading.tokenization import load_tokenizer
 from pairwright.training.recipes.reading import read_recipe
-from pairwright.training.recipes.schema import Recipe
+from pairwright.training.recipes.settings import Recipe
 from pairwright.training.tiny_clip import ClipSizes, new_clip, write_word_tokenizer
 from pairwright.training.trainer import TrainingReport, TrainingRun, train
 from tests.training import tiny_models

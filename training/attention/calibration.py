@@ -22,11 +22,7 @@ _EPSILON = 1e-30  # lower bound, so that underflowed attention has a logarithm
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Calibration settings.
-
-    Raises:
-        UsageError: a temperature that is not above 0.
-    """
+    """Calibration settings."""
 
     form: Form = "linear"  # model of attention, linear (eq. 3.2) or log-linear (eq. B.1).
     # T of eq. 3.5, above 0; None: 5e-5 (appendix B.2), or 1 for the log-linear form, whose relevance is a logarithm and

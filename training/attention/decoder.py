@@ -80,13 +80,9 @@ class DocumentDecoder:
         relevances: Sequence[FloatArray] | None = None,
         calibration: Calibration | None = None,
     ) -> list[str]:
-        """Return greedy answers without the prompts.
+        """Return greedy answers of at most ``longest`` tokens, without the prompts.
 
-        Args:
-            prompts: with their documents.
-            longest: maximum tokens per answer.
-            relevances: of each prompt's documents; None: plain attention.
-            calibration: how relevances become attention shares; None: the defaults.
+        With ``relevances`` of each prompt's documents, attention is rescaled to their shares (``calibration``).
         """
         found: list[str] = []
         how = calibration or Calibration()
@@ -106,9 +102,6 @@ class DocumentDecoder:
 
         Both texts are tokenized as one and split by characters; a token across the border counts for neither.
         ``before`` are contexts, ``behind`` continuations.
-
-        Raises:
-            UsageError: a continuation without a token, or texts longer than the model's limit.
         """
         read = [self._split_tokens(first, second) for first, second in zip(before, behind, strict=True)]
         self._check_length([ids for ids, _ in read])

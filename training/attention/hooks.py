@@ -44,11 +44,7 @@ _MASKED = -1e4  # log attention below this means that a token was masked
 
 @dataclass(frozen=True, slots=True)
 class DocumentLayout:
-    """Token positions of the documents of a prompt.
-
-    Raises:
-        UsageError: invalid ranges.
-    """
+    """Token positions of the documents of a prompt."""
 
     # Token range ``[first, end)`` of each document, from 0; in order, disjoint, not empty
     spans: tuple[tuple[int, int], ...]
@@ -134,13 +130,7 @@ def calibrate_attention(
 ) -> Iterator[RecordedAttention]:
     """Rescale the attention of all queries from the prompt's last token on, in the last half of the layers (appendix B.2).
 
-    Args:
-        model: a supported decoder.
-        layouts: of the batch's rows, padded on the left.
-        shares: float (batch, documents), from `document_shares`.
-
-    Raises:
-        UsageError: the model does not use the attention registry.
+    ``layouts`` are those of the batch's rows, padded on the left; ``shares`` float (batch, documents), of `document_shares`.
     """
     if shares.shape != (len(layouts), max(len(layout.spans) for layout in layouts)):
         raise UsageError(f"shares of shape {tuple(shares.shape)} for {len(layouts)} prompts")

@@ -55,11 +55,7 @@ def question_prompt(question: str, documents: Sequence[str]) -> DocumentPrompt:
 
 
 def as_chat(prompt: DocumentPrompt, tokenizer: Any) -> DocumentPrompt:
-    """Return the prompt as a user's turn of a chat; unchanged if the tokenizer has no chat template.
-
-    Raises:
-        UsageError: the template changes the text of the turn.
-    """
+    """Return the prompt as a user's turn of a chat; unchanged if the tokenizer has no chat template."""
     if not getattr(tokenizer, "chat_template", None):
         return prompt
     turn = [{"role": "user", "content": prompt.text}]
@@ -93,9 +89,6 @@ def tokenize_prompt(prompt: DocumentPrompt, tokenizer: Any) -> PromptTokens:
 
     A token with a character of a document belongs to it; one with characters of two documents to the first. ``tokenizer``
     is a fast one, with offsets.
-
-    Raises:
-        UsageError: a document has no token.
     """
     read = tokenizer(prompt.text, add_special_tokens=prompt.marks, return_offsets_mapping=True, verbose=False)
     offsets = [(place, start, end) for place, (start, end) in enumerate(read["offset_mapping"]) if end > start]

@@ -48,10 +48,6 @@ def read_questions(
     """Return the questions of a file that have enough documents, and the number of the others.
 
     ``limit`` is the maximum number of questions, sampled by ``seed``; 0: all.
-
-    Raises:
-        UsageError: unsupported extension, or no question with enough documents.
-        InputError: the file is not readable or a row is invalid.
     """
     if documents < 2:
         raise UsageError(f"{documents} documents: must be at least 2.")

@@ -33,12 +33,7 @@ def relevance_scores(
 ) -> FloatArray:
     """Return the relevance of each document to the query, float64 (documents,), higher is better; comparable within a query.
 
-    Args:
-        reader: the decoder.
-        ranking: of `RANKINGS`.
-        query: a question or search text.
-        documents: at least one, none empty, in prompt order.
-        calibration: of ``attention``; None: the defaults.
+    ``documents`` are in prompt order, none empty; ``calibration`` is that of ``attention``.
     """
     if ranking in ("attention", "plain-attention"):
         prompt = reader.prompt(query, documents)
@@ -75,17 +70,7 @@ _SCORE_PER_DOCUMENT: Mapping[str, Callable[[DocumentDecoder, str, Sequence[str]]
 
 
 def open_decoder(model: str, device: str = "", batch: int = 8, fix: str = "Give fewer documents.") -> DocumentDecoder:
-    """Open a decoder of transformers.
-
-    Args:
-        model: a folder or a name on the hub.
-        device: torch device; empty: a GPU if available.
-        batch: prompts per batch.
-        fix: advice in the error for a prompt longer than the model's limit.
-
-    Raises:
-        UsageError: the model cannot be opened, or its tokenizer has no offsets.
-    """
+    """Open a decoder of transformers by folder or name, on ``device`` (empty: a GPU if available); `DocumentDecoder` has the rest."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))

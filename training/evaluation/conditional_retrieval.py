@@ -49,10 +49,6 @@ def select_conditions(given: LabelledImages, by: Sequence[str], instructions: Ma
 
     ``by`` names columns, several joined by ``+``, or ``rgb`` for the columns ``r``, ``g``, ``b``; empty: those of
     `INSTRUCTIONS`. ``instructions`` overrides their instructions.
-
-    Raises:
-        InputError: no such column, or a missing label.
-        UsageError: no condition, or one without an instruction.
     """
     columns = set(given.labels.columns)
     known = columns | ({RGB} if set(RGB) <= columns else set())
@@ -114,14 +110,7 @@ def _condition_metric(rows: EmbeddingRows, condition: Condition) -> Metric:
 def rank_correlations(rows: EmbeddingRows, colours: Numbers) -> Numbers:
     """Return Spearman's correlation of cosine and nearness in RGB, for each image as a query for all others.
 
-    Ties share their mean rank. A query with only ties, in either, has 0.
-
-    Args:
-        rows: float32 (n, d), unit rows; n at least 3.
-        colours: float64 (n, 3).
-
-    Raises:
-        InputError: fewer than three images.
+    Ties share their mean rank. A query with only ties, in either, has 0. ``colours`` are float64 (n, 3), n at least 3.
     """
     if len(rows) < 3:
         raise InputError(f"{len(rows)} images", where=RGB, fix="A rank correlation requires at least three.")

@@ -1,9 +1,12 @@
 """Unit embeddings of images and texts by an evaluated model, with a count of truncated texts.
 
-For CLIP and models built on it. A FocalLens model reads an instruction with each image; FocalLens-MLLM requires one.
+For CLIP and models built on it. A FocalLens model reads an instruction with each image; FocalLens-MLLM requires one. Images
+are decoded by several threads, one batch at a time.
 """
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,14 +14,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pairwright.datasets.errors import UsageError
-from pairwright.datasets.images.loading import decode_image
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.images.loading import UnusableImageError, decode_image
 from pairwright.datasets.progress import track
-from pairwright.filters.evaluation.crops import open_cropped
+from pairwright.filters.evaluation.crops import cropped_size, open_cropped
 from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, OpenedModel
-from pairwright.training.evaluation.images import ImageBatch, image_batches
-from pairwright.training.loading.image_transforms import ImageOptions
+from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage, load_parts
 from pairwright.training.loading.tokenization import (
     TextOptions,
     encode_by,
@@ -26,6 +28,7 @@ from pairwright.training.loading.tokenization import (
     pad_rows,
     tokenizer_padding_id,
 )
+from pairwright.training.models.anyres import Grid
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 
@@ -33,6 +36,30 @@ EmbeddingRows = npt.NDArray[np.float32]
 IMAGE_TEXT_KINDS = ("clip", "siglip", "react-clip", "focallens-clip", ENCODER_KIND)
 INSTRUCTED_KINDS = ("focallens-clip", "focallens-mllm")
 _INSTRUCTION_TOKENS = 512  # far below a language model's own limit
+_THREADS = 4
+
+
+def image_sizes(images: Sequence[str]) -> dict[str, int]:
+    """Return the shorter side in pixels of each distinct image by locator.
+
+    Raises:
+        InputError: images are not readable; the message has their number and the first one.
+    """
+    sides: dict[str, int] = {}
+    errors: list[UnusableImageError] = []
+    wanted = dict.fromkeys(images)
+    for image in wanted:
+        try:
+            sides[image] = min(cropped_size(image))
+        except UnusableImageError as error:
+            errors.append(error)
+    if errors:
+        raise InputError(
+            f"{len(errors):,} of {len(wanted):,} images are not readable; the first {errors[0].what}",
+            where=errors[0].where,
+            fix="Set their folder with --images, or remove their rows.",
+        )
+    return sides
 
 
 @dataclass
@@ -71,7 +98,7 @@ class Embedder:
         instruction_ids = self._instruction_tokens(instruction)
         with torch.inference_mode():
             blocks = [
-                self._embed_batch(shown, instruction_ids)
+                self._embed_batch(*shown, instruction_ids)
                 for shown in image_batches(list(places), self._pixels(), self.batch, self.device)
             ]
         return np.concatenate(blocks)[[places[image] for image in images]]
@@ -129,13 +156,32 @@ class Embedder:
         self.cut += cut
         return torch.tensor(ids, device=self.device)
 
-    def _embed_batch(self, shown: ImageBatch, instruction_ids: Tensor | None) -> EmbeddingRows:
-        each = None if instruction_ids is None else instruction_ids.expand(len(shown), -1)
+    def _embed_batch(self, shown: Tensor, grids: list[Grid], instruction_ids: Tensor | None) -> EmbeddingRows:
+        each = None if instruction_ids is None else instruction_ids.expand(len(grids or shown), -1)
         if isinstance(self.subject.model, FocalLensMllm):
             assert each is not None  # checked by `_instruction_tokens`
             mask = torch.ones_like(each, dtype=torch.bool)
-            return _to_numpy(self.subject.model.encode_images(shown.pixels, each, mask, grids=shown.grids))
-        return _to_numpy(self._clip().encode_images(shown.pixels, each))
+            return _to_numpy(self.subject.model.encode_images(shown, each, mask, grids=grids or None))
+        return _to_numpy(self._clip().encode_images(shown, each))
+
+
+def image_batches(
+    images: Sequence[str], options: ImageOptions, size: int, device: torch.device
+) -> Iterator[tuple[Tensor, list[Grid]]]:
+    """Yield images by locator in order, ``size`` per batch: float32 (n, 3, side, side), normalized.
+
+    With tiles these are all parts, one image after the other, and the grid of each image follows; else no grids.
+    """
+    middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (options.mean, options.std))
+
+    def load(image: str) -> PreparedImage:
+        return load_parts(open_cropped(image), options, random.Random(0), image)  # no crops: nothing is drawn
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for start in track(range(0, len(images), size), "embedding images", unit="batches"):
+            found = list(threads.map(load, images[start : start + size]))
+            raw = torch.from_numpy(np.concatenate([each.parts for each in found])).to(device)
+            yield (raw.float() / 255 - middle) / spread, [each.grid for each in found if each.grid]
 
 
 def _to_numpy(rows: Tensor) -> EmbeddingRows:

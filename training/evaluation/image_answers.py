@@ -18,10 +18,7 @@ from pairwright.training.models.generative import ImageTextModel
 def generate_answers(
     subject: OpenedModel, questions: Sequence[ImageQuestion], *, batch: int = 8, longest: int = 512
 ) -> list[str]:
-    """Return one answer per question, in order.
-
-    ``longest``: maximum tokens per answer.
-    """
+    """Return one answer of at most ``longest`` tokens per question, in order."""
     model = subject.model
     assert isinstance(model, ImageTextModel)  # checked by tasks.py
     device = next(model.parameters()).device

@@ -44,9 +44,6 @@ def read_student_tasks(
 
     ``data`` are shards with rationales, or JSONL files of rationale rows; ``split`` is train or validation; ``single``:
     one text with rationale and label.
-
-    Raises:
-        InputError: a damaged file, or no such example.
     """
     collator = RationaleCollator("single-task" if single else "multi-task", split)
     rows: list[StudentTask] = []

@@ -36,13 +36,7 @@ def retrieval_recall(embedder: Embedder, given: CaptionedImages) -> TaskResult:
 
 
 def chance_recall(wanted: npt.NDArray[np.intp], searched: int, k: int) -> float:
-    """Return the recall@k of a random order.
-
-    Args:
-        wanted: (q,) number of correct items per query, each at least 1.
-        searched: number of searched items.
-        k: at most ``searched``.
-    """
+    """Return the recall@k of a random order of ``searched`` items; ``wanted``: correct ones of each query, (q,)."""
     # Probability that none of m is among the first k of n: product of (n - m - i) / (n - i) for i below k.
     places = np.arange(k)
     missed = np.clip(searched - wanted[:, None] - places, 0, None) / (searched - places)
@@ -52,13 +46,9 @@ def chance_recall(wanted: npt.NDArray[np.intp], searched: int, k: int) -> float:
 def best_ranks(
     queries: EmbeddingRows, searched: EmbeddingRows, of_queries: npt.NDArray[np.intp], of_searched: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.intp]:
-    """Return the rank, from 1, of the best correct item of each query.
+    """Return the rank, from 1, of the best correct item of each query: one of its image.
 
-    Args:
-        queries: float32 (q, d), unit rows.
-        searched: float32 (s, d), unit rows.
-        of_queries: (q,) image index of each query.
-        of_searched: (s,) likewise; each query has at least one item of its image.
+    Queries are float32 (q, d) and searched items (s, d), unit rows, with the image index of each, (q,) and (s,).
     """
     ranks = np.empty(len(queries), dtype=np.intp)
     for start in range(0, len(queries), _BLOCK):

@@ -14,16 +14,9 @@ from pairwright.filters.evaluation.readers import read_captioned_images, read_ha
 from pairwright.filters.evaluation.results import ModelResult, TaskResult
 from pairwright.indexes.retrieval.queries import Query, read_queries
 from pairwright.training.evaluation.conditional_retrieval import conditional_precision, select_conditions
-from pairwright.training.evaluation.embedding import IMAGE_TEXT_KINDS, Embedder
-from pairwright.training.evaluation.evaluated_models import (
-    NamedModel,
-    OpenedModel,
-    WiseFtSettings,
-    identify_model,
-    open_models,
-)
+from pairwright.training.evaluation.embedding import IMAGE_TEXT_KINDS, Embedder, image_sizes
+from pairwright.training.evaluation.evaluated_models import NamedModel, OpenedModel, identify_model, open_models
 from pairwright.training.evaluation.hard_negatives import hard_negative_accuracy
-from pairwright.training.evaluation.images import image_sizes
 from pairwright.training.evaluation.rationales import rationale_accuracy, read_student_tasks
 from pairwright.training.evaluation.retrieval import retrieval_recall
 from pairwright.training.evaluation.zero_shot import join_classes, zero_shot_accuracy
@@ -57,18 +50,12 @@ class EvaluationRequest:
     classes: Path | None = None  # class list of ``zero-shot``; None: the labels themselves
     split: str = "validation"  # of rationales
     single: bool = False  # for students that write rationale and label as one text
-    mixing: WiseFtSettings | None = None  # WiSE-FT
     device: str = ""  # torch device; empty: a GPU if available
     batch: int = 64  # images or texts per batch
 
 
 def identify_models(task: str, models: Sequence[str]) -> list[NamedModel]:
-    """Return the models' folders and kinds.
-
-    Raises:
-        UsageError: a model does not support the task; the message has the tasks that it supports.
-        PairwrightError: a model is not readable.
-    """
+    """Return the models' folders and kinds."""
     found = [identify_model(name) for name in models]
     for named in found:
         if named.kind not in TASKS[task]:
@@ -79,7 +66,7 @@ def identify_models(task: str, models: Sequence[str]) -> list[NamedModel]:
 
 
 def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> Iterator[ModelResult]:
-    """Yield the result of each model, and with WiSE-FT of each share.
+    """Yield the result of each model.
 
     Raises:
         PairwrightError: invalid input, before the first model is opened where possible.
@@ -87,17 +74,14 @@ def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> 
     if twice := [name for name, times in Counter(request.models).items() if times > 1]:
         raise UsageError(f"{twice[0]} is named twice.")
     named = identify_models(request.task, request.models)
-    if request.mixing is not None:
-        identify_model(request.mixing.base)
     measure = _MEASURES[request.task](request)
-    for subject in open_models(named, request.mixing, request.device):
-        one = ModelResult(subject.named.name, subject.named.kind, subject.share, TaskResult(()))
-        note(f"{one.label}: {request.task}")
+    for subject in open_models(named, request.device):
+        note(f"{subject.named.name}: {request.task}")
         with explain_out_of_memory(
             lambda: f"with {request.batch} images or texts per batch. Set a smaller --batch-size."
         ):
             found = measure(subject)
-        yield ModelResult(one.model, one.kind, one.share, found)
+        yield ModelResult(subject.named.name, subject.named.kind, found)
 
 
 def _negatives(request: EvaluationRequest) -> TaskFunction:

@@ -31,17 +31,7 @@ class ClassifiedImages:
 def join_classes(
     images: Sequence[str], labels: Sequence[str], queries: Sequence[Query], where: str
 ) -> ClassifiedImages:
-    """Join labelled images with a class list.
-
-    Args:
-        images: locators.
-        labels: one per image: a name of its class.
-        queries: of the class list; empty: the labels are the classes, in `TEMPLATE`.
-        where: file of labels, for messages.
-
-    Raises:
-        InputError: a label without a class, or fewer than two classes.
-    """
+    """Join images and the names of their classes with a class list; without one labels are the classes, in `TEMPLATE`."""
     names: dict[str, str] = {}
     texts: dict[str, list[str]] = {}
     for query in queries:

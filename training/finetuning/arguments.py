@@ -62,9 +62,6 @@ def check_planned_arguments(recipe: FinetuningRecipe, model: PreTrainedModel, *,
     """Check the arguments of a run on ``hardware.gpus`` GPUs, as the run does, without joining processes.
 
     ``model`` may be without weights. Not checked: what depends on the machine, such as installed packages.
-
-    Raises:
-        UsageError: as `training_arguments` and `prepare_sharding`.
     """
     gpus = recipe.hardware.gpus
 
@@ -110,12 +107,7 @@ def _named_arguments(recipe: FinetuningRecipe, out: Path, processes: int, *, val
 
 
 def _trainer_settings(recipe: FinetuningRecipe, ours: set[str]) -> dict[str, Any]:
-    """Return the settings in ``trainer`` with the types that transformers declares (YAML reads 1e-5 as a string).
-
-    Raises:
-        UsageError: a name that transformers does not know, that has a key of its own in the recipe or no effect; a
-            wrong type.
-    """
+    """Return the settings in ``trainer`` with the types that transformers declares (YAML reads 1e-5 as a string)."""
     types = get_type_hints(_arguments_class(recipe)) | {"fsdp": bool | str | list[str]}  # declared without bool
     found = {}
     for name, value in recipe.trainer.items():
@@ -158,11 +150,7 @@ def _arguments_class(recipe: FinetuningRecipe) -> type[TrainingArguments]:
 
 
 def divide_batch(recipe: FinetuningRecipe, processes: int) -> dict[str, int]:
-    """Return rows per device and gradient accumulation for a number of processes.
-
-    Raises:
-        UsageError: the batch cannot be divided.
-    """
+    """Return rows per device and gradient accumulation for a number of processes."""
     batches = recipe.batches
     share, left = divmod(batches.size, processes)
     each = batches.per_device or share
@@ -179,9 +167,7 @@ def divide_batch(recipe: FinetuningRecipe, processes: int) -> dict[str, int]:
 
 
 def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> dict[str, Any]:
-    optimizer, schedule, early = recipe.optimizer, recipe.schedule, recipe.early_stop
-    every = (early.every if early else recipe.save_every) if validated else 0
-    strategy = "no" if not validated else "steps" if every else "epoch"
+    optimizer, schedule = recipe.optimizer, recipe.schedule
     return {
         "output_dir": str(out / "checkpoints"),
         "num_train_epochs": schedule.epochs,
@@ -199,13 +185,10 @@ def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> d
         "activation_checkpointing": recipe.gradient_checkpointing,
         "seed": recipe.seed,
         "logging_steps": recipe.log_every,
-        "eval_strategy": strategy,
-        "eval_steps": every or None,
-        "save_strategy": strategy if early else "steps",
-        "save_steps": (every or recipe.save_every) if early else recipe.save_every,
+        "eval_strategy": "steps" if validated else "no",
+        "eval_steps": recipe.save_every if validated else None,
+        "save_steps": recipe.save_every,
         "save_total_limit": recipe.keep,
-        "load_best_model_at_end": early is not None,
-        "metric_for_best_model": "eval_loss" if early else None,
         "prediction_loss_only": True,
         "remove_unused_columns": False,
         "disable_tqdm": True,
@@ -215,11 +198,7 @@ def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> d
 
 
 def prepare_sharding(arguments: TrainingArguments, model: PreTrainedModel) -> None:
-    """Let FSDP shard the layers that the model has, unless the recipe or accelerate's config names others.
-
-    Raises:
-        UsageError: the recipe names a layer or an optimizer that does not fit the model.
-    """
+    """Let FSDP shard the layers that the model has, unless the recipe or accelerate's config names others."""
     model._no_split_modules = sharded_layer_names(model)  # noqa: SLF001 - which accelerate reads
     tie_embedding_modules(model)
     _check_model(arguments, model)

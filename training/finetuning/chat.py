@@ -79,11 +79,7 @@ def _text_part(text: str) -> dict[str, str]:
 
 
 def render(processor: Any, conversation: Sequence[Message]) -> tuple[str, list[Span]]:
-    """Return the text of a conversation under the processor's chat template, and the spans of its answers.
-
-    Raises:
-        UsageError: no chat template, or the answers cannot be located in its text.
-    """
+    """Return the text of a conversation under the processor's chat template, and the spans of its answers."""
     template = processor.chat_template
     if not template:
         raise UsageError("the model has no chat template: pass --set method.chat_template=FILE.")
@@ -117,9 +113,6 @@ def find_answers(write: Callable[..., str], conversation: Sequence[Message]) -> 
     Args:
         write: returns the text of messages; ``prompt=True`` adds the generation prompt.
         conversation: messages.
-
-    Raises:
-        UsageError: the text of the conversation does not begin with that of its first messages.
     """
     text, spans = write(conversation), []
     for number, message in enumerate(conversation):

@@ -140,11 +140,7 @@ class ConversationCollator:
 
 
 def read_template(processor: Any, path: Path | None) -> None:
-    """Replace the processor's chat template by that of a file.
-
-    Raises:
-        UsageError: the file cannot be read.
-    """
+    """Replace the processor's chat template by that of a file."""
     if path is None:
         return
     try:

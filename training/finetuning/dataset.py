@@ -12,15 +12,13 @@ from typing import Any
 
 from torch.utils.data import Dataset, Sampler
 
-from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, check_rows_file, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
-from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample
-from pairwright.training.loading.skipped_samples import check_usable
+from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample, check_usable
 
 _READ_TOGETHER = 256
 
@@ -51,25 +49,8 @@ class ShardDataset(Dataset[Any]):
             return [error]
 
 
-def check_inputs(recipe: FinetuningRecipe, data: str, validation: str) -> None:
-    """Check that the data exist and that early stop has validation data.
-
-    Raises:
-        UsageError: `early_stop` without validation data.
-        InputError: no such data.
-    """
-    if recipe.early_stop and not validation:
-        raise UsageError("`early_stop` requires --validation.")
-    for one in filter(None, (data, validation)):
-        check_training_data(one)
-
-
 def check_training_data(data: str) -> None:
-    """Check that data exist: shards, or a ``.jsonl`` of rationale rows.
-
-    Raises:
-        InputError: no such data.
-    """
+    """Check that data exist: shards, or a ``.jsonl`` of rationale rows."""
     if data.endswith(".jsonl"):
         check_rows_file(Path(data))
     else:
@@ -79,7 +60,7 @@ def check_training_data(data: str) -> None:
 def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:
     """Index shards, or a ``.jsonl`` of rationale rows."""
     index = index_samples(data, SampleSelection(collator.lacks, units=collator.units, on_error=on_error))
-    check_usable(sum(index.counts), index.left_out, data)
+    check_usable(sum(index.counts), index.left_out, {}, data)
     return ShardDataset(index, on_error)
 
 

@@ -80,9 +80,6 @@ def assemble_llava(vision: str, language: str, dtype: torch.dtype = torch.float3
     The projection has two layers (LLaVA-1.5) and is initialized from torch's global generator. ``<image>`` is added to
     the vocabulary, and the chat template is LLaVA-1.5's. ``vision`` (a CLIP or SigLIP) and ``language`` are folders or
     names.
-
-    Raises:
-        PairwrightError: a checkpoint cannot be read.
     """
     tower = cast("Any", load_pretrained(AutoModel, vision, dtype=dtype)).vision_model
     language_model = cast("Any", load_pretrained(AutoModelForCausalLM, language, dtype=dtype))
@@ -127,11 +124,7 @@ def _llava_config(vision: Any, language: Any, image_token: int) -> LlavaConfig:
 
 
 def build_meta_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:
-    """Return the network of a recipe without weights (meta device), from configs alone.
-
-    Raises:
-        PairwrightError: a config cannot be read, or is of another kind of model.
-    """
+    """Return the network of a recipe without weights (meta device), from configs alone."""
     method, config = recipe.method, read_config(model)
     _require_kind(method, model)
     if isinstance(method, ConversationMethod) and method.language:

@@ -23,7 +23,7 @@ from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.arguments import check_planned_arguments, divide_batch, explain_refusals
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import RowCollator, check_inputs, open_dataset, read_rows
+from pairwright.training.finetuning.dataset import RowCollator, check_training_data, open_dataset, read_rows
 from pairwright.training.finetuning.networks import build_meta_network, freeze_untrained, sharded_layer_names
 from pairwright.training.finetuning.settings import ConversationMethod, FinetuningRecipe, StepByStepMethod
 from pairwright.training.loading.rationales import RationaleCollator
@@ -102,7 +102,8 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str =
     Raises:
         PairwrightError: no such config or data; settings that a run would refuse.
     """
-    check_inputs(recipe, data, validation)
+    for one in filter(None, (data, validation)):
+        check_training_data(one)
     sketch = build_meta_network(recipe, model_folder(model))
     check_planned_arguments(recipe, sketch, validated=bool(validation))
     sharding = sharding_of(recipe)
@@ -147,11 +148,7 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str =
 
 
 def sharding_of(recipe: FinetuningRecipe) -> str:
-    """Return how the recipe's trainer settings shard the model.
-
-    Raises:
-        UsageError: the DeepSpeed config cannot be read, or its ZeRO stage is not 0 to 3.
-    """
+    """Return how the recipe's trainer settings shard the model."""
     if recipe.trainer.get("fsdp"):
         return "full"
     stage = _zero_setting(recipe, "stage", 0)
@@ -242,14 +239,7 @@ def _largest_layer(network: nn.Module) -> int:
 
 
 def _activations(network: Any, recipe: FinetuningRecipe, rows: int, images: float) -> float:
-    """Return the bytes of activations and logits: of the text model, and of a vision tower that is trained.
-
-    Args:
-        network: with its config.
-        recipe: of the run.
-        rows: of a forward pass.
-        images: per row.
-    """
+    """Return the bytes of activations and logits: of the text model, and of a vision tower that is trained."""
     text = network.config.get_text_config()
     precise = 2 if recipe.precision == "fp32" else 1
     tokens = rows * recipe.batches.max_tokens

@@ -19,10 +19,9 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object  # type: ignore[import-untyped]
-from transformers import EarlyStoppingCallback, PreTrainedModel, PrinterCallback, TrainingArguments
+from transformers import PreTrainedModel, PrinterCallback, TrainingArguments
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
-from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rejects import Reject
 from pairwright.training.finetuning.arguments import explain_refusals, prepare_sharding, training_arguments
@@ -31,7 +30,7 @@ from pairwright.training.finetuning.dataset import (
     EpochOrder,
     RowCollator,
     ShardDataset,
-    check_inputs,
+    check_training_data,
     open_dataset,
     read_lengths,
 )
@@ -39,14 +38,14 @@ from pairwright.training.finetuning.networks import freeze_untrained, open_netwo
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
 from pairwright.training.loading.rationales import RationaleCollator
+from pairwright.training.loading.samples import skip_notes
 from pairwright.training.metrics_log import write_history
 from pairwright.training.models.generative import GenerativeModel
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.reporters import open_reporters
-from pairwright.training.run_checkpoints import replace_folder
-from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, write_run_description
+from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, replace_folder, write_run_description
 from pairwright.training.trainer import TrainingReport
 
 FinetuningRun = Run[FinetuningRecipe]
@@ -55,7 +54,8 @@ FinetuningRun = Run[FinetuningRecipe]
 def finetune(run: FinetuningRun) -> TrainingReport:
     """Train a model by a finetuning recipe; errors as of `trainer.train`."""
     recipe = run.recipe
-    check_inputs(recipe, run.data, run.validation)
+    for data in filter(None, (run.data, run.validation)):
+        check_training_data(data)
     arguments = training_arguments(recipe, run.out, validated=bool(run.validation))
     check_run_folder(run)
     with explain_out_of_memory(lambda: _memory_helps(recipe)), ExitStack() as stack:
@@ -70,8 +70,8 @@ def finetune(run: FinetuningRun) -> TrainingReport:
         if arguments.process_index == 0:
             stack.enter_context(lock_run_folder(run.out))
             write_run_description(run)
-            for reason, count in trainer.train_dataset.index.left_out.items():
-                run.on_message(f"{count_phrase(count, 'sample')} skipped: {reason.replace('_', ' ')}.")
+            for line in skip_notes(trainer.train_dataset.index.left_out):
+                run.on_message(line)
         _train_to_end(run, trainer)
         return _finish(run, trainer, sizes)
 
@@ -106,8 +106,6 @@ def _trainer(
     with explain_refusals():
         trainer: ShardTrainer = kind(trained, arguments, **named)
     trainer.remove_callback(PrinterCallback)
-    if recipe.early_stop:
-        trainer.add_callback(EarlyStoppingCallback(recipe.early_stop.patience))
     return trainer
 
 
@@ -121,9 +119,8 @@ def _all_lengths(dataset: ShardDataset, collator: RowCollator, arguments: Traini
 def _train_to_end(run: FinetuningRun, trainer: ShardTrainer) -> None:
     checkpoint = newest_trainer_checkpoint(run.out) if run.resume else None
     step = int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
-    names = run.report_to if trainer.args.process_index == 0 else ()
-    with open_step("training", None, "steps") as bar, open_reporters(names, run.out, run.settings(), step) as reports:
-        trainer.add_callback(RunCallback(run.out, trainer.order, bar.reach, run.on_message, reports))
+    with open_step("training", None, "steps") as bar, open_reporters(trainer.accelerator, run, step) as report:
+        trainer.add_callback(RunCallback(run.out, trainer.order, bar.reach, run.on_message, report))
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
 
@@ -175,14 +172,11 @@ def _report(
 ) -> TrainingReport:
     state, dataset = trainer.state, trainer.train_dataset
     losses = [row["loss"] for row in state.log_history if "loss" in row]
-    ended = state.max_steps > state.global_step
     return TrainingReport(
         model=str(folder),
         steps=state.global_step,
         epochs=round(state.epoch or 0, 4),
         loss=losses[-1] if losses else 0.0,
-        best=state.best_metric,
-        ended="early stop" if ended else "done",
         trained=sizes.trained,
         frozen=sizes.frozen,
         unit=trainer.data_collator.unit,

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, FilePath, model_validator
 
-from pairwright.training.recipes.sections import LoadingSettings, RecipeSection, RunSettings
+from pairwright.training.recipes.settings import LoadingSettings, RecipeSection, RunSettings
 
 
 class AdapterSettings(RecipeSection):

@@ -168,7 +168,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc]
     order: EpochOrder  # of the training rows
     reach: Callable[[int, int], None]  # shows the steps done and in total
     note: Callable[[str], None]  # prints a line
-    reports: Sequence[Report]
+    report: Report
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Set the epoch of the order, which accelerate does not reach through the sampler of a resumed run."""
@@ -191,8 +191,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc]
         if state.is_world_process_zero and (row := log_columns(logs or {})):
             shown = "  ".join(f"{name} {float(value):.4g}" for name, value in row.items() if name != "epoch")
             self.note(f"  step {state.global_step}  epoch {state.epoch:.2f}  {shown}")
-            for report in self.reports:
-                report(row, state.global_step)
+            self.report(row, state.global_step)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Write the log so far."""

@@ -1,4 +1,4 @@
-"""Batches of a training step: one named tuple of tensors per kind of row.
+"""Batches of a training step, one named tuple of tensors per kind of row, and the collators that make them.
 
 Shape letters: b rows, n texts per row, t tokens, s target tokens, h and w pixels. Masks are False at padding. Rows keep
 the order of their samples, and rows of one sample are adjacent.
@@ -7,8 +7,9 @@ Workers send images as bytes, a quarter of the memory; `move_batch` normalizes t
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,9 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.rejects import Reject
+from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage
+from pairwright.training.loading.samples import SampleSelection, StoredSample
+from pairwright.training.loading.tokenization import TextOptions
 
 
 class PairBatch(NamedTuple):
@@ -38,10 +42,9 @@ class PairBatch(NamedTuple):
 class TripletBatch(NamedTuple):
     """Images with an instruction and its answer each (FocalLens)."""
 
-    images: (
-        Tensor  # (m, 3, h, w), as in `PairBatch`; each image once, with tiles (AnyRes) all its parts, the whole first
-    )
-    image_index: Tensor  # int64, the image of each row (b,); with tiles the indices of all parts, row by row
+    # (m, 3, h, w), as in `PairBatch`, each image once; with tiles (AnyRes) all its parts, the whole first
+    images: Tensor
+    image_index: Tensor  # int64 (b,), the image of each row; with tiles the indices of all parts, row by row
     grids: Sequence[tuple[int, int]]  # rows and columns of the tiles, per row; empty without tiles
     instructions: Tensor  # int64 (b, t); ``instruction_mask`` is bool (b, t)
     instruction_mask: Tensor
@@ -54,6 +57,29 @@ class TripletBatch(NamedTuple):
 
 B = TypeVar("B", PairBatch, TripletBatch)
 B_co = TypeVar("B_co", PairBatch, TripletBatch, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CollationContext:
+    """Text and image options, and the seed and epoch that random choices depend on."""
+
+    texts: TextOptions
+    images: ImageOptions
+    seed: int
+    epoch: int = 0
+
+
+class Collator(Protocol[B_co]):
+    """Collates samples to batches; frozen, picklable, and independent of files, workers and ranks."""
+
+    @property
+    def selection(self) -> SampleSelection:
+        """Return which samples are used."""
+
+    def collate(
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
+    ) -> B_co:
+        """Return the batch of one or more samples and their images, in order."""
 
 
 def move_batch(batch: B, device: torch.device, mean: tuple[float, ...], std: tuple[float, ...]) -> B:

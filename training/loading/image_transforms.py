@@ -58,11 +58,7 @@ _Pixels = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """Options of the image transforms.
-
-    Raises:
-        UsageError: a value out of range.
-    """
+    """Options of the image transforms."""
 
     size: int = 224  # side in pixels of the tower's input
     crop: float = 1.0  # minimum share of the area that a random crop keeps, above 0; 1: center crop

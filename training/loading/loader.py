@@ -6,12 +6,8 @@
         torch.save(loader.state_dict(), ...)
     for batch in loader:                  # the next epoch
 
-The order depends on `sample_order.py` alone: the same seed gives the same batches with any number of workers on any
-machine; several ranks get the same samples per step as one rank with the same total batch. The state is taken between
-batches and is a few numbers.
-
-Random choices (order, crops, negatives) are functions of (seed, epoch, key): a sample repeated within an epoch is
-identical, and differs in the next epoch.
+The order is that of `sample_order.py`. The state is taken between batches and is a few numbers. Random choices (crops,
+negatives) are functions of (seed, epoch, key): a sample repeated within an epoch is identical, and differs in the next.
 
 A sample that cannot be used (such as an image that does not decode) is skipped, which makes its batch smaller; a rank
 whose whole batch is unusable takes the samples of a later step. Both depend on (seed, epoch, step, rank) alone, so
@@ -26,17 +22,16 @@ from typing import Any, Generic
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError
 from pairwright.datasets.images.loading import UnusableImageError
-from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.rejects import Reject, make_reject, rank_reasons
 from pairwright.datasets.rng import make_rng
-from pairwright.training.loading.batches import B, move_batch
-from pairwright.training.loading.collation import CollationContext, Collator
+from pairwright.training.loading.batches import B, CollationContext, Collator, move_batch
 from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage, load_parts
 from pairwright.training.loading.sample_order import Ends, SampleOrder
-from pairwright.training.loading.samples import OnError, StoredSample
+from pairwright.training.loading.samples import OnError, StoredSample, check_usable, skip_notes
 from pairwright.training.loading.shard_index import ShardSamples, index_shards
-from pairwright.training.loading.skipped_samples import check_usable, data_notes
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 
 LoaderState = dict[str, Any]
@@ -48,11 +43,7 @@ _MAX_STEPS_TRIED = 16
 
 @dataclass(frozen=True, slots=True)
 class LoadingOptions:
-    """Batch size, order, workers and ranks.
-
-    Raises:
-        UsageError: a value out of range.
-    """
+    """Batch size, order, workers and ranks."""
 
     batch_size: int  # samples per step and rank
     seed: int = 0  # of the run
@@ -149,25 +140,17 @@ class ShardLoader(Generic[B]):
     ) -> None:
         """Index the shards and check all options.
 
-        Args:
-            data: a folder of shards, a tar, or a brace pattern, on disk or as a URL (``s3://``, ...).
-            recipe: the collator.
-            options: batch size, order, workers and ranks.
-            texts: tokenization.
-            images: image transforms.
+        ``data`` is a folder of shards, a tar, or a brace pattern, on disk or as a URL (``s3://``, ...).
 
         Raises:
-            InputError: no such shards, or no usable sample in them.
-            StorageError: a shard is damaged, or its store fails.
-            MissingResourceError: no tokenizer.
-            UsageError: conflicting options.
+            PairwrightError: no such shards or tokenizer, no usable sample, a damaged shard, or conflicting options.
         """
         load_tokenizer(texts.tokenizer)
         self.options, self._images = options, images
         self.skipped: dict[str, Reject] = {}
         self.index = index_shards(data, replace(recipe.selection, on_error=options.on_error))
         self.lacking = self.index.lacking
-        check_usable(sum(self.index.counts), self.index.left_out, data, self.lacking)
+        check_usable(sum(self.index.counts), self.index.left_out, self.lacking, data)
         self.order = SampleOrder(
             self.index.counts, options.batch_size, options.ranks, options.seed, options.window, options.ends
         )
@@ -218,7 +201,19 @@ class ShardLoader(Generic[B]):
 
     def notes(self) -> list[str]:
         """Return sentences on skipped samples, missing texts and smaller steps."""
-        return data_notes(self.index.left_out, self.lacking, self.order)
+        order = self.order
+        lines = skip_notes(self.index.left_out)
+        lines += [
+            f"{count:,} of {count_phrase(order.samples, 'sample')} used without {reason.removeprefix('no_').replace('_', ' ')}."
+            for reason, count in rank_reasons(self.lacking)
+        ]
+        largest = -(-order.samples // order.steps)
+        if order.ends == "even" and largest < order.together:
+            lines.append(
+                f"Steps have {count_phrase(largest, 'sample')}, not {order.together:,}: an epoch of {order.samples:,} is "
+                f"divided evenly over {count_phrase(order.steps, 'step')}."
+            )
+        return lines
 
     def state_dict(self) -> LoaderState:
         """Return the state for `load_state_dict`: epoch and step of the next batch, and what detects a changed order.

@@ -16,8 +16,7 @@ import torch
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
-from pairwright.training.loading.batches import PairBatch
-from pairwright.training.loading.collation import CollationContext
+from pairwright.training.loading.batches import CollationContext, PairBatch
 from pairwright.training.loading.image_transforms import PreparedImage
 from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import encode, pad_rows, padding_id
@@ -34,11 +33,7 @@ class NegativeMaker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PairCollator:
-    """Collator of pairs, one row per sample.
-
-    Raises:
-        UsageError: a number below 0, or a generator with ``negatives`` 0.
-    """
+    """Collator of pairs, one row per sample."""
 
     negatives: int = 0  # hard negatives per row
     positives: int = 0  # hard positives per row

@@ -4,12 +4,9 @@ Samples of all shards are numbered. An epoch is a permutation of the numbers, dr
 order, then shuffled within windows of that order. A window keeps reads close together; a window of the size of the data
 set gives a uniform permutation.
 
-A step of all ranks takes the next slice of the order, and each rank its part of that slice. Therefore
-
-- workers do not matter: a batch is a function of (seed, epoch, step);
-- ranks only share the work: the same total batch size gives the same samples per step;
-- resuming takes one number, the step, and reads nothing;
-- all ranks take the same number of steps, and one shard is enough for any number of ranks and workers.
+A step of all ranks takes the next slice of the order, and each rank its part of that slice. A batch therefore is a
+function of (seed, epoch, step) with any number of workers; ranks only share the work; resuming takes the step alone and
+reads nothing; and one shard is enough for any number of ranks.
 
 Samples seldom fill the last step. ``ends`` is one of:
 

@@ -1,14 +1,31 @@
-"""Stored samples, and which of them are used."""
+"""Stored samples, which of them are used, and what is said of the others."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+from pairwright.datasets.count_phrases import count_phrase
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.rejects import rank_reasons
 
 SampleJson = Mapping[str, Any]
 SampleCheck = Callable[[SampleJson], str]
 """Returns the reason why a sample cannot be used; empty if it can."""
 
 OnError = Literal["skip", "stop"]
+
+_CONVERSATIONS: Final = "Build shards with the section `conversations` (and method.types, if set)."
+_FIXES: Final = {
+    "missing_image": "Use shards with images.",
+    "several_images": "Conversations about several images are for recipes of generative models.",
+    "missing_caption": "Use shards with captions, as .txt.",
+    "no_hard_negatives": "Build shards with the section `negatives`, or set method.online.",
+    "no_hard_positives": "Build shards with the section `positives`.",
+    "no_hard_texts": "Build shards with the sections `negatives` and `positives`.",
+    "no_triplets": _CONVERSATIONS,
+    "no_conversations": _CONVERSATIONS,
+    "no_rationales": "Build shards with the section `rationales`; the split must be the same.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +58,24 @@ class StoredSample:
 def count_images(sample: StoredSample) -> int:
     """Return the number of images of a sample."""
     return 1 + len(sample.further_images) if sample.image else 0
+
+
+def skip_notes(left_out: Mapping[str, int]) -> list[str]:
+    """Return sentences on skipped samples, by their number for each reason."""
+    return [
+        f"{count_phrase(count, 'sample')} skipped: {reason.replace('_', ' ')}."
+        for reason, count in rank_reasons(left_out)
+    ]
+
+
+def check_usable(used: int, left_out: Mapping[str, int], lacking: Mapping[str, int], data: str) -> None:
+    """Raise InputError if each of the ``used`` samples of ``data`` lacks some kind of text, or none is used."""
+    if sum(lacking.values()) < used:
+        return
+    counts = rank_reasons({**left_out, **lacking})
+    found = ", ".join(f"{count:,}: {reason.replace('_', ' ')}" for reason, count in counts)
+    raise InputError(
+        f"no sample has what the recipe needs ({found})",
+        where=data,
+        fix=_FIXES.get(counts[0][0], "Write the shards again."),
+    )

@@ -64,11 +64,7 @@ class ShardSamples:
         return digest.hexdigest()[:16]
 
     def find(self, numbers: Sequence[int]) -> Iterator[StoredSample | Reject]:
-        """Yield the samples with these numbers, or the rejects of unusable ones, in order.
-
-        Raises:
-            StorageError: a shard changed since it was indexed, or its store fails.
-        """
+        """Yield the samples with these numbers, or the rejects of unusable ones, in order."""
         places = [self._place(number) for number in numbers]
         distinct = list(dict.fromkeys(span for span, _ in places))
         data = dict(zip(distinct, read_ranges(distinct), strict=True))

@@ -26,11 +26,7 @@ IGNORE_INDEX = -100
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """Tokenization options.
-
-    Raises:
-        UsageError: fewer than three tokens.
-    """
+    """Tokenization options."""
 
     tokenizer: str  # name or folder for ``AutoTokenizer.from_pretrained``
     max_tokens: int = CONTEXT  # per text, including start and end token
@@ -44,12 +40,7 @@ class TextOptions:
 
 @lru_cache(maxsize=4)
 def load_tokenizer(name: str) -> Any:
-    """Return the tokenizer of a name or folder, cached per process.
-
-    Raises:
-        PairwrightError: no such tokenizer.
-        UsageError: one without padding and end token.
-    """
+    """Return the tokenizer of a name or folder, cached per process."""
     tokenizer = read_tokenizer(name)
     if tokenizer_padding_id(tokenizer) is None:
         raise UsageError(f"the tokenizer {name!r} has neither padding nor end token. Set its pad_token.")

@@ -16,8 +16,7 @@ import torch
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
-from pairwright.training.loading.batches import TripletBatch
-from pairwright.training.loading.collation import CollationContext
+from pairwright.training.loading.batches import CollationContext, TripletBatch
 from pairwright.training.loading.image_transforms import PreparedImage
 from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import TextOptions, encode, encode_without_end, pad_rows, padding_id
@@ -25,11 +24,7 @@ from pairwright.training.loading.tokenization import TextOptions, encode, encode
 
 @dataclass(frozen=True, slots=True)
 class TripletCollator:
-    """Collator of triplets, one row per turn.
-
-    Raises:
-        UsageError: ``turns`` is below 0.
-    """
+    """Collator of triplets, one row per turn."""
 
     turns: int = 0  # maximum per sample in a batch; 0: all
     types: tuple[str, ...] = ()  # conversation types; empty: all

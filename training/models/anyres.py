@@ -1,4 +1,4 @@
-"""AnyRes (003, chapter 4): an image as tiles of the vision tower's size, plus the whole image downscaled.
+"""AnyRes (Liu, chapter 4): an image as tiles of the vision tower's size, plus the whole image downscaled.
 
 The grid is chosen by the image's shape; the image is resized into it in proportion, padded, and cut. The tiles' features
 form one large map, read row by row, after those of the whole image, which is padded too (section 4.3, "Global
@@ -37,9 +37,6 @@ def choose_grid(width: int, height: int, size: int) -> Grid:
     """Return the grid of `GRIDS` that shows most of an image's pixels; of equals the one with fewest tiles, least padding, or the first.
 
     ``width`` and ``height`` are those of the image, ``size`` the tile side, all in pixels.
-
-    Raises:
-        UsageError: an image without pixels.
     """
     if min(width, height, size) < 1:
         raise UsageError(f"no grid for an image of {width}x{height} pixels and tiles of {size} pixels")
@@ -85,9 +82,6 @@ def merge_features(features: Tensor, grid: Grid) -> Tensor:
 
     Returns:
         Float ((1 + tiles) * p, d): those of the whole image, then the large map row by row, across the tiles.
-
-    Raises:
-        UsageError: the number of parts does not match the grid, or p is not a square.
     """
     parts, patches, dim = features.shape
     side = round(patches**0.5)

@@ -109,11 +109,7 @@ def save_added_weights(folder: Path, weights: Mapping[str, Tensor], description:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """Return the kind and settings of a saved model in ``folder``; empty for a checkpoint of transformers.
-
-    Raises:
-        StorageError: it is damaged or of another version.
-    """
+    """Return the kind and settings of a saved model in ``folder``; empty for a checkpoint of transformers."""
     path = folder / DESCRIPTION_FILE
     if not path.is_file():
         return {}
@@ -127,11 +123,7 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file by name, on the CPU.
-
-    Raises:
-        StorageError: the file is missing or damaged.
-    """
+    """Return the tensors of a safetensors file by name, on the CPU."""
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
@@ -188,3 +180,21 @@ def save_by_hub_names(model: PreTrainedModel) -> None:
     from transformers.conversion_mapping import get_model_conversion_mapping  # of version 5
 
     cast("Any", model)._weight_conversions = get_model_conversion_mapping(model, add_legacy=False)  # noqa: SLF001
+
+
+def check_model_limits(config: Any, *, size: int, max_tokens: int) -> None:
+    """Check image size and text length against the config of a model.
+
+    ``config`` is of transformers: ``vision_config.image_size`` is compared with ``size``, the image side in pixels, and
+    ``text_config.max_position_embeddings`` with ``max_tokens`` per text, where it has them.
+    """
+    pixels = getattr(getattr(config, "vision_config", None), "image_size", None)
+    if isinstance(pixels, int) and pixels != size:
+        raise UsageError(
+            f"images of {size} pixels, but the vision tower reads {pixels}. Set the image size to {pixels}."
+        )
+    places = getattr(getattr(config, "text_config", None), "max_position_embeddings", None)
+    if isinstance(places, int) and places < max_tokens:
+        raise UsageError(
+            f"texts of up to {max_tokens} tokens, but the text tower reads {places}. Set max_tokens to {places}."
+        )

@@ -8,6 +8,7 @@ and the embedding of a text does not depend on the padding of its batch.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, Self, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import CLIPModel, PreTrainedTokenizerBase
+from transformers import CLIPModel, CLIPVisionModel, PreTrainedTokenizerBase
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 from transformers.utils.hub import cached_file
@@ -33,7 +34,6 @@ from pairwright.training.models.checkpoints import (
     save_added_weights,
     start_saving,
 )
-from pairwright.training.models.vision_tower import vision_states
 
 MAX_SCALE = 100.0  # CLIP, section 2.5
 _MAX_LOG_SCALE = torch.tensor(MAX_SCALE).log().item()
@@ -144,9 +144,6 @@ class Clip(nn.Module):
             text_mask: bool (n, t), False for padding; used for `ClipOutput.token_mask` only.
             local: also return features of patches and tokens (002, eq. 5-8).
             instructions: int64 (b, t), one per image; only a `FocalLensClip` reads them.
-
-        Raises:
-            ValueError: images or texts do not fit the model (of transformers).
         """
         states = self.image_states(images, instructions)
         words, pooled = self._text_states(texts)
@@ -163,11 +160,7 @@ class Clip(nn.Module):
         return is_word if text_mask is None else is_word & text_mask
 
     def save(self, folder: Path) -> None:
-        """Write the model as a checkpoint of transformers (safetensors) with its tokenizer and pixel settings.
-
-        Raises:
-            UsageError: the model has LoRA matrices: merge them first, or save them alone (`lora.py`).
-        """
+        """Write the model as a checkpoint of transformers (safetensors) with its tokenizer and pixel settings."""
         if any(".lora_" in name for name, _ in self.named_parameters()):
             raise UsageError("cannot save a CLIP with LoRA: call merge_lora(model) first, or save_trained(model, path)")
         start_saving(folder)
@@ -215,12 +208,7 @@ class ExtendedClip(Clip):
 
     @classmethod
     def load(cls, name: str) -> Self:
-        """Load a folder that `save` wrote.
-
-        Raises:
-            StorageError: it is damaged.
-            UsageError: ``name`` is not such a folder; pass a CLIP to the constructor instead.
-        """
+        """Load a folder that `save` wrote."""
         folder = Path(name)
         described = read_description(folder)
         if described.pop("kind", None) != cls.kind:
@@ -228,6 +216,33 @@ class ExtendedClip(Clip):
         model: Self = cast("Any", cls)(Clip.load(name), **described)
         copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
         return model
+
+
+def vision_states(
+    tower: CLIPVisionModel,
+    images: Tensor,
+    *,
+    extra: Tensor | None = None,
+    blocks: Mapping[int, nn.Module] | None = None,
+) -> Tensor:
+    """Return the states of all tokens after the last layer, before the last norm, as transformers' own forward pass.
+
+    Args:
+        tower: of any CLIP checkpoint.
+        images: float (b, 3, h, w), normalized, of the tower's size.
+        extra: float (b, n, width): tokens without a position, which come after class token and patches (FocalLens).
+        blocks: modules from states to states, by the number of the layer after them (REACT).
+    """
+    states = tower.embeddings(images)
+    if extra is not None:
+        states = torch.cat([states, extra.to(states.dtype)], dim=1)
+    states = tower.pre_layrnorm(states)
+    for number, layer in enumerate(tower.encoder.layers):
+        if blocks is not None and number in blocks:
+            states = blocks[number](states)
+        states = layer(states, None)
+    assert isinstance(states, Tensor)
+    return states
 
 
 def clamp_scale(logarithm: nn.Parameter) -> None:
@@ -243,11 +258,7 @@ def _normalize(rows: Tensor) -> Tensor:
 
 
 def read_pixel_settings(name: str, size: int, mean: Channels = CLIP_MEAN, std: Channels = CLIP_STD) -> ImageOptions:
-    """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``std`` where it has none.
-
-    Raises:
-        InputError: the processor's config is damaged.
-    """
+    """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``std`` where it has none."""
     found: dict[str, Any] = {}
     for file in ("preprocessor_config.json", "processor_config.json"):  # the second contains the first
         with explain_unreadable(name):

@@ -14,8 +14,7 @@ from copy import deepcopy
 from torch import Tensor, nn
 from transformers import CLIPModel, CLIPTextModel
 
-from pairwright.training.models.clip import Clip, ExtendedClip
-from pairwright.training.models.vision_tower import vision_states
+from pairwright.training.models.clip import Clip, ExtendedClip, vision_states
 
 
 class InstructionTower(nn.Module):

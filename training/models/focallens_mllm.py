@@ -63,9 +63,6 @@ class FocalLensMllm(nn.Module):
 
         ``pixels`` are by default CLIP's, of the vision tower's size; ``end``, the end token, by default the
         tokenizer's.
-
-        Raises:
-            UsageError: no end token.
         """
         super().__init__()
         if end is None:
@@ -115,9 +112,6 @@ class FocalLensMllm(nn.Module):
                 start token if all have one, and the end token appended.
             text_mask: bool (b, t), False for padding.
             grids: one per image if images are in parts.
-
-        Raises:
-            UsageError: the numbers of images and texts differ.
         """
         features = self._image_features(images, grids)
         if len(features) != len(texts):

@@ -29,23 +29,16 @@ class GenerativeModel(nn.Module):
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
-        """Load a checkpoint by folder or name; errors as of `load_pretrained` and `read_processor`."""
+        """Load a checkpoint by folder or name; errors as of `explain_unreadable`."""
         return cls(load_pretrained(cls.loader, name, dtype=dtype), cls.read_processor(name))
 
     @classmethod
     def read_processor(cls, name: str) -> Any:
-        """Load the tokenizer or processor of the checkpoint ``name``.
-
-        Raises:
-            MissingResourceError: it has none.
-        """
+        """Load the tokenizer or processor of the checkpoint ``name``."""
         return read_tokenizer(name)
 
     def answer(self, inputs: dict[str, Tensor], *, most: int = 64) -> Tensor:
-        """Return greedy outputs, int64 (b, n), as transformers generates them.
-
-        Inputs are padded on the left for a causal model; ``most``: maximum new tokens.
-        """
+        """Return greedy outputs of at most ``most`` new tokens, int64 (b, n); inputs of a causal model are padded on the left."""
         found = cast("Any", self.network).generate(**inputs, max_new_tokens=most, do_sample=False, num_beams=1)
         assert isinstance(found, Tensor)
         return found
@@ -72,12 +65,7 @@ class ImageTextModel(GenerativeModel):
 
     @classmethod
     def read_processor(cls, name: str) -> Any:
-        """Load the processor of the checkpoint ``name``.
-
-        Raises:
-            MissingResourceError: it has none, or a package that it requires is missing.
-            UsageError: its tokenizer is not a fast one.
-        """
+        """Load the processor of the checkpoint ``name``, which has a fast tokenizer."""
         with explain_unreadable(name):
             try:
                 processor = AutoProcessor.from_pretrained(name)

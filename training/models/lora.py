@@ -21,9 +21,6 @@ def add_lora(model: Clip, rank: int = 4, *, alpha: float = 1.0) -> None:
     """Add low-rank matrices to ``model`` and freeze all other parameters.
 
     The outputs are initially unchanged; the update is scaled by alpha / rank.
-
-    Raises:
-        UsageError: rank below 1, or a model that already has LoRA.
     """
     if _adapted_modules(model.network):
         raise UsageError("the model already has LoRA")
@@ -36,11 +33,7 @@ def add_lora(model: Clip, rank: int = 4, *, alpha: float = 1.0) -> None:
 
 
 def merge_lora(model: Clip) -> None:
-    """Merge the low-rank updates into the weights and remove the matrices: a plain CLIP with the same outputs.
-
-    Raises:
-        UsageError: the model has no LoRA.
-    """
+    """Merge the low-rank updates into the weights and remove the matrices: a plain CLIP with the same outputs."""
     adapted = _adapted_modules(model.network)
     if not adapted:
         raise UsageError("the model has no LoRA to merge")

@@ -74,11 +74,7 @@ def openclip_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def openclip_config(model: Clip) -> dict[str, Any]:
-    """Return ``open_clip_config.json`` of a model.
-
-    Raises:
-        UsageError: it is no plain CLIP, or has an activation or a norm that OpenCLIP's does not have.
-    """
+    """Return ``open_clip_config.json`` of a model."""
     text, vision = model.network.config.text_config, model.network.config.vision_config
     fixed = {(one.hidden_act, one.layer_norm_eps) for one in (text, vision)}
     if type(model) is not Clip or not fixed <= {("quick_gelu", 1e-5), ("gelu", 1e-5)} or len(fixed) > 1:

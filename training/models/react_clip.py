@@ -12,8 +12,7 @@ from transformers import CLIPVisionConfig
 from transformers.activations import ACT2FN
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.models.clip import Clip, ExtendedClip
-from pairwright.training.models.vision_tower import vision_states
+from pairwright.training.models.clip import Clip, ExtendedClip, vision_states
 
 DEFAULT_BLOCKS = 6
 
@@ -48,9 +47,6 @@ class ReactClip(ExtendedClip):
         """Add ``blocks`` gated blocks to ``base``, one before each of its last layers.
 
         Their weights are initialized from torch's global generator.
-
-        Raises:
-            UsageError: the tower has fewer layers.
         """
         super().__init__(base.network, base.tokenizer, base.pixels)
         config = self.network.vision_model.config

@@ -28,15 +28,10 @@ def open_model(name: str) -> Model:
 
 
 def model_kind(name: str) -> str:
-    """Return the kind of the model ``name`` without reading its weights.
-
-    Checkpoints of transformers are a ``clip``, a ``siglip``, an ``image-text`` model or, for any encoder-decoder, a
-    ``student``.
+    """Return the kind of the model ``name`` without reading its weights; any encoder-decoder is a ``student``.
 
     Raises:
-        StorageError: the folder is damaged or of an unknown kind.
-        MissingResourceError: no such checkpoint.
-        InputError: it is of an unsupported kind.
+        PairwrightError: no such checkpoint, or it is damaged or of an unsupported kind.
     """
     kind = read_description(Path(name)).get("kind")
     if kind is not None and kind not in _KINDS:
@@ -67,11 +62,7 @@ def _kind_of_checkpoint(name: str) -> str:
 
 
 def model_folder(name: str) -> str:
-    """Return the folder of the weights of ``name``: ``model`` in the folder of a run, else ``name`` itself.
-
-    Raises:
-        InputError: the run has not ended.
-    """
+    """Return the folder of the weights of ``name``: ``model`` in the folder of a run, else ``name`` itself."""
     run = Path(name)
     if not (run / "run.json").is_file():
         return name

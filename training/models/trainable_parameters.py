@@ -1,15 +1,4 @@
-"""Table of the parameters that each method trains.
-
-Patterns match parameter names (`fnmatch`). Sources:
-
-- ``clip``, for all that train CLIP entirely (NegCLIP, HP+HN, FSC-CLIP without LoRA): 002, section 3.1.
-- ``clip-locked-text``: 003, chapter 2, table 2.6 ("Locked-Text").
-- ``siglip-locked-text``: likewise for SigLIP, whose towers project in their heads.
-- ``react``: only the gated blocks (theta prime in eq. 2.4); the temperature is a hyperparameter.
-- ``focallens-clip``: T of eq. 5.1 is frozen; image tower and instruction tower are trained (000, section 5.3).
-- ``focallens-mllm``: as in LLaVA the vision tower is frozen; so are the target's text tower and the unused output layer.
-- ``lora``: only the low-rank matrices.
-"""
+"""Table of the parameters that each method trains, by patterns of their names (`fnmatch`)."""
 
 import fnmatch
 from collections.abc import Sequence
@@ -22,19 +11,20 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.suggestions import require_known
 
 TRAINABLE: dict[str, tuple[str, ...]] = {
-    "clip": ("network.*",),
+    "clip": ("network.*",),  # 002, section 3.1
+    # 003, chapter 2, table 2.6 ("Locked-Text"); SigLIP's towers project in their heads
     "clip-locked-text": ("network.vision_model.*", "network.visual_projection.*", "network.logit_scale"),
     "siglip-locked-text": ("network.vision_model.*", "network.logit_scale", "network.logit_bias"),
     "lora": ("*.lora_[AB].*",),
-    "react": ("blocks.*",),
-    "focallens-clip": (
+    "react": ("blocks.*",),  # theta prime in eq. 2.4; the temperature is a hyperparameter
+    "focallens-clip": (  # T of eq. 5.1 is frozen (000, section 5.3)
         "network.vision_model.*",
         "network.visual_projection.*",
         "network.logit_scale",
         "instructions.*",
         "condition.*",
     ),
-    "focallens-mllm": (
+    "focallens-mllm": (  # as LLaVA without its vision tower; the output layer is unused
         "llava.*multi_modal_projector*",
         "llava.*language_model*",
         "head.*",
@@ -61,9 +51,6 @@ def train_only(
         what: a key of `TRAINABLE`, or patterns.
         frozen: patterns of exceptions.
         fix: advice in the error for patterns.
-
-    Raises:
-        UsageError: a pattern without a match, or nothing to train.
     """
     if isinstance(what, str):
         require_known("no such set of trained parameters:", [what], TRAINABLE)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pairwright.training.objectives.distributed import ALONE, Ranks, paired_logits
-from pairwright.training.objectives.similarities import mask_value
+from pairwright.training.objectives.embeddings import mask_value
 
 
 def conditional_loss(  # noqa: PLR0913 - two of them are sets of rows

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, distributed
 from torch.nn import functional
 
-from pairwright.training.objectives.similarities import mask_value, scaled_similarities
+from pairwright.training.objectives.embeddings import mask_value, scaled_similarities
 
 # Names since torch 2.13, and before.
 _ALL_GATHER: Any = getattr(distributed, "all_gather_single", None) or distributed.all_gather_into_tensor

@@ -11,11 +11,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.contrastive import clip_loss
 from pairwright.training.objectives.distributed import ALONE, Ranks
+from pairwright.training.objectives.embeddings import (
+    PairEmbeddings,
+    WeightedLoss,
+    mask_value,
+    scaled_similarities,
+    to_full_precision,
+    zero_masked,
+)
 from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores
-from pairwright.training.objectives.similarities import mask_value, scaled_similarities, to_full_precision, zero_masked
 
 
 @dataclass(frozen=True)

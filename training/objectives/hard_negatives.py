@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pairwright.training.objectives.distributed import ALONE, Ranks
-from pairwright.training.objectives.similarities import mask_value, scaled_similarities, to_full_precision, zero_masked
+from pairwright.training.objectives.embeddings import mask_value, scaled_similarities, to_full_precision, zero_masked
 
 
 def hard_negative_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`

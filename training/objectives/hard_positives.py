@@ -9,11 +9,16 @@ same temperature, and the two losses are averaged.
 import torch
 from torch import Tensor
 
-from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.contrastive import clip_loss
 from pairwright.training.objectives.distributed import ALONE, Ranks
+from pairwright.training.objectives.embeddings import (
+    PairEmbeddings,
+    WeightedLoss,
+    mask_value,
+    scaled_similarities,
+    zero_masked,
+)
 from pairwright.training.objectives.hard_negatives import hard_negative_loss
-from pairwright.training.objectives.similarities import mask_value, scaled_similarities, zero_masked
 
 
 def analogy_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pairwright.training.objectives.distributed import ALONE, Ranks, paired_logits
-from pairwright.training.objectives.similarities import scaled_similarities, to_full_precision
+from pairwright.training.objectives.embeddings import scaled_similarities, to_full_precision
 
 
 def react_loss(

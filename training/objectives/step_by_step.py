@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.batch_embeddings import WeightedLoss
-from pairwright.training.objectives.similarities import to_full_precision
+from pairwright.training.objectives.embeddings import WeightedLoss, to_full_precision
 
 _IGNORED = -100
 

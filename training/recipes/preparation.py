@@ -4,17 +4,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, full, nn
+import numpy as np
+import torch
+from torch import Tensor, nn
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.online import OnlineNegatives
-from pairwright.training.loading.batches import TripletBatch
-from pairwright.training.loading.collation import Collator
+from pairwright.training.loading.batches import Collator, PairBatch, TripletBatch
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.pairs import PairCollator
 from pairwright.training.loading.tokenization import TextOptions
 from pairwright.training.loading.triplets import TripletCollator
 from pairwright.training.models.anyres import Grid
+from pairwright.training.models.checkpoints import check_model_limits
 from pairwright.training.models.clip import Clip, ClipOutput
 from pairwright.training.models.focallens_clip import FocalLensClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
@@ -24,15 +26,14 @@ from pairwright.training.models.react_clip import ReactClip
 from pairwright.training.models.registry import model_kind, open_model
 from pairwright.training.models.siglip import Siglip
 from pairwright.training.models.trainable_parameters import train_only
-from pairwright.training.objectives.batch_embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.conditional import conditional_loss
-from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
+from pairwright.training.objectives.contrastive import clip_loss, negclip_loss, siglip_hn_loss, siglip_loss
 from pairwright.training.objectives.distributed import Ranks
+from pairwright.training.objectives.embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 from pairwright.training.objectives.hard_positives import hp_hn_loss
-from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
 from pairwright.training.objectives.soft_positives import react_loss
-from pairwright.training.recipes.methods import (
+from pairwright.training.recipes.settings import (
     ClipMethod,
     FocalLensClipMethod,
     FocalLensMethod,
@@ -40,18 +41,18 @@ from pairwright.training.recipes.methods import (
     FscClipMethod,
     HardNegativesMethod,
     HardPositivesMethod,
+    LoraSettings,
     NegClipMethod,
+    OnlineNegativeSettings,
     PairMethod,
     ReactMethod,
+    Recipe,
+    RecipeMethod,
     SiglipHnMethod,
     SiglipMethod,
     SiglipTowerMethod,
     TowerMethod,
 )
-from pairwright.training.recipes.model_options import check_model_limits
-from pairwright.training.recipes.pair_embeddings import embed_pairs
-from pairwright.training.recipes.schema import Recipe, RecipeMethod
-from pairwright.training.recipes.sections import LoraSettings, OnlineNegativeSettings
 
 _INSTRUCTION_TOKENS = 2048
 
@@ -67,11 +68,7 @@ class PreparedMethod:
 
 
 def prepare(recipe: Recipe, model: str) -> PreparedMethod:
-    """Open ``model``, a folder or a name, and freeze what the recipe does not train.
-
-    Raises:
-        PairwrightError: there is no such model, or it does not fit the recipe; a file of the settings is missing.
-    """
+    """Open ``model``, a folder or a name, and freeze what the recipe does not train."""
     method = recipe.method
     if isinstance(method, FocalLensMllmMethod):
         return _prepare_mllm(method, recipe, model)
@@ -98,6 +95,42 @@ def batch_loss(method: RecipeMethod, model: nn.Module, batch: Any, ranks: Ranks)
     same = _hash_texts(batch.texts, batch.text_mask)  # rows with the same answer are not negatives of each other
     loss = conditional_loss(out.images, out.texts, out.scale, same=same, both_ways=method.both_ways, ranks=ranks)
     return WeightedLoss(loss)
+
+
+def embed_pairs(model: nn.Module, batch: PairBatch, *, local: bool = False) -> PairEmbeddings:
+    """Return the embeddings of images and all texts of a batch in one pass; ``local``: also patches and tokens.
+
+    Missing texts are not embedded, unless texts have fixed lengths. Which are missing is known on the host, so no pass
+    waits for the device.
+    """
+    places = torch.from_numpy(np.flatnonzero(batch.embedded))
+    if batch.texts.is_cuda:  # a copy from memory that is not page-locked may wait for the device
+        places = places.pin_memory()
+    places = places.to(batch.texts.device, non_blocking=True)
+    texts, text_mask = (one.flatten(0, 1)[places] for one in (batch.texts, batch.text_mask))
+    out: ClipOutput = model(batch.images, texts, text_mask, local=local)
+    rows, first = _put(out.texts, places, batch.mask), 1 + batch.negatives
+    features = {}
+    if local:
+        tokens, tokens_mask = (_put(one, places, batch.mask)[:, :first] for one in (out.tokens, out.token_mask))
+        features = {"patches": out.patches, "tokens": tokens, "tokens_mask": tokens_mask}
+    return PairEmbeddings(
+        images=out.images,
+        texts=rows[:, 0],
+        negatives=rows[:, 1:first],
+        negatives_mask=batch.mask[:, 1:first],
+        positives=rows[:, first:],
+        positives_mask=batch.mask[:, first:],
+        scale=out.scale,
+        bias=out.bias,
+        **features,
+    )
+
+
+def _put(rows: Any, places: Tensor, mask: Tensor) -> Tensor:
+    """Return the rows (m, ...) at their flat places among those of ``mask`` (b, n), zeros elsewhere: (b, n, ...)."""
+    put: Tensor = rows.new_zeros(mask.numel(), *rows.shape[1:]).index_copy(0, places, rows)
+    return put.view(*mask.shape, *rows.shape[1:])
 
 
 def pair_loss(method: PairMethod, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
@@ -135,7 +168,7 @@ def _embed_triplets(method: FocalLensMethod, model: nn.Module, batch: TripletBat
 def _hash_texts(texts: Tensor, mask: Tensor) -> Tensor:
     """Return a 64-bit hash of each text, int64 (b,), which does not depend on its padding."""
     # A polynomial modulo 2^64; the factor is that of a linear congruential generator (Knuth's MMIX).
-    powers = full(texts.shape[1:], 6364136223846793005, device=texts.device).cumprod(dim=0)
+    powers = torch.full(texts.shape[1:], 6364136223846793005, device=texts.device).cumprod(dim=0)
     return ((texts + 1) * mask * powers).sum(dim=1)
 
 

@@ -12,7 +12,7 @@ from pairwright.datasets.settings_files import load_settings, validation_message
 from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.recipes.names import RECIPES_FOLDER, recipe_names
-from pairwright.training.recipes.schema import Recipe
+from pairwright.training.recipes.settings import Recipe
 
 _SCHEMAS: dict[str, type[Recipe | FinetuningRecipe]] = {
     kind: schema

@@ -21,7 +21,7 @@ from pairwright.training.recipes.names import recipe_names
 if TYPE_CHECKING:
     from pairwright.training.finetuning.settings import FinetuningRecipe
     from pairwright.training.metrics_log import LogRow
-    from pairwright.training.recipes.schema import Recipe
+    from pairwright.training.recipes.settings import Recipe
     from pairwright.training.trainer import TrainingReport
 
 _NEEDED = ("torch", "transformers", "accelerate", "peft", "safetensors")
@@ -41,7 +41,7 @@ def train(
         str,
         input_option(help="A build, a folder of shards, a .tar or {00000..00099}.tar, or the URL of one (s3://...)."),
     ],
-    validation: Annotated[str, input_option(help="Shards for early_stop, if the recipe has it.")] = "",
+    validation: Annotated[str, input_option(help="Shards to evaluate a generative model on.")] = "",
     on_error: Annotated[
         Literal["skip", "stop"], input_option(help="Skip broken samples and count them, or stop.")
     ] = "skip",
@@ -144,9 +144,8 @@ def _print_plan(
 
 def _log_line(row: "LogRow") -> str:
     parts = "".join(f"  {name} {value:.4f}" for name, value in row.parts.items())
-    validation = "" if row.validation is None else f"  validation {row.validation:.4f}"
     return (
-        f"  step {row.step}  epoch {row.epoch:.2f}  loss {row.loss:.4f}{parts}{validation}  lr {row.lr:.2e}  "
+        f"  step {row.step}  epoch {row.epoch:.2f}  loss {row.loss:.4f}{parts}  lr {row.lr:.2e}  "
         f"{row.samples_per_second:,.0f} samples/s  waiting {row.waiting:.0%}"
     )
 
@@ -159,17 +158,13 @@ def _sample_counts(outcome: str, reasons: Mapping[str, int]) -> list[str]:
 
 
 def _lines(report: "TrainingReport") -> list[str]:
-    best = (
-        [] if report.best is None else [f"  best         {report.best:.4f} on validation data; its weights are saved"]
-    )
     return [
         f"{report.model}",
-        f"  steps        {report.steps:,} ({report.epochs:g} {'epoch' if report.epochs == 1 else 'epochs'} of {report.samples:,} {report.unit}), {report.ended}",
+        f"  steps        {report.steps:,} ({report.epochs:g} {'epoch' if report.epochs == 1 else 'epochs'} of {report.samples:,} {report.unit})",
         *_sample_counts("omitted", report.left_out),
         *_sample_counts("skipped", report.skipped),
         *_sample_counts("lacking", report.lacking),
         f"  trained      {count_phrase(report.trained, 'parameter')}; {report.frozen:,} frozen",
         f"  loss         {report.loss:.4f}",
-        *best,
         f"  took         {duration(report.seconds)}",
     ]

@@ -24,9 +24,6 @@ def test_options_that_cannot_be_are_refused_in_one_line() -> None:
         (["negatives", "m", "m", "--data", "d"], "named twice"),
         (["answers", "m.jsonl", "m.jsonl", "--data", "d", "--model", "x"], "named twice"),
         (["answers", "m.jsonl", "--data", "d"], "requires --model"),
-        (["retrieval", "m", "--data", "d", "--wise-ft", "0,1"], "requires --base-model"),
-        (["retrieval", "m", "--data", "d", "--base-model", "b"], "--base-model requires --wise-ft"),
-        (["retrieval", "m", "--data", "d", "--base-model", "b", "--wise-ft", "0,2"], "from 0 to 1"),
         (["conditions", "m", "--data", "d", "--instruction", "colour"], "COLUMN=TEXT"),
     ):
         assert message in refused(*call), call
@@ -36,7 +33,7 @@ def test_each_task_has_the_options_that_it_looks_at_and_no_others() -> None:
     for call in (
         ["negatives", "m", "--data", "d", "--by", "x"],
         ["retrieval", "m", "--data", "d", "--single-task"],
-        ["answers", "m.jsonl", "--data", "d", "--wise-ft", "1"],
+        ["answers", "m.jsonl", "--data", "d", "--split", "train"],
         ["multi-document", "m", "--data", "d", "--images", "x"],
         ["scores", "s.csv", "--model", "m"],
         ["negatives", "m"],
@@ -76,12 +73,10 @@ def test_models_stand_side_by_side_in_a_table_a_page_and_json(tmp_path: Path, mo
     assert "minus run" in done.stdout
     page = (tmp_path / "page.html").read_text()
     assert all(text in page for text in ("run", "clip", "brittleness (less is better)"))
-    printed = json.loads(run(*call, "--base-model", "clip", "--wise-ft", "0,1", "--json").stdout)
-    assert [(one["model"], one["wise_ft"]) for one in printed["models"]] == [
-        ("run", 0), ("run", 1), ("clip", 0), ("clip", 1)
-    ]  # fmt: skip
+    printed = json.loads(run(*call, "--json").stdout)
+    assert [one["model"] for one in printed["models"]] == ["run", "clip"]
     figures = [one["figures"] for one in printed["models"]]
     assert all(figures[0] == other for other in figures)  # the scale changes no order
     assert {
         (one["model"], one["against"], one["value"], one["low"], one["high"]) for one in printed["differences"]
-    } == {(name, "run at 0", 0, 0, 0) for name in ("run at 1", "clip at 0", "clip at 1")}
+    } == {("clip", "run", 0, 0, 0)}

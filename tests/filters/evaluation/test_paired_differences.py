@@ -8,7 +8,7 @@ from pairwright.filters.evaluation.results import Metric, ModelResult, TaskResul
 
 
 def models(*metrics: Metric) -> list[ModelResult]:
-    return [ModelResult(f"m{n}", "clip", None, TaskResult((metric,))) for n, metric in enumerate(metrics)]
+    return [ModelResult(f"m{n}", "clip", TaskResult((metric,))) for n, metric in enumerate(metrics)]
 
 
 def rates(seed: int, rows: int = 400) -> tuple[Metric, Metric, Metric]:

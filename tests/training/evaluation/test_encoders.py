@@ -12,10 +12,9 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
 from pairwright.cli.main import app  # noqa: E402
-from pairwright.datasets.errors import UsageError  # noqa: E402
 from pairwright.indexes.encoders.clip import ClipEncoder  # noqa: E402
 from pairwright.training.evaluation.embedding import Embedder  # noqa: E402
-from pairwright.training.evaluation.evaluated_models import WiseFtSettings, identify_model, open_models  # noqa: E402
+from pairwright.training.evaluation.evaluated_models import identify_model, open_models  # noqa: E402
 from tests.indexes import tiny_clip  # noqa: E402
 from tests.indexes.encoders.test_siglip import write_checkpoint  # noqa: E402
 
@@ -37,19 +36,13 @@ def test_it_is_evaluated_by_the_encoder(folder: Path, name: str, size: int) -> N
     """Which is compared with transformers and OpenCLIP in its own tests."""
     named, image = identify_model(str(folder / name)), str(folder / "a.png")
     assert named.kind == "encoder"
-    (opened,) = open_models([named], None, "cpu")
+    (opened,) = open_models([named], "cpu")
     embedder, encoder = Embedder(opened), ClipEncoder(str(folder / name), device="cpu")
     texts = ["a photo", "a cat " * 40, "a photo"]
     np.testing.assert_allclose(embedder.texts(texts), encoder.encode_texts(texts), atol=1e-5)
     (expected,) = encoder.encode_images([Image.open(image)])
     np.testing.assert_allclose(embedder.images([image, image]), [expected, expected], atol=1e-5)
     assert (embedder.size, embedder.context, embedder.cut) == (size, encoder.context, 1)
-
-
-def test_its_weights_are_not_interpolated(folder: Path) -> None:
-    named = identify_model(str(folder / "native"))
-    with pytest.raises(UsageError, match="cannot be interpolated"):
-        next(open_models([named], WiseFtSettings("x", (0.5,)), "cpu"))
 
 
 def test_the_command_evaluates_it(folder: Path) -> None:

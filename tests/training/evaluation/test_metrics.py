@@ -101,7 +101,7 @@ def test_labels_find_their_class_under_any_of_its_names() -> None:
 
 def test_what_all_models_lost_alike_is_told_once() -> None:
     one, two = (
-        ModelResult(name, "clip", None, TaskResult((), {"rows are gone": 2, "texts cut": n}))
+        ModelResult(name, "clip", TaskResult((), {"rows are gone": 2, "texts cut": n}))
         for n, name in ((1, "a"), (3, "b"))
     )
     assert describe_counts([one, two]) == ["Rows are gone: 2.", "a: texts cut: 1.", "b: texts cut: 3."]
@@ -109,11 +109,9 @@ def test_what_all_models_lost_alike_is_told_once() -> None:
 
 def test_the_page_names_models_and_figures_and_needs_nothing_else() -> None:
     metrics = Metric.share("swap<b>", "accuracy", 3, 4, 0.5), Metric("all", "r", 0.25, -0.5, 1.0, 3, percent=False)
-    models = [ModelResult(f"m{n}", "clip", None, TaskResult(metrics)) for n in range(5)]
+    models = [ModelResult(f"m{n}", "clip", TaskResult(metrics)) for n in range(5)]
     page = evaluation_page("negatives", ["x.json"], models)
     assert "swap&lt;b&gt;" in page
     assert "swap<b>" not in page
     assert page.count("75.0%") >= 10  # in plot and table, for each model
     assert "http" not in page.replace("http-equiv", "")
-    mixed = [ModelResult("m", "clip", share, TaskResult(metrics)) for share in (0.0, 1.0)]
-    assert "m at 0" in evaluation_page("negatives", ["x.json"], mixed)

@@ -3,9 +3,8 @@
 import io
 import json
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -21,8 +20,8 @@ from pairwright.datasets.shards.reading import read_shard  # noqa: E402
 from pairwright.filters.evaluation.crops import open_cropped  # noqa: E402
 from pairwright.filters.evaluation.readers import read_captioned_images, read_hard_negatives  # noqa: E402
 from pairwright.filters.evaluation.results import Metric, ModelResult  # noqa: E402
-from pairwright.training.evaluation.evaluated_models import OpenedModel, WiseFtSettings, identify_model, open_models  # noqa: E402
-from pairwright.training.evaluation.images import image_sizes  # noqa: E402
+from pairwright.training.evaluation.embedding import image_sizes  # noqa: E402
+from pairwright.training.evaluation.evaluated_models import identify_model, open_models  # noqa: E402
 from pairwright.training.evaluation.rationales import rationale_accuracy, read_student_tasks  # noqa: E402
 from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models  # noqa: E402
 from pairwright.training.loading.tokenization import load_tokenizer  # noqa: E402
@@ -30,7 +29,6 @@ from pairwright.training.models.clip import Clip  # noqa: E402
 from pairwright.training.models.focallens_clip import FocalLensClip  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
-from pairwright.training.tiny_clip import write_word_tokenizer  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 from tests.training.training_cases import clip, shards, student  # noqa: E402
 
@@ -343,7 +341,7 @@ def test_a_student_is_asked_for_label_and_rationale_by_their_prefixes(tmp_path: 
         answer = network.generate(inputs=ids, max_new_tokens=12, do_sample=False)
         return str(words.decode(answer[0], skip_special_tokens=True))
 
-    subject = next(open_models([identify_model(folder)], None, "cpu"))
+    subject = next(open_models([identify_model(folder)], "cpu"))
     found = rationale_accuracy(subject, *read_student_tasks([str(tmp_path / "rows.jsonl")]), batch=2, longest=12)
     by = {one.measure: one for one in found.metrics}
     assert by["label"].n == 3
@@ -360,50 +358,6 @@ def test_a_student_of_one_text_has_its_label_taken_from_it(given: Given, tmp_pat
     found = measured("rationales", folder, given.data, split="train", single=True)
     assert {measure for _, measure in figures(found)} == {"label", "rationale, same text", "rationale, words (F1)"}
     assert figures(found)["all", "label"].n == 24
-
-
-def test_wise_ft_ends_at_both_models_and_mixes_weights_between(given: Given, tmp_path: Path) -> None:
-    model = Clip.load(given.clip)
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.05)
-    model.save(tmp_path / "trained")
-    named = [identify_model(str(tmp_path / "trained"))]
-    weights = "network.visual_projection.weight"
-    mixed = [
-        (one.share, cast("Clip", one.model).state_dict()[weights].clone())
-        for one in open_models(named, WiseFtSettings(given.clip, (0.0, 0.25, 1.0)), "cpu")
-    ]
-    before, after = Clip.load(given.clip).state_dict()[weights], model.state_dict()[weights]
-    for share, tensor in mixed:
-        assert share is not None
-        assert torch.allclose(tensor, (1 - share) * before + share * after, atol=1e-7)
-    request = EvaluationRequest(
-        "negatives", (str(tmp_path / "trained"),), (given.data,), mixing=WiseFtSettings(given.clip, (0.0, 1.0))
-    )
-    first, last = evaluate_models(request, lambda _: None)
-    assert first.found.metrics == measured("negatives", given.clip, given.data).found.metrics
-    assert last.found.metrics == measured("negatives", str(tmp_path / "trained"), given.data).found.metrics
-    assert first.label.endswith(" at 0")
-
-
-def rows_of(subject: OpenedModel) -> Any:
-    model = subject.model
-    assert isinstance(model, Clip)
-    with torch.no_grad():
-        return model.encode_images(torch.ones(1, 3, 32, 32))
-
-
-def test_react_at_share_0_is_the_frozen_model(given: Given) -> None:
-    def at(share: float) -> Iterator[OpenedModel]:
-        return open_models([identify_model(given.react)], WiseFtSettings(given.clip, (share,)), "cpu")
-
-    frozen = next(open_models([identify_model(given.clip)], None, "cpu"))
-    trained = next(open_models([identify_model(given.react)], None, "cpu"))
-    assert torch.equal(rows_of(next(at(0.0))), rows_of(frozen))
-    assert torch.equal(rows_of(next(at(1.0))), rows_of(trained))
-    assert not torch.allclose(rows_of(next(at(0.5))), rows_of(trained))
 
 
 def test_a_damaged_shard_is_reported_without_options_of_other_commands(tmp_path: Path) -> None:
@@ -456,20 +410,6 @@ def test_data_that_is_not_there_is_reported_whatever_its_extension(given: Given,
 def test_a_device_that_is_not_there_is_reported_in_one_line(given: Given, device: str) -> None:
     with pytest.raises(UsageError, match=rf"device '{device}': cannot be used"):
         measured("negatives", given.clip, given.data, device=device)
-
-
-def test_a_base_that_is_another_model_is_refused(given: Given, tmp_path: Path) -> None:
-    def mixed(base: str) -> None:
-        list(open_models([identify_model(given.lens)], WiseFtSettings(base, (0.5,)), "cpu"))
-
-    with pytest.raises(UsageError, match=r"of kind clip.*cannot be interpolated"):
-        mixed(given.clip)
-    write_word_tokenizer(["other words"], tmp_path / "words")
-    tiny = tiny_models.clip()
-    tiny.tokenizer = load_tokenizer(str(tmp_path / "words"))
-    tiny.save(tmp_path / "other")
-    with pytest.raises(UsageError, match="not the same architecture"):
-        list(open_models([identify_model(given.clip)], WiseFtSettings(str(tmp_path / "other"), (0.5,)), "cpu"))
 
 
 def test_long_texts_and_small_images_are_counted(given: Given, tmp_path: Path) -> None:

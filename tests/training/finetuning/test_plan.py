@@ -145,7 +145,6 @@ def test_sharding_of_a_config_file(tmp_path: Path) -> None:
         (["trainer.fsdp_config={transformer_layer_cls_to_wrap: [CLIPEncodeLayer]}"], "Did you mean CLIPEncoderLayer"),
         (["trainer.fsdp_config={state_dict_type: all}"], "refuses these settings: KeyError 'ALL'"),
         (["trainer={deepspeed: 7}"], "trainer.deepspeed is 7: input should be a valid dictionary"),
-        (["early_stop={}"], "requires --validation"),
         (["trainer={deepspeed: {zero_optimization: {stage: 7}}}"], "must be 0, 1, 2 or 3"),
         (["trainer={deepspeed: no.json}"], "Expected a string path to an existing deepspeed config"),
         (["batches.size=100"], "not a multiple of 8 processes"),
@@ -183,7 +182,6 @@ def test_a_plan_refuses_what_a_run_refuses(data: str, llava: str, changes: list[
         (["trainer={torch_compile: true, torch_compile_backend: fast}"], "not a valid DynamoBackend"),
         (["trainer={fp16_full_eval: true, bf16_full_eval: true}"], "At most one of fp16 and bf16"),
         (["batches.workers=0", "trainer.dataloader_prefetch_factor=2"], "--dataloader_prefetch_factor can only be set"),
-        (["early_stop={}"], "requires --validation"),
     ],
 )
 def test_a_plan_and_a_run_refuse_the_same_settings_in_the_same_words(

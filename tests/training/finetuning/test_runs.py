@@ -136,7 +136,7 @@ def test_a_llava_of_parts_is_aligned_and_then_instructed_and_answers(data: str, 
     assert first.trained < second.trained
     picture = tmp_path / "p.png"
     Image.new("RGB", (40, 24), "red").save(picture)
-    (subject,) = open_models([identify_model(str(tmp_path / "instruct"))], None, "cpu")
+    (subject,) = open_models([identify_model(str(tmp_path / "instruct"))], "cpu")
     question = ImageQuestion("a", str(picture), "what colour is it ?", "red", "")
     assert len(generate_answers(subject, [question, question], longest=3)) == 2
     with pytest.raises(UsageError, match="this recipe requires an image-text-to-text model"):
@@ -175,19 +175,17 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(data: str, tmp_path:
     assert losses(tmp_path / "four") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
 
 
-def test_evaluation_during_the_run_stops_it_and_keeps_the_best(data: str, tmp_path: Path) -> None:
+def test_evaluation_during_the_run_keeps_the_best_weights_if_asked(data: str, tmp_path: Path) -> None:
     model = tiny_vlms.llava(tmp_path / "model")
-    changes = ("early_stop={patience: 1, every: 2}", "schedule.steps=40", "optimizer.lr=0.3", "keep=2")
-    report = run("llava-instruct", data, model, tmp_path / "run", *changes, validation=data)
+    best = ("trainer.load_best_model_at_end=true", "save_every=2", "schedule.steps=8", "optimizer.lr=0.3", "keep=4")
+    run("llava-instruct", data, model, tmp_path / "run", *best, validation=data)
     looks = losses(tmp_path / "run", "validation")
-    assert report.ended == "early stop"
-    assert report.best == pytest.approx(min(looks))
-    assert report.steps == 2 * len(looks) < 40
-    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 2
-    plain = run("llava-instruct", data, model, tmp_path / "plain", "save_every=5", validation=data)
-    assert (len(losses(tmp_path / "plain", "validation")), plain.ended) == (2, "done")
-    with pytest.raises(UsageError, match=r"`early_stop` requires --validation"):
-        run("llava-instruct", data, model, tmp_path / "other", changes[0])
+    assert len(looks) == 4
+    chosen = tmp_path / "run" / "checkpoints" / f"checkpoint-{2 * looks.index(min(looks)) + 2}"
+    expected, found = (load_file(folder / "model.safetensors") for folder in (chosen, tmp_path / "run" / "model"))
+    assert sum(one.double().sum() for one in found.values()) == sum(one.double().sum() for one in expected.values())
+    with pytest.raises(UsageError, match="load_best_model_at_end"):
+        run("llava-instruct", data, model, tmp_path / "other", best[0])
 
 
 def test_a_run_shorter_than_a_row_of_the_log_has_its_loss(data: str, tmp_path: Path) -> None:

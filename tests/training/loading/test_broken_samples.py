@@ -169,7 +169,7 @@ def test_incomplete_samples_are_found_before_the_first_step(tmp_path: Path, give
     )
     one = loader(data, PairCollator(), given.words)
     assert one.index.left_out == {reason: 2}
-    assert one.notes()[0].startswith("2 samples have ")
+    assert one.notes()[0] == f"2 samples skipped: {reason.replace('_', ' ')}."
     assert sorted(keys(one)) == [f"{number:04d}" for number in range(9) if number not in {2, 6}]
     with pytest.raises(
         InputError, match=rf"00000\.tar::0002: 2 of 9 samples are rejected as {reason}.*--on-error skip"
@@ -274,7 +274,7 @@ def test_a_text_only_sample_among_those_with_images_is_reported_before_a_run(tmp
     said = list[str]()
     report = run("clip", data, given.model, tmp_path / "run", on_message=said.append)
     assert (report.samples, report.left_out) == (22, {"missing_image": 2})
-    assert said[0] == "2 samples have no image and are skipped."
+    assert said[0] == "2 samples skipped: missing image."
     with pytest.raises(InputError, match=r"2 of 24 samples are rejected as missing_image"):
         run("clip", data, given.model, tmp_path / "other", on_error="stop")
     assert not (tmp_path / "other").exists()

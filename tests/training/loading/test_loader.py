@@ -22,7 +22,7 @@ from pairwright.training.loading.pairs import PairCollator  # noqa: E402
 from pairwright.training.loading.samples import StoredSample  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
-from pairwright.training.recipes.model_options import check_model_limits  # noqa: E402
+from pairwright.training.models.checkpoints import check_model_limits  # noqa: E402
 from tests.datasets.sample_builders import conversation, pair, picture, samples  # noqa: E402
 from tests.training.loading_cases import SIDE, loader, shards, tokenizer  # noqa: E402
 
@@ -176,9 +176,9 @@ def test_missing_shards_are_reported_at_the_start(tmp_path: Path, given: Given) 
 
 def test_shards_without_usable_samples_are_refused_with_what_is_missing(tmp_path: Path, given: Given) -> None:
     bare = write_shards(samples(4)[1::2], tmp_path).pattern
-    with pytest.raises(InputError, match=r"none of the 2 samples .* a question with its answer"):
+    with pytest.raises(InputError, match=r"2: no triplets.* section `conversations`"):
         loader(bare, TripletCollator(), given.words)
-    for recipe, words in ((PairCollator(negatives=1), "hard negatives"), (PairCollator(positives=1), "hard positives")):
+    for recipe, words in ((PairCollator(negatives=1), "`negatives`"), (PairCollator(positives=1), "`positives`")):
         with pytest.raises(InputError, match=words):
             loader(bare, recipe, given.words)
 
@@ -187,7 +187,7 @@ def test_shards_without_images_are_refused_by_collators_that_need_them(tmp_path:
     from pairwright.datasets.shards.samples import Sample
 
     data = write_shards([Sample(pair(0), (conversation(pair(0)),))], tmp_path).pattern
-    with pytest.raises(InputError, match="no image"):
+    with pytest.raises(InputError, match="shards with images"):
         loader(data, PairCollator(), given.words)
 
 

@@ -1,7 +1,6 @@
-"""Trained and frozen parameters, LoRA, WiSE-FT, and saved models."""
+"""Trained and frozen parameters, LoRA, and saved models."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -9,12 +8,9 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("transformers", reason="the trainer needs transformers")
 pytest.importorskip("peft", reason="LoRA is peft's")
 
-from hypothesis import given  # noqa: E402 - after the skips
-from hypothesis import strategies as st  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from pairwright.datasets.errors import StorageError, UsageError  # noqa: E402
-from pairwright.training.evaluation.evaluated_models import interpolate  # noqa: E402
 from pairwright.training.models.checkpoints import load_trained, save_trained, trained_parameters  # noqa: E402
 from pairwright.training.models.generative import EncoderDecoder  # noqa: E402
 from pairwright.training.models.lora import add_lora, merge_lora  # noqa: E402
@@ -141,31 +137,6 @@ def test_what_is_trained_can_be_kept_alone_and_put_into_the_same_model(tmp_path:
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(StorageError, match="cannot be read"):
         load_trained(again, path)
-
-
-@given(st.floats(0, 1))
-def test_every_weight_is_interpolated_linearly(part: float) -> None:
-    before, after = ({"w": torch.randn(7, dtype=torch.float64), "n": torch.tensor([number])} for number in (1, 2))
-    found = interpolate(before, after, part)
-    assert torch.allclose(found["w"], (1 - part) * before["w"] + part * after["w"])
-    assert found["n"].item() == 2
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_shares_0_and_1_are_the_models_themselves(dtype: Any) -> None:
-    before, after = (tiny_models.clip(seed).to(dtype).state_dict() for seed in (0, 1))
-    for part, end in ((0.0, before), (1.0, after)):
-        found = interpolate(before, after, part)
-        assert all(torch.equal(found[name], one) for name, one in end.items())
-        assert all(found[name].dtype == one.dtype for name, one in end.items())
-
-
-def test_other_models_are_not_interpolated() -> None:
-    weights = {"w": torch.zeros(2)}
-    with pytest.raises(UsageError, match=r"w is \(2,\) before and \(3,\) after"):
-        interpolate(weights, {"w": torch.zeros(3)}, 0.5)
-    with pytest.raises(UsageError, match="v is None before"):
-        interpolate(weights, {**weights, "v": torch.zeros(1)}, 0.5)
 
 
 def test_a_saved_student_answers_the_same(tmp_path: Path) -> None:

@@ -8,13 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.batch_embeddings import PairEmbeddings
 from pairwright.training.objectives.conditional import conditional_loss
-from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
+from pairwright.training.objectives.contrastive import clip_loss, negclip_loss, siglip_hn_loss, siglip_loss
 from pairwright.training.objectives.distributed import ALONE, Ranks
+from pairwright.training.objectives.embeddings import PairEmbeddings
 from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 from pairwright.training.objectives.hard_positives import hp_hn_loss
-from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
 from pairwright.training.objectives.soft_positives import react_loss
 
 Rows = Mapping[str, Tensor]

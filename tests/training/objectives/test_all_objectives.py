@@ -47,8 +47,7 @@ def cases() -> dict[str, Case]:
 
 
 def caption_cases() -> dict[str, Case]:
-    from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
-    from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
+    from pairwright.training.objectives.contrastive import clip_loss, negclip_loss, siglip_hn_loss, siglip_loss
 
     return {
         "clip": Case(scaled(clip_loss), PAIR),
@@ -59,7 +58,7 @@ def caption_cases() -> dict[str, Case]:
 
 
 def edited_text_cases() -> dict[str, Case]:
-    from pairwright.training.objectives.batch_embeddings import PairEmbeddings
+    from pairwright.training.objectives.embeddings import PairEmbeddings
     from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
     from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores, hard_negative_loss
     from pairwright.training.objectives.hard_positives import analogy_loss, hp_hn_loss

@@ -34,7 +34,7 @@ def score(patches: list[list[float]], tokens: list[list[float]]) -> float:
 
 
 def inputs(seed: int = 0) -> Any:
-    from pairwright.training.objectives.batch_embeddings import PairEmbeddings
+    from pairwright.training.objectives.embeddings import PairEmbeddings
 
     rng = torch.Generator().manual_seed(seed)
 
@@ -98,7 +98,7 @@ def test_the_parts_and_their_sum_are_those_of_the_equations(gamma: float, beta: 
 
 
 def test_the_recipe_s_defaults_are_the_paper_s() -> None:
-    from pairwright.training.recipes.methods import FscClipMethod
+    from pairwright.training.recipes.settings import FscClipMethod
 
     recipe = FscClipMethod(kind="fsc-clip")
     assert (recipe.whole_weight, recipe.local_weight, recipe.focal, recipe.smoothing) == (0.5, 0.2, 2.0, 0.02)
@@ -181,12 +181,7 @@ def test_gradients_of_scores_and_of_weights_are_those_of_the_differences() -> No
 
 
 def test_no_gradient_passes_through_the_choice_of_patches() -> None:
-    from pairwright.training.objectives.fsc_clip import (
-        FscWeights,
-        fsc_clip_loss,
-        local_scores,
-        patch_weights,
-    )
+    from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss, local_scores, patch_weights
     from pairwright.training.objectives.hard_negatives import choice_loss
 
     batch = inputs(2)

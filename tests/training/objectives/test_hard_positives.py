@@ -74,7 +74,7 @@ def test_a_lone_row_with_positives_has_nothing_to_tell_apart() -> None:
 
 
 def batch(seed: int) -> Any:
-    from pairwright.training.objectives.batch_embeddings import PairEmbeddings
+    from pairwright.training.objectives.embeddings import PairEmbeddings
 
     rng = torch.Generator().manual_seed(seed)
     return PairEmbeddings(

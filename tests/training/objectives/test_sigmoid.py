@@ -14,7 +14,7 @@ def rows(*shape: int, seed: int = 0) -> Any:
 
 
 def test_each_image_decides_for_each_text_and_each_hard_negative() -> None:
-    from pairwright.training.objectives.sigmoid import siglip_hn_loss
+    from pairwright.training.objectives.contrastive import siglip_hn_loss
 
     images, texts, negatives = rows(3, 4), rows(3, 4, seed=1), rows(3, 2, 4, seed=2)
     mask = torch.tensor([[True, False], [True, True], [False, False]])
@@ -30,7 +30,7 @@ def test_each_image_decides_for_each_text_and_each_hard_negative() -> None:
 def test_without_negatives_it_is_the_loss_of_transformers() -> None:
     from transformers import SiglipConfig, SiglipModel
 
-    from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
+    from pairwright.training.objectives.contrastive import siglip_hn_loss, siglip_loss
 
     small = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     text = {**small, "vocab_size": 10, "max_position_embeddings": 4, "projection_size": 8}

@@ -7,10 +7,10 @@ import pytest
 pytest.importorskip("torch", reason="the folder's fixtures need torch")
 
 from pairwright.datasets.errors import ConfigError, PairwrightError, UsageError
-from pairwright.training.optimization import learning_rate_factor, warmup_steps
 from pairwright.training.recipes.names import recipe_names
 from pairwright.training.recipes.reading import read_recipe
-from pairwright.training.recipes.sections import ScheduleSettings
+from pairwright.training.recipes.settings import ScheduleSettings
+from pairwright.training.training_step import learning_rate_factor, warmup_steps
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -26,7 +26,7 @@ def test_fsc_clip_has_the_settings_of_the_paper() -> None:
 
 
 def test_a_change_reaches_a_setting_within_a_section() -> None:
-    recipe = read_recipe("clip", ["optimizer.lr=1e-3", "method.lora.rank=2", "early_stop.patience=1", "precision=bf16"])
+    recipe = read_recipe("clip", ["optimizer.lr=1e-3", "method.lora.rank=2", "precision=bf16"])
     assert recipe.optimizer.lr == 1e-3
     assert recipe.method.model_dump()["lora"] == {"rank": 2, "alpha": 1.0}
     assert recipe.precision == "bf16"
@@ -40,6 +40,7 @@ def test_a_change_reaches_a_setting_within_a_section() -> None:
         ("clip", "optimizer.rate=1", "unknown key `optimizer.rate`. Known here: lr, weight_decay"),
         ("hp-hn", "method.negative_weight=1", "`method.negative_weight`. Did you mean `negatives_weight`?"),
         ("clip", "method.negatives=3", "unknown key `method.negatives`"),
+        ("clip", "early_stop.patience=1", "unknown key `early_stop`"),
         (
             "clip",
             "method.kind=clap",

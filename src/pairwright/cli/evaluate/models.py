@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,9 +15,6 @@ from pairwright.cli.output.console import note
 from pairwright.cli.output.files import check_extension, check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import UsageError
-
-if TYPE_CHECKING:
-    from pairwright.training.evaluation.evaluated_models import WiseFtSettings
 
 ModelsArgument = Annotated[
     list[str], typer.Argument(metavar="MODEL...", help="Folders, of a run too, or hub names; several are compared.")
@@ -46,36 +43,10 @@ class EvaluationOptions:
     """Options of all tasks that open models."""
 
     images: ImagesOption = ""
-    wise_ft: Annotated[
-        str, typer.Option(metavar="SHARES", help="Mix each model with --base-model: 0,0.25,0.5,0.75,1.")
-    ] = ""
-    base_model: Annotated[str, typer.Option(help="Model that training started from, for --wise-ft.")] = ""
     html: HtmlOption = None
     device: DeviceOption = ""
     batch_size: Annotated[int, advanced_option(min=1, help="Images or texts per batch.")] = 64
     as_json: JsonOption = False
-
-    def mixing(self) -> "WiseFtSettings | None":
-        """Return the settings of ``--wise-ft``; None without it.
-
-        Raises:
-            UsageError: ``--base-model`` is missing or unused, or a share is no number from 0 to 1.
-        """
-        if not self.wise_ft:
-            if self.base_model:
-                raise UsageError("--base-model requires --wise-ft with shares: --wise-ft 0,0.5,1.")
-            return None
-        if not self.base_model:
-            raise UsageError("--wise-ft requires --base-model: the model that training started from.")
-        from pairwright.training.evaluation.evaluated_models import WiseFtSettings
-
-        try:
-            shares = tuple(dict.fromkeys(float(share) for share in self.wise_ft.split(",")))
-        except ValueError:
-            shares = ()
-        if not shares or not all(0 <= share <= 1 for share in shares):
-            raise UsageError(f"--wise-ft {self.wise_ft}: give shares from 0 to 1, such as 0,0.25,0.5,0.75,1.")
-        return WiseFtSettings(self.base_model, shares)
 
     def run(self, task: str, models: Sequence[str], data: Sequence[str], **more: Any) -> None:
         """Evaluate models by a task of `training.evaluation.tasks` and print the results."""
@@ -87,7 +58,6 @@ class EvaluationOptions:
             task,
             tuple(models),
             tuple(data),
-            mixing=self.mixing(),
             device=self.device,
             batch=self.batch_size,
             images=self.images,
@@ -111,7 +81,7 @@ def negatives(
     \b
     Examples:
       pairwright evaluate negatives run openai/clip-vit-base-patch32 --data swap_att.json --images val2017
-      pairwright evaluate negatives run --base-model clip --wise-ft 0,0.5,1 --data shards --html report.html
+      pairwright evaluate negatives run clip --data shards --html report.html
       pairwright evaluate negatives openai/clip-vit-base-patch32 --data winoground/examples.jsonl --images images
     """
     common.run("negatives", models, data, layout=layout)
@@ -124,7 +94,7 @@ def retrieval(models: ModelsArgument, *, data: DataOption, common: EvaluationOpt
 
     \b
     Example:
-      pairwright evaluate retrieval run --base-model clip --wise-ft 0,0.5,1 --data 'shards/{00000..00004}.tar'
+      pairwright evaluate retrieval run clip --data 'shards/{00000..00004}.tar'
     """
     common.run("retrieval", models, data)
 
@@ -182,7 +152,7 @@ def conditions(
 
 
 @with_progress
-@with_options(EvaluationOptions, "common", ("wise_ft", "base_model", "html", "device", "batch_size", "as_json"))
+@with_options(EvaluationOptions, "common", ("html", "device", "batch_size", "as_json"))
 def rationales(
     models: ModelsArgument,
     *,

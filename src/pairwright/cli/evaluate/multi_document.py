@@ -73,7 +73,7 @@ def multi_document(
         decoder = open_decoder(name, resolved, batch_size, fix="Use fewer --documents.")
         note(f"{name}: multi-document")
         parts = [evaluate_multi_document(decoder, texts, plan) for (texts, _), plan in zip(sets, plans, strict=True)]
-        found.append(ModelResult(name, decoder.model.config.model_type, None, _merge_results(parts, short)))
+        found.append(ModelResult(name, decoder.model.config.model_type, _merge_results(parts, short)))
     print_evaluation("multi-document", [str(data)], found, html, started, lines=document_lines(found), as_json=as_json)
 
 

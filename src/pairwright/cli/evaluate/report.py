@@ -106,7 +106,7 @@ def document_lines(models: "Sequence[ModelResult]") -> list[str]:
 
     lines: list[str] = []
     for model in models:
-        lines += [model.label] if len(models) > 1 else []
+        lines += [model.model] if len(models) > 1 else []
         for table in tables(model.found):
             lines += [*columns(table, indent=""), ""]
     return lines[:-1]
@@ -122,7 +122,7 @@ def table_lines(models: "Sequence[ModelResult]") -> list[str]:
         figures = [find_metric(model, row) for model in models]
         if many:
             table += [
-                [*(row if not place else ("", "")), model.label, *_cells(figure), *_ground([figure])]
+                [*(row if not place else ("", "")), model.model, *_cells(figure), *_ground([figure])]
                 for place, (model, figure) in enumerate(zip(models, figures, strict=True))
             ]
         else:
@@ -133,7 +133,7 @@ def table_lines(models: "Sequence[ModelResult]") -> list[str]:
 def _head(models: "Sequence[ModelResult]", *, many: bool) -> list[object]:
     if many:
         return ["of", "measure", "model", "value", "95%", "n", "chance"]
-    names = ["value"] if len(models) == 1 else [model.label for model in models]
+    names = ["value"] if len(models) == 1 else [model.model for model in models]
     return ["of", "measure", *(cell for name in names for cell in (name, "95%")), "n", "chance"]
 
 

@@ -1,13 +1,83 @@
-"""Settings of the objectives, one class each. Imports no torch; what they do is in `preparation.py`.
+"""Settings of a recipe: the sections, the objectives with one class each, and the recipe of our own loop. Imports no torch.
 
-A new objective is a class here and in `schema.py`, a case in `preparation.py` and a YAML file.
+`reading.py` reads recipes from YAML; the built-in ones are in this folder. Each method has only the settings that it uses,
+so a setting without effect is an unknown key. A new objective is a class here, a case in `preparation.py` and a YAML file.
+Recipes that transformers' Trainer runs are in `finetuning.settings`.
 """
 
+from pathlib import Path
 from typing import ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pairwright.training.recipes.sections import LoraSettings, OnlineNegativeSettings, RecipeSection
+
+class RecipeSection(BaseModel):
+    """A section of a recipe: immutable, and unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LoraSettings(RecipeSection):
+    """Low-rank matrices in both towers; only these are trained."""
+
+    rank: int = Field(4, ge=1)
+    alpha: float = Field(1.0, gt=0)
+
+
+class OnlineNegativeSettings(RecipeSection):
+    """Hard negatives generated during training, new ones in each epoch, instead of those of the shards."""
+
+    pool: Path = Field(description="Parquet file with the word statistics of a caption pool.")
+    types: tuple[str, ...] = Field((), description="Types of the rules; empty: all, including shuffle.")
+
+
+class LoadingSettings(RecipeSection):
+    """Order and loading of samples."""
+
+    window: int = Field(100_000, ge=0, description="Samples shuffled together; 0: no shuffling.")
+    workers: int | None = Field(
+        None, ge=0, description="Loading processes per training process; null: one per core, at most 16."
+    )
+
+
+class BatchSettings(LoadingSettings):
+    """The batch of a step."""
+
+    size: int = Field(256, ge=1, description="Samples (for LLaVA: conversations) per step, over all processes.")
+    chunk: int = Field(
+        0, ge=0, description="Rows per pass through the model, by cached gradients; 0: all rows of the process."
+    )
+    max_tokens: int | None = Field(None, ge=3, description="Tokens per text; null: the limit of the model.")
+    crop: float = Field(0.9, gt=0, le=1, description="Minimum area of a random crop; 1: center crop.")
+    ends: Literal["even", "repeat", "drop"] = "even"
+
+
+class OptimizerSettings(RecipeSection):
+    """AdamW. Biases, norms and the temperature have no weight decay."""
+
+    lr: float = Field(1e-5, gt=0)
+    weight_decay: float = Field(0.1, ge=0)
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = Field(1e-6, gt=0)
+    clip: float = Field(0.0, ge=0, description="Maximum gradient norm; 0: unlimited.")
+
+
+class ScheduleSettings(RecipeSection):
+    """Length of the run; the learning rate rises linearly, then falls by half a cosine."""
+
+    epochs: int = Field(5, ge=1)
+    steps: int = Field(0, ge=0, description="Steps instead of epochs; 0: use epochs.")
+    warmup: float = Field(50, ge=0, description="Warm-up steps; below 1, a share of all steps.")
+
+
+class RunSettings(RecipeSection):
+    """Settings of a run by any method."""
+
+    optimizer: OptimizerSettings = OptimizerSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    seed: int = Field(0, ge=0)
+    log_every: int = Field(10, ge=1, description="Steps between two rows of the log.")
+    save_every: int = Field(500, ge=1, description="Steps between two checkpoints (and evaluations, if --validation).")
 
 
 class Method(RecipeSection):
@@ -137,3 +207,43 @@ class FocalLensMllmMethod(FocalLensMethod):
     target: str = Field(
         "", description="CLIP that embeds the answers; empty: --model is a FocalLens-MLLM with its own."
     )
+
+
+RecipeMethod = (
+    ClipMethod
+    | NegClipMethod
+    | HardPositivesMethod
+    | FscClipMethod
+    | SiglipMethod
+    | SiglipHnMethod
+    | ReactMethod
+    | FocalLensClipMethod
+    | FocalLensMllmMethod
+)
+
+
+class Recipe(RunSettings):
+    """A training run, except for its data and the initial model."""
+
+    method: RecipeMethod = Field(discriminator="kind")
+    batches: BatchSettings = BatchSettings()
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
+        "auto", description="auto: bf16 on a GPU that has it, else fp32; all but fp32 use TF32 for what stays float32."
+    )
+    compile: bool = Field(default=False, description="torch.compile; texts are padded to batches.max_tokens.")
+    ema: float = Field(0.0, ge=0, lt=1, description="Decay of averaged weights, saved in OUT/model-ema; 0: none.")
+    save_openclip: bool = Field(default=False, description="Also save the model in OpenCLIP's layout.")
+
+    @model_validator(mode="after")
+    def _fits_the_method(self) -> Self:
+        method, batches = self.method, self.batches
+        for name, used in (("batches.chunk", batches.chunk), ("compile", self.compile)):
+            if used and not isinstance(method, PairMethod):
+                raise ValueError(f"{name} is for objectives over pairs of image and text, not for {method.kind}")
+        if batches.chunk > batches.size:
+            raise ValueError(f"batches.chunk {batches.chunk} is above batches.size {batches.size}: set it lower")
+        if self.save_openclip and not isinstance(method, TowerMethod):
+            raise ValueError(f"save_openclip is for objectives that finetune a CLIP, not for {method.kind}")
+        if method.compares_samples and batches.size < 2:
+            raise ValueError("this loss compares the samples of a step: set batches.size to 2 or more")
+        return self
