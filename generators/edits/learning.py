@@ -92,9 +92,9 @@ def train_edit_model(  # noqa: PLR0913 - keywords
         return model
     editors = balanced_editors(EditMaterials.of(thesaurus, pool, model), types)
     found = list[dict[str, AllowedProposals]]()
-    for start in range(0, min(len(pairs), BALANCE_CAPTIONS), BALANCE_BATCH):
-        batch = pairs[start : min(start + BALANCE_BATCH, BALANCE_CAPTIONS)]
-        found.append(allowed_proposals(editors, [Caption(*each) for each in batch], start))
+    for first in range(0, min(len(pairs), BALANCE_CAPTIONS), BALANCE_BATCH):
+        batch = pairs[first : min(first + BALANCE_BATCH, BALANCE_CAPTIONS)]
+        found.append(allowed_proposals(editors, [Caption(*each) for each in batch], first))
     return replace(model, balance=merge_balances(model.cloze, types, found))
 
 
