@@ -66,7 +66,7 @@ def made(kind: str, pair: Pair, seeds: int = 12, **options: object) -> set[str]:
     ("kind", "caption", "words"),
     [
         ("replace-object", "a dog on a bed", "a dog on a couch"),
-        ("replace-object", "three cats on a bed", "three dogs on a bed"),
+        ("replace-object", "three cats on a bed", "three kids on a bed"),
         ("replace-attribute", "two dogs and three cats", "two dogs and two cats"),
         ("replace-attribute", "a black dog and a white cat", "a black dog and an orange cat"),
         ("replace-relation", "a cat under a table", " on a table"),
