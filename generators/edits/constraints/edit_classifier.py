@@ -19,7 +19,6 @@ BIAS: Final = "bias"  # row of the weights that counts for every edit
 NONE: Final = "-"  # in names of features: no such word; tables are read without the spaces around a cell
 
 PREFERRED: Final = 0.88  # probability of a natural text; less natural ones are written where a caption has no other
-MAX_POSSIBLY_TRUE: Final = 0.06  # probability of a text that may be true
 
 Feature = tuple[str, float]
 Logits = tuple[float, float]  # of `LABELS`
@@ -67,10 +66,12 @@ class EditClassifier:
     Attributes:
         probabilities: of each of `LABELS` for an edit.
         min_natural: least probability of a natural text.
+        max_possibly_true: greatest probability of a text that may be true.
     """
 
     probabilities: Callable[[ProposedEdit, Knowledge], tuple[float, float]]
     min_natural: float
+    max_possibly_true: float
 
     def is_unnatural(self, edit: ProposedEdit, known: Knowledge) -> bool:
         """Return whether readers would probably find the text of an edit odd."""
@@ -78,7 +79,7 @@ class EditClassifier:
 
     def may_be_true(self, edit: ProposedEdit, known: Knowledge) -> bool:
         """Return whether an edit too often holds of the image as well."""
-        return self.probabilities(edit, known)[1] > MAX_POSSIBLY_TRUE
+        return self.probabilities(edit, known)[1] > self.max_possibly_true
 
     def prefers(self, edit: ProposedEdit, known: Knowledge) -> bool:
         """Return whether readers would find the text of an edit natural with a high probability."""

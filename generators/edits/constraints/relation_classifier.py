@@ -29,6 +29,7 @@ from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_rel
 # Ids of the constraints that ask it, of captions of photographs only.
 CONSTRAINTS: Final = frozenset({"unnatural_relation", "probable_relation"})
 MIN_NATURAL: Final = 0.65  # probability of a natural text; benchmarks/RESULTS.md has the figures
+MAX_POSSIBLY_TRUE: Final = 0.04  # probability of a text that may be true
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
 
 _weights = partial(load_weights, "relation_weights")
@@ -50,7 +51,7 @@ def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
     return probabilities_of(parts)
 
 
-RELATION_CLASSIFIER: Final = EditClassifier(probabilities, MIN_NATURAL)
+RELATION_CLASSIFIER: Final = EditClassifier(probabilities, MIN_NATURAL, MAX_POSSIBLY_TRUE)
 
 
 def relation_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
