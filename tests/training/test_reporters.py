@@ -85,7 +85,7 @@ def test_mlflow_has_values_and_settings(tmp_path: Path, monkeypatch: pytest.Monk
     with sqlite3.connect(tmp_path / "mlflow.db") as base:
         values = base.execute("select step, value from metrics where key = 'loss' order by step").fetchall()
         assert values == [(1, 4.0), (2, 3.0)]
-        assert base.execute("select value from params where key = 'optimizer.lr'").fetchall() == [("1e-05",)]
+        assert base.execute("select value from params where key = 'optimizer.lr'").fetchall() == [("5e-06",)]
 
 
 @pytest.mark.slow
