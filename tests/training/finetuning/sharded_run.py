@@ -43,7 +43,9 @@ def main(recipe: str, data: str, model: str, out: str, last: str, *changes: str)
 
     resume = (Path(out) / "run.json").is_file()
     report = finetune(FinetuningRun(settings, data, model, Path(out), resume=resume, on_message=log_row))
-    sys.stdout.write(f"{AcceleratorState().distributed_type} {report.steps}\n")  # in one piece: processes share the pipe
+    sys.stdout.write(
+        f"{AcceleratorState().distributed_type} {report.steps}\n"
+    )  # in one piece: processes share the pipe
 
 
 if __name__ == "__main__":
