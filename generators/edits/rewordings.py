@@ -128,7 +128,7 @@ class Rewordings:
 
     def _nouns(self, caption: Caption) -> Iterator[RewordingSlot | str]:
         for phrase in caption.phrases:
-            if caption.tag(phrase.head) in NOUNS and caption.is_whole(phrase):
+            if caption.tag(phrase.head) in NOUNS and caption.is_whole(phrase) and phrase.start not in caption.quoted:
                 yield from self._noun(caption, phrase)
 
     def _noun(self, caption: Caption, phrase: NounPhrase) -> Iterator[RewordingSlot | str]:
@@ -148,7 +148,7 @@ class Rewordings:
 
     def _adjectives(self, caption: Caption) -> Iterator[RewordingSlot | str]:
         for at, tag in enumerate(caption.tags):
-            if tag not in _DESCRIBING or caption.in_name(at):
+            if tag not in _DESCRIBING or caption.in_name(at) or at in caption.quoted:
                 continue
             noun, word = self._described(caption, at), caption.word(at)
             news = _candidates(word, ADJECTIVE, noun) if noun else ()
@@ -178,7 +178,7 @@ class Rewordings:
             done_by = caption.word(start) == "by" and caption.tag(start - 1) in PARTICIPLES  # "covered | by a blanket"
             stuffed = caption.tag(start) == "JJ" and caption.word(start - 1).endswith("ed")  # "stuffed | full of"
             other = done_by or stuffed or caption.tag(start - 1) == "DT"  # "the | outside of"
-            if after is None or other:
+            if after is None or other or start in caption.quoted:
                 yield "no_edit"
                 continue
             news = _candidates(wording, RELATION, caption.noun(after))
