@@ -25,6 +25,8 @@ from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import share_class
+from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.nouns import flagged
 from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.synonyms import (
     other_senses,
@@ -139,6 +141,8 @@ class Rewordings:
                 return
             news = _candidates(noun, NOUN)
             news = tuple(new for new in news if new.rpartition(" ")[2] not in caption.lemmas or new.endswith(noun))
+            if _is_counted(caption, phrase):
+                news = tuple(new for new in news if new.rpartition(" ")[2] not in flagged("mass"))
             if news and (start < phrase.head or len(phrase.nouns) == 1):
                 forms = tuple(inflect(new, caption.tag(phrase.head)) for new in news)
                 keys = tuple(new.lower() for new in news)
@@ -209,6 +213,11 @@ def draw_rewordings(
                 change = caption.change(each.start, each.end, form)
                 drawn.append((rng.random() ** (1 / min(ratio, 1.0)), (change,)))
     yield from (outcome for _, outcome in sorted(drawn, key=lambda each: each[0], reverse=True))
+
+
+def _is_counted(caption: Caption, phrase: NounPhrase) -> bool:
+    """Return whether a phrase has no place for a mass noun: "boats in a | river", "two rivers"."""
+    return caption.plural(phrase) or phrase.count >= 0 or caption.word(phrase.determiner) in words_with("one")
 
 
 def _forms_unit(caption: Caption, at: int) -> bool:

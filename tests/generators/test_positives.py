@@ -35,6 +35,7 @@ def made(kind: str, caption: str, *others: str) -> set[str]:
     [
         ("replace-object", "Two couches in a room", "Two sofas in a room"),
         ("replace-object", "a big motorbike", "a big motorcycle"),
+        ("replace-object", "boats on the river", "boats on the water"),
         ("replace-attribute", "a large bus", "a big bus"),
         ("replace-attribute", "a very large bus", "a very big bus"),
         ("replace-attribute", "an enormous dog", "a huge dog"),
@@ -281,6 +282,11 @@ def test_words_that_are_written_in_the_picture_stay(caption: str) -> None:
 
 def test_who_reads_a_thing_is_quoted_by_nobody() -> None:
     assert made("replace-object", "a man reading on a sofa")
+
+
+@pytest.mark.parametrize("caption", ["boats in a river", "two rivers behind a house", "boats on lakes"])
+def test_what_is_counted_is_no_mass(caption: str) -> None:
+    assert not any("water" in text for text in made("replace-object", caption))
 
 
 def test_what_is_stuffed_full_is_not_stuffed_filled() -> None:
