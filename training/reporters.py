@@ -48,8 +48,9 @@ def open_reporters(accelerator: Any, run: Run[Any], step: int) -> Iterator[Repor
             accelerator.log(dict(values), step=step)
 
     yield report
-    for tracker in accelerator.trackers:
-        tracker.finish()
+    with _explain_errors(run):
+        for tracker in accelerator.trackers:
+            tracker.finish()
 
 
 def _start_trackers(accelerator: Any, run: Run[Any], step: int) -> None:

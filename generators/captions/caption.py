@@ -31,6 +31,7 @@ NON_OBJECTS = flagged("non_object") | flagged("vague")
 EditOutcome = tuple[Change, ...] | str
 
 _ENDS: Final = ("",) * REACH
+_QUOTED: Final = 4  # words after "says" that may be quoted text
 _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _CONTENTS, _NOUNS_AND_VERBS = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VERB"})
 
@@ -191,6 +192,23 @@ class Caption(ParsedText):
         return frozenset(inside)
 
     @cached_property
+    def quoted(self) -> frozenset[int]:
+        """The tokens of quoted text: "a sign that says no | bikes", 'reads "tie"'."""
+        text, quoting = self.pair.caption, words_with("quotes")
+        found: set[int] = set()
+        if '"' in text or "“" in text:
+            found.update(at for at, token in enumerate(self.tokens) if _opens_quote(text[: token.start]))
+        if not quoting.isdisjoint(self.lemmas):
+            for at, lemma in enumerate(self.lemmas):
+                if (
+                    lemma in quoting
+                    and self.tags[at].startswith("VB")
+                    and self.word(at + 1) not in words_with("no_quote")
+                ):
+                    found.update(range(at + 1, at + 1 + _QUOTED))
+        return frozenset(found)
+
+    @cached_property
     def skip_reason(self) -> str:
         """Reason code if the caption cannot be edited at all (a question, not English), or an empty string."""
         text = self.pair.caption
@@ -207,3 +225,7 @@ class Caption(ParsedText):
         if len(both) < 2 or not all(token.text[:1].isupper() for token in both):
             return False
         return (at > 0 or self.tags[at] in PROPER) and caption_style(self.pair.caption) is Style.SENTENCE
+
+
+def _opens_quote(before: str) -> bool:
+    return before.count('"') % 2 == 1 or before.count("“") > before.count("”")

@@ -25,6 +25,8 @@ from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import share_class
+from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.nouns import flagged
 from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.synonyms import (
     other_senses,
@@ -128,7 +130,7 @@ class Rewordings:
 
     def _nouns(self, caption: Caption) -> Iterator[RewordingSlot | str]:
         for phrase in caption.phrases:
-            if caption.tag(phrase.head) in NOUNS and caption.is_whole(phrase):
+            if caption.tag(phrase.head) in NOUNS and caption.is_whole(phrase) and phrase.start not in caption.quoted:
                 yield from self._noun(caption, phrase)
 
     def _noun(self, caption: Caption, phrase: NounPhrase) -> Iterator[RewordingSlot | str]:
@@ -139,6 +141,8 @@ class Rewordings:
                 return
             news = _candidates(noun, NOUN)
             news = tuple(new for new in news if new.rpartition(" ")[2] not in caption.lemmas or new.endswith(noun))
+            if _is_counted(caption, phrase):
+                news = tuple(new for new in news if new.rpartition(" ")[2] not in flagged("mass"))
             if news and (start < phrase.head or len(phrase.nouns) == 1):
                 forms = tuple(inflect(new, caption.tag(phrase.head)) for new in news)
                 keys = tuple(new.lower() for new in news)
@@ -148,7 +152,7 @@ class Rewordings:
 
     def _adjectives(self, caption: Caption) -> Iterator[RewordingSlot | str]:
         for at, tag in enumerate(caption.tags):
-            if tag not in _DESCRIBING or caption.in_name(at):
+            if tag not in _DESCRIBING or caption.in_name(at) or at in caption.quoted:
                 continue
             noun, word = self._described(caption, at), caption.word(at)
             news = _candidates(word, ADJECTIVE, noun) if noun else ()
@@ -178,7 +182,7 @@ class Rewordings:
             done_by = caption.word(start) == "by" and caption.tag(start - 1) in PARTICIPLES  # "covered | by a blanket"
             stuffed = caption.tag(start) == "JJ" and caption.word(start - 1).endswith("ed")  # "stuffed | full of"
             other = done_by or stuffed or caption.tag(start - 1) == "DT"  # "the | outside of"
-            if after is None or other:
+            if after is None or other or start in caption.quoted:
                 yield "no_edit"
                 continue
             news = _candidates(wording, RELATION, caption.noun(after))
@@ -209,6 +213,11 @@ def draw_rewordings(
                 change = caption.change(each.start, each.end, form)
                 drawn.append((rng.random() ** (1 / min(ratio, 1.0)), (change,)))
     yield from (outcome for _, outcome in sorted(drawn, key=lambda each: each[0], reverse=True))
+
+
+def _is_counted(caption: Caption, phrase: NounPhrase) -> bool:
+    """Return whether a phrase has no place for a mass noun: "boats in a | river", "two rivers"."""
+    return caption.plural(phrase) or phrase.count >= 0 or caption.word(phrase.determiner) in words_with("one")
 
 
 def _forms_unit(caption: Caption, at: int) -> bool:

@@ -35,6 +35,7 @@ def made(kind: str, caption: str, *others: str) -> set[str]:
     [
         ("replace-object", "Two couches in a room", "Two sofas in a room"),
         ("replace-object", "a big motorbike", "a big motorcycle"),
+        ("replace-object", "boats on the river", "boats on the water"),
         ("replace-attribute", "a large bus", "a big bus"),
         ("replace-attribute", "a very large bus", "a very big bus"),
         ("replace-attribute", "an enormous dog", "a huge dog"),
@@ -69,6 +70,7 @@ def test_a_mark_in_angle_brackets_is_no_word() -> None:
         ("replace-attribute", "a happy birthday cake"),
         ("replace-attribute", "The boy is happy to eat."),
         ("replace-attribute", "golden brown fries"),
+        ("replace-attribute", "a sign says how many dogs there are"),
         ("replace-relation", "a clock on the side of a building"),
     ],
 )
@@ -263,6 +265,28 @@ def test_lots_of_things_do_not_make_a_room_full() -> None:
 
 def test_a_word_is_not_put_beside_itself() -> None:
     assert not any("little little" in text for text in made("replace-attribute", "a small little cat on a bed"))
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        'a wall that reads "stone street"',
+        "a sign that says no bikes",
+        "a dog called big sofa",
+    ],
+)
+def test_words_that_are_written_in_the_picture_stay(caption: str) -> None:
+    found = set().union(*(made(f"replace-{target}", caption) for target in ("object", "attribute", "relation")))
+    assert not any(part not in text for text in found for part in caption.split()[-2:])
+
+
+def test_who_reads_a_thing_is_quoted_by_nobody() -> None:
+    assert made("replace-object", "a man reading on a sofa")
+
+
+@pytest.mark.parametrize("caption", ["boats in a river", "two rivers behind a house", "boats on lakes"])
+def test_what_is_counted_is_no_mass(caption: str) -> None:
+    assert not any("water" in text for text in made("replace-object", caption))
 
 
 def test_what_is_stuffed_full_is_not_stuffed_filled() -> None:

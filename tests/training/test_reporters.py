@@ -63,6 +63,17 @@ def test_a_reporter_that_cannot_start_ends_the_run_with_its_own_reason(
         report("wandb", tmp_path / "run", 1)
 
 
+def test_a_reporter_that_cannot_finish_ends_the_run_with_its_own_reason(tmp_path: Path) -> None:
+    class Unreachable:
+        def finish(self) -> None:
+            raise ConnectionError("no route to the server")
+
+    accelerator = Accelerator()
+    run = Run(read_recipe("clip"), "shards", "model", tmp_path)
+    with pytest.raises(PluginError, match="no route to the server"), open_reporters(accelerator, run, 0):
+        accelerator.trackers = [Unreachable()]
+
+
 @pytest.mark.slow
 def test_wandb_writes_offline_runs_of_one_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb")
