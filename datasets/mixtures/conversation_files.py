@@ -80,8 +80,8 @@ def _sample(conversation: Conversation, number: int) -> Sample:
     first, *further = conversation.images or ("",)
     said = "\n".join(conversation.texts)
     # Unique per row: LLaVA's ids are made of it. Texts tell rows of different files about one image, or none, apart.
-    told = "\n".join(filter(None, [conversation.name, said]))
-    key = pair_key("file", f"{number}:{told}", conversation.caption)
+    stated = "\n".join(filter(None, [conversation.name, said]))
+    key = pair_key("file", f"{number}:{stated}", conversation.caption)
     kind = conversation.kind or "conversation"
     row = Annotation(
         id=annotation_id(key, kind, _ORIGIN, str(number), said),
