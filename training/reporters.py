@@ -36,6 +36,8 @@ def check_reporters(names: Sequence[str]) -> None:
 def open_reporters(accelerator: Any, run: Run[Any], step: int) -> Iterator[Report]:
     """Start the trackers of a run, resumed after ``step`` steps, and provide a function that takes values.
 
+    A run that fails is reported as failed, where the tracker knows such a state.
+
     Raises:
         PluginError: if a tracker fails, also later.
     """
@@ -47,10 +49,27 @@ def open_reporters(accelerator: Any, run: Run[Any], step: int) -> Iterator[Repor
         with _explain_errors(run):
             accelerator.log(dict(values), step=step)
 
-    yield report
+    try:
+        yield report
+    except BaseException:
+        for tracker in accelerator.trackers:
+            _FAIL.get(tracker.name, type(tracker).finish)(tracker)
+        raise
     with _explain_errors(run):
         for tracker in accelerator.trackers:
             tracker.finish()
+
+
+def _fail_mlflow(_: Any) -> None:
+    import mlflow
+
+    mlflow.end_run("FAILED")
+
+
+_FAIL: dict[str, Callable[[Any], None]] = {
+    "mlflow": _fail_mlflow,
+    "wandb": lambda tracker: tracker.run.finish(exit_code=1),
+}
 
 
 def _start_trackers(accelerator: Any, run: Run[Any], step: int) -> None:
@@ -66,7 +85,8 @@ def _start_trackers(accelerator: Any, run: Run[Any], step: int) -> None:
         "trackio": {"name": f"{name}-{number}", "resume": "allow", "embed": False},
     }
     with _explain_errors(run):
-        accelerator.project_configuration.logging_dir = str(run.out)
+        # Of TensorBoard, which writes to a folder of the project's name: any name, so none beside those of the run.
+        accelerator.project_configuration.logging_dir = str(run.out / "reports")
         accelerator.log_with = filter_trackers(list(run.report_to), accelerator.logging_dir)
         accelerator.init_trackers(os.environ.get("WANDB_PROJECT", PROJECT), shown, options)
 

@@ -47,7 +47,7 @@ def test_tensorboard_has_the_values_and_a_resumed_run_replaces_later_steps(tmp_p
 
     report("tensorboard", tmp_path / "run", 1, 2, 3)
     report("tensorboard", tmp_path / "run", 2, first=1)
-    events = EventAccumulator(str(tmp_path / "run/pairwright"))
+    events = EventAccumulator(str(tmp_path / "run/reports/pairwright"))
     events.Reload()
     assert [(each.step, each.value) for each in events.Scalars("loss")] == [(1, 4.0), (2, 3.0)]
     assert "loss_image" in events.Tags()["scalars"]
@@ -97,6 +97,52 @@ def test_mlflow_has_values_and_settings(tmp_path: Path, monkeypatch: pytest.Monk
         values = base.execute("select step, value from metrics where key = 'loss' order by step").fetchall()
         assert values == [(1, 4.0), (2, 3.0)]
         assert base.execute("select value from params where key = 'optimizer.lr'").fetchall() == [("5e-06",)]
+
+
+class Tracker:
+    """A tracker that knows whether it was closed."""
+
+    name = "tracker"
+    finished = False
+
+    def finish(self) -> None:
+        """Note that it was closed."""
+        self.finished = True
+
+
+def fail(out: Path, names: tuple[str, ...] = (), trackers: tuple[Tracker, ...] = ()) -> None:
+    """Report one step of a run that then fails."""
+    accelerator, run = Accelerator(), Run(read_recipe("clip"), "shards", "model", out, report_to=names)
+    with open_reporters(accelerator, run, 0) as add:
+        add(row(1), 1)
+        accelerator.trackers += trackers
+        raise RuntimeError("no memory")
+
+
+def test_trackers_of_a_run_that_fails_are_closed_and_its_own_error_is_raised(tmp_path: Path) -> None:
+    tracker = Tracker()
+    with pytest.raises(RuntimeError, match="no memory"):
+        fail(tmp_path, trackers=(tracker,))
+    assert tracker.finished
+
+
+@pytest.mark.slow
+def test_mlflow_has_a_run_that_fails_as_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    with pytest.raises(RuntimeError, match="no memory"):
+        fail(tmp_path, names=("mlflow",))
+    with sqlite3.connect(tmp_path / "mlflow.db") as base:
+        assert base.execute("select status from runs").fetchall() == [("FAILED",)]
+
+
+@pytest.mark.slow
+def test_a_project_of_any_name_keeps_its_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tensorboard")
+    monkeypatch.setenv("WANDB_PROJECT", "model")
+    report("tensorboard", tmp_path, 1)
+    assert not (tmp_path / "model").exists()
+    assert any((tmp_path / "reports/model").rglob("events.*"))
 
 
 @pytest.mark.slow
