@@ -40,7 +40,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
 NAME = "rules-negatives"
-VERSION = 34
+VERSION = 35
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ benchmarks/RESULTS.md has yield against naturalness; `benchmarks.editing.ablatio
 
 from typing import Final
 
-DEFAULT_FLOOR: Final = 0.002  # REPLACE: p(word); set by --floor
+DEFAULT_FLOOR: Final = 0.001  # REPLACE: p(word); set by --floor
 ADDITION_FLOORS: Final = {"object": 0.1, "attribute": 0.1}  # ADD, by target: p(word) / p(typical word)
 ADDED_PAIR_FLOOR: Final = 0.05  # ADD with both sides: the same for both objects
 RELATION_FLOOR: Final = 0.1  # ADD an object: p(relation) / p(typical relation)

@@ -29,7 +29,7 @@ from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_rel
 # Ids of the constraints that ask it, of captions of photographs only.
 CONSTRAINTS: Final = frozenset({"unnatural_relation", "probable_relation"})
 MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
-MAX_POSSIBLY_TRUE: Final = 0.04  # probability of a text that may be true
+MAX_POSSIBLY_TRUE: Final = 0.03  # probability of a text that may be true
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
 
 _weights = partial(load_weights, "relation_weights")
