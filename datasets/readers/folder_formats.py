@@ -99,12 +99,19 @@ def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callabl
         fix = f"Give the folder with the data: {' or '.join(map(str, inner[:_SHOWN_FOLDERS]))}."
         if len(inner) > 1:
             fix += f" All: {folder}/{{{','.join(entry.name for entry in inner)}}}"
-    elif files := [str(entry) for entry in entries if entry.suffix == ".json"]:
-        fix = f"Rows in files of their own are joined by: jq -c . {folder}/*.json > rows.jsonl"
+    elif files := _list_json_files(entries):
+        fix = f"Rows in files of their own are joined by: jq -c . {files[0].parent}/*.json > rows.jsonl"
         if len(files) <= _SHOWN_FOLDERS:  # annotations of a whole dataset
-            fix = f"Give the file that has the captions: {' or '.join(files)}. {fix}"
+            fix = f"Give the file that has the captions: {' or '.join(map(str, files))}. {fix}"
     what = f"no tars, Parquet or JSON Lines files, embeddings or images in the folder ({_list_endings(entries)})"
     return InputError(what, where=str(folder), fix=fix)
+
+
+def _list_json_files(entries: Sequence[Path]) -> list[Path]:
+    """Return the JSON files among the entries of a folder, else those of the first subfolder with any (``annotations``)."""
+    folders = [_list_entries(entry) for entry in entries if entry.is_dir()]
+    found = ([entry for entry in group if entry.suffix == ".json"] for group in (entries, *folders))
+    return next((files for files in found if files), [])
 
 
 def _arrow_error(folder: Path, arrow: Sequence[Path]) -> InputError:
@@ -152,7 +159,7 @@ def _conversion(name: str, call: str, out: str = "rows.parquet") -> str:
 
 
 def _list_endings(entries: Sequence[Path]) -> str:
-    kinds = Counter(entry.suffix.lower() or "others" for entry in entries)
+    kinds = Counter("folders" if entry.is_dir() else entry.suffix.lower() or "others" for entry in entries)
     most = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:3]
     return ", ".join(f"{kind} {count:,}" for kind, count in most) or "it is empty"
 

@@ -7,15 +7,15 @@ import shlex
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import chdir
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 from pairwright.cli.errors.exit_codes import BELOW_TARGET
 from pairwright.datasets.colorshape.corpus import CorpusSpec, make_sample, sample_to_json, write_corpus
-from pairwright.datasets.rng import make_numpy_rng
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
@@ -26,28 +26,11 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "quickstart"
 PAIRS = 20
 
 
-def write_coco(folder: Path) -> None:
-    annotations = folder / "coco" / "annotations"
-    annotations.mkdir(parents=True)
-    rows = [sample_to_json(make_sample(0, index)) for index in range(PAIRS)]
-    size = {"width": rows[0]["width"], "height": rows[0]["height"]}
-    images = [{"id": index, "file_name": f"{index:012}.jpg", **size} for index in range(PAIRS)]
-    captions = [
-        {"id": 10 * index + number, "image_id": index, "caption": caption}
-        for index, row in enumerate(rows)
-        for number, caption in enumerate([row["caption"], *row["captions"]])
-    ]
-    labels = sorted({box["label"] for row in rows for box in row["boxes"]})
-    boxes = [
-        {"id": 100 * index + number, "image_id": index, "category_id": labels.index(box["label"]), "bbox": [1, 1, 9, 9]}
-        for index, row in enumerate(rows)
-        for number, box in enumerate(row["boxes"])
-    ]
-    categories = [{"id": number, "name": label} for number, label in enumerate(labels)]
-    (annotations / "captions_val2014.json").write_text(json.dumps({"images": images, "annotations": captions}))
-    (annotations / "instances_val2014.json").write_text(
-        json.dumps({"images": images, "annotations": boxes, "categories": categories})
-    )
+def run_code(page: str, folder: Path) -> None:
+    """Run the code with which a page makes its input."""
+    [code] = re.findall(r"```python\n(.*?)```", (FOLDER / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
+    with chdir(folder):
+        exec(compile(code, page, "exec"), {})  # noqa: S102 - our own page
 
 
 def write_tables(folder: Path) -> None:
@@ -104,27 +87,15 @@ def write_parquet(folder: Path) -> None:
         pl.DataFrame(rows[part::2]).write_parquet(folder / "hf" / "data" / f"train-0000{part}-of-00002.parquet")
 
 
-def write_embeddings(folder: Path) -> None:
-    for name in ("text_emb", "metadata"):
-        (folder / "embeddings" / name).mkdir(parents=True)
-    captions = [make_sample(0, index).caption for index in range(PAIRS)]
-    vectors = make_numpy_rng(0, "quickstart").normal(size=(PAIRS + 3, 8)).astype(np.float32)
-    np.save(folder / "embeddings" / "text_emb" / "text_emb_0.npy", vectors[:PAIRS])
-    table = pl.DataFrame({"caption": captions, "key": [str(number) for number in range(PAIRS)]})
-    table.write_parquet(folder / "embeddings" / "metadata" / "metadata_0.parquet")
-    (folder / "queries.txt").write_text("a dog on a couch\na man riding a horse\na stained lymph node\n")
-    np.save(folder / "queries.npy", vectors[PAIRS:])
-
-
 INPUTS: dict[str, Callable[[Path], None]] = {
-    "coco-json": write_coco,
+    "coco-json": partial(run_code, "coco-json"),
     "jsonl-csv": write_tables,
     "published-datasets": write_karpathy_split,
     "folder": write_photos,
     "photos": write_photos_without_text,
     "img2dataset-tars": write_tars,
     "hf-parquet": write_parquet,
-    "embeddings": write_embeddings,
+    "embeddings": partial(run_code, "embeddings"),
 }
 
 

@@ -733,6 +733,7 @@ def test_an_imagefolder_with_metadata_is_read_and_one_per_split_is_named(tmp_pat
         (("dataset_info.json", "x-train.arrow"), r"Dataset\.from_file\('[^']*x-train\.arrow'\)\.to_parquet"),
         (("README.md", "data/train-0.parquet"), r"Give the folder with the data: [^ ]*/data\."),
         (("sa_1.json", "sa_2.json"), r"joined by: jq -c \. [^ ]*/\*\.json > rows\.jsonl"),
+        (("annotations/a.json", "annotations/b.json"), r"folders 1\)\. .* captions: [^ ]*/annotations/a\.json or "),
     ],
 )
 def test_a_folder_that_has_to_be_converted_or_named_says_how(
