@@ -166,6 +166,8 @@ def test_a_build_limits_the_length_of_captions() -> None:
         ({"negatives": {}, "refine": None}, True),
         ({"negatives": {}, "refine": {}}, False),
         ({"negatives": {"both_sides": True}, "refine": {}}, True),
+        ({"negatives": {"both_sides": "true"}, "refine": {}}, True),
+        ({"negatives": {"both_sides": "false"}, "refine": {}}, False),
         ({"negatives": {"types": ["add-object"]}, "refine": {}}, True),
     ],
 )
