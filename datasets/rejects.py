@@ -57,7 +57,7 @@ REASONS = {
     "control_character": "Remove the character, or drop the row; the text may be of another encoding, or damaged.",
     "download_failed": "Download it again, or continue without it.",
     "duplicate_caption": "Not an error: without HTML, addresses and hashtags (clean_captions), the caption is that of an earlier row of the image.",
-    "duplicate_key": "Remove the repeated row, or give the rows unique ids.",
+    "duplicate_key": "Remove the repeated row, or a file that is a copy of another input; or give the rows unique ids.",
     "duplicate_member": "Keep one file of each kind per sample.",
     "empty_caption": "Fill in the caption, or drop the row.",
     "empty_negative": "Fill in the negative, or drop the row.",

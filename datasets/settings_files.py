@@ -1,7 +1,7 @@
 """Reading of YAML files of settings (configs, recipes), and messages for invalid settings."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -72,7 +72,10 @@ def load_settings(path: Path, how_to_write: str) -> dict[str, Any]:
 
 
 def validation_messages(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
-    """Yield a sentence for each error in settings of ``model``, with suggestions for unknown keys."""
+    """Yield a sentence for each error in settings of ``model``, with suggestions for unknown keys.
+
+    A section may have ``removed_keys``, a class variable: what to do in place of each key that an earlier version had.
+    """
     problems = error.errors()
     for problem in problems:
         if any(other["loc"][: len(problem["loc"])] == problem["loc"] for other in problems if other is not problem):
@@ -117,6 +120,9 @@ def _resolve(loc: tuple[int | str, ...], section: type[BaseModel]) -> tuple[list
 
 def _unknown_key(keys: Sequence[str], section: type[BaseModel]) -> str:
     known, place = list(section.model_fields), ".".join(keys)
+    removed: Mapping[str, str] = getattr(section, "removed_keys", {})
+    if keys[-1] in removed:
+        return f"`{place}` was removed. {removed[keys[-1]]}"
     if keys[0] == "llm" and any(word in keys[-1] for word in ("key", "token", "secret")):
         return f"unknown key `{place}`. Do not store secrets in a config: set OPENAI_API_KEY in the environment."
     hint = did_you_mean([keys[-1]], known, mark="`") or f"Known here: {', '.join(known)}."

@@ -22,7 +22,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES
 from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, resolve_columns
-from pairwright.datasets.readers.field_values import parse_identifier
+from pairwright.datasets.readers.field_values import parse_identifier, parse_image_number
 from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, guess_format
 from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES
 from pairwright.datasets.readers.input_rows import InputRow
@@ -152,6 +152,7 @@ def _has_image_and_caption(row: InputRow, images: _Images, columns: Mapping[str,
         plan = resolve_columns(tuple(row.fields), columns, row.pictures)
         image = compute(row.fields, plan.image) if plan.image else None
         id_ = parse_identifier(compute(row.fields, plan.key), "key") if plan.key and not plan.image else ""
+        id_ = id_ or parse_image_number(image)
     except RejectError:  # no caption
         return _has_unmapped_caption(row, images)
     image = image[0] if isinstance(image, list) and len(image) == 1 else image

@@ -5,6 +5,7 @@ the message.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from pairwright.datasets.rejects import RejectError, is_utf8_encodable
 
 MAX_PIXEL_SIZE = 2**31 - 1  # width and height are 32-bit columns
 
+_WHOLE_NUMBER = re.compile(r"\s*\d+(\.0)?\s*")  # pandas writes 17 as 17.0 if others are missing
 _JSON_SCALARS = frozenset({str, int, bool, type(None)})  # covers most values, in a third of the time of isinstance
 # Tuples, as a union would be created for each value; dict comes before Mapping, which is slower.
 _PLAIN, _OBJECT, _LIST = (str, bool, int), (dict, Mapping), (list, tuple)
@@ -43,6 +45,16 @@ def parse_identifier(value: Any, what: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return parse_text_field(value, what)
+
+
+def parse_image_number(value: Any) -> str:
+    """Return the text of a number, or of a list of one, which identifies an image and is no place of it; else empty."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, str):
+        return value if _WHOLE_NUMBER.fullmatch(value) else ""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return parse_identifier(value, "image") if is_number else ""
 
 
 def parse_pixel_size(value: Any, what: str) -> int:

@@ -10,6 +10,8 @@
 - In formats with a row per caption, the rows of an image next to each other are pairs of their own, each with the captions
   of the others in its `captions` (`join_captions`).
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
+- A number in a column that is the image by its name only (``image: 17``) identifies the image of the row and is no place of
+  it: it is the source id, unless a column is. In a column that the user maps to the image, a text of digits is a file name.
 - An image may be a list of one. A row with several is rejected: which of them a caption describes is unknown.
 - A relative image path is resolved against the image root, or else the file's folder; URLs are unchanged. With an image
   root, images outside it are rejected. The image is checked (`verify`) and provides a missing width and height. An image
@@ -58,6 +60,7 @@ from pairwright.datasets.readers.columns import (
 from pairwright.datasets.readers.field_values import (
     is_missing,
     parse_identifier,
+    parse_image_number,
     parse_pixel_size,
     parse_text_field,
     to_json_value,
@@ -200,7 +203,7 @@ class Normaliser:
             image = _only_image(compute(row.fields, plan.image) if plan.computed else row.fields[plan.image])
         except (RejectError, InputError):  # reported when the row is read
             return ""
-        return image if isinstance(image, str) else ""
+        return image if isinstance(image, str) else parse_image_number(image)
 
     def _caption_text(self, row: InputRow) -> str:
         """Return the caption of a row; empty if it will be rejected, or is several."""
@@ -214,7 +217,7 @@ class Normaliser:
         try:
             plan = self._plan(row)
             get = _getter(add_computed(row.fields, plan.computed) if plan.computed else row.fields)
-            return self._image(get(plan.image), get(plan.picture), found=False)[1]
+            return self._image(row, get(plan.image), get(plan.picture))[1]
         except (RejectError, InputError):
             return ""
 
@@ -238,7 +241,7 @@ class Normaliser:
         captions, refused = _captions(plan, row, self.rules)
         if refused and not captions:
             return [*refused] if self.rules.explode else [_reject_row(row, refused)]
-        source_id = parse_identifier(get(plan.key), "key")
+        source_id = parse_identifier(get(plan.key), "key") or self._image_number(row, get(plan.image))
         try:
             written, image, size = self._verified_image(row, get(plan.image), get(plan.picture))
         except (RejectError, UnusableImageError) as flaw:
@@ -308,7 +311,7 @@ class Normaliser:
 
     def _verified_image(self, row: InputRow, value: Any, picture: Any) -> tuple[str, str, tuple[int, int]]:
         """Return an image as `_image` does, with its width and height, 0 where the image is not opened."""
-        written, image = self._image(value, picture, found=row.load is not None)
+        written, image = self._image(row, value, picture)
         if self.rules.verify == "off" or not image or is_url(image):
             return written, image, (0, 0)
         check = self._checks.get(image)
@@ -316,10 +319,14 @@ class Normaliser:
         self.formats[image_format] += is_table_cell(image)
         return written, image, (width, height)
 
-    def _image(self, value: Any, picture: Any, *, found: bool) -> tuple[str, str]:
+    def _image_number(self, row: InputRow, value: Any) -> str:
+        """Return the number in a column that is the image by its name only; empty for a place of an image."""
+        return "" if "image" in self.rules.columns or row.load else parse_image_number(value)
+
+    def _image(self, row: InputRow, value: Any, picture: Any) -> tuple[str, str]:
         """Return an image as written, which determines the key, and its locator.
 
-        ``found``: the reader found the image itself, so it may be outside the root.
+        An image that the reader found itself (`InputRow.load`) may be outside the root.
         """
         value, picture = _only_image(value), _only_image(picture)
         if isinstance(value, bytes) or (isinstance(value, TableImage) and not value.locator):
@@ -328,10 +335,13 @@ class Normaliser:
             value = value.name if isinstance(value, TableImage) else ""
         if isinstance(value, TableImage):
             return value.name, value.locator
-        written = parse_text_field(value, "image")
+        number = self._image_number(row, value)
+        written = number or parse_text_field(value, "image")
         if isinstance(picture, TableImage) and picture.locator:
             return written, picture.locator
-        return written, (ImageRoot(self.root.folder) if found else self.root).locate(written)
+        if number:
+            return written, ""
+        return written, (ImageRoot(self.root.folder) if row.load else self.root).locate(written)
 
 
 def _only_image(value: Any) -> Any:

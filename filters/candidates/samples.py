@@ -4,13 +4,12 @@ from pathlib import Path
 
 import polars as pl
 
-from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import is_url, split_locator
 from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.datasets.shards.sample_source import SampleSource, source_from_records
 from pairwright.filters.candidates.files import find_benchmark_files, layout_of, read_candidates
-from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
 from pairwright.filters.candidates.source_rows import NEGATIVE_COLUMNS, SUFFIXES, Source
 
 NAME = "rows"
@@ -22,6 +21,9 @@ def holds_candidates(path: Path, layout: str = "") -> bool:
     Args:
         path: existing or not.
         layout: name of the layout; empty to detect it.
+
+    Raises:
+        InputError: the file cannot be read to its end.
     """
     files = find_benchmark_files(path) or ([path] if path.is_file() and Source(path).suffix in SUFFIXES else [])
     if not files:
@@ -29,7 +31,7 @@ def holds_candidates(path: Path, layout: str = "") -> bool:
     found, source = layout_of(files[0], layout), Source(files[0])
     try:
         return bool(layout) or found.sniff(source) or not source.fields.isdisjoint(NEGATIVE_COLUMNS)
-    except InputError:  # no JSON; the reader of conversations reports it
+    except InvalidRow:  # no JSON; the reader of conversations reports it
         return False
 
 

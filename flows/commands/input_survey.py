@@ -31,6 +31,7 @@ from pairwright.datasets.readers.coco import list_instance_files
 from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
 from pairwright.datasets.readers.csv_tsv import decode_header
+from pairwright.datasets.readers.field_values import parse_image_number
 from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.json_object import SPLIT
@@ -510,7 +511,7 @@ def _columns(source: _Source, mapped: Mapping[str, str], within: Path | None) ->
             if {"caption", "captions"} & chosen.keys():
                 raise InputError(refused.detail, where=where, fix="Correct --columns.") from None
             chosen |= _caption(values, [*pictures, *chosen.values()], where)
-    if not (plan.image or plan.picture):
+    if not (plan.picture or (plan.image and not _is_number(plan.image, values, chosen))):
         images = list(pictures) or _of_kind(values, [name for name in names if name in plan.extra], _is_image)
         chosen |= {"image": images[0]} if len(images) == 1 else {}
         if not images and not is_remote(located.root):
@@ -524,6 +525,11 @@ def _columns(source: _Source, mapped: Mapping[str, str], within: Path | None) ->
         texts = [name for name in texts if not _is_among(name, [pattern])]
     splits = list(dict.fromkeys(value for value in values.get(SPLIT, ()) if isinstance(value, str)))
     return _ReadColumns(chosen, plan, texts, splits if len(splits) > 1 or len(rows) == ROWS else ())
+
+
+def _is_number(image: str, values: Mapping[str, Sequence[Any]], chosen: Mapping[str, str]) -> bool:
+    """Return whether the column of images was found by its name and has numbers, which readers take for no place."""
+    return "image" not in chosen and bool(values.get(image)) and all(map(parse_image_number, values[image]))
 
 
 def _numbered_pattern(names: Sequence[str], caption: str = "") -> str:

@@ -96,7 +96,13 @@ class BuildConfig(Section):
         Every one-sided addition is longer than its caption. No selection of rows hides that.
         """
         given = data.get("negatives") if isinstance(data, Mapping) and data.get("refine") is not None else None
-        if not isinstance(given, Mapping) or "types" in given or given.get("both_sides"):
+        if not isinstance(given, Mapping) or "types" in given:
+            return data
+        try:
+            both_sides = NegativesSection.model_validate(given).both_sides
+        except ValidationError:  # which the section raises again, with its place
+            return data
+        if both_sides:
             return data
         return {**data, "negatives": {**given, "types": UNADDED_TYPES}}
 

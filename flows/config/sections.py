@@ -1,7 +1,7 @@
 """Sections of a build config: the settings of each stage with their defaults and meanings."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -87,6 +87,8 @@ class InputSection(Section):
 
 class IndexSection(Section):
     """The FAISS HNSW index over captions, images, or both; `retrieve` builds one without this section too."""
+
+    removed_keys: ClassVar[Mapping[str, str]] = {"near": "Use `near_duplicates`."}
 
     encoder: str = Field(
         "lexical", description="lexical, minilm, clip, precomputed, or the name of an installed encoder"
@@ -218,6 +220,10 @@ _OF_MODEL = ("variant", "candidates", "captions_per_request", "see_image")
 
 class NegativesSection(GeneratorMethodSection):
     """Hard negatives, by rules or by a model."""
+
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "last_resorts": "Remove it: no relation is negated now. Texts with a negation are the type `negation`."
+    }
 
     types: tuple[NegativeType, ...] = Field(
         BENCHMARK_TYPES,

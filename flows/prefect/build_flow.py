@@ -192,13 +192,19 @@ async def build_flow(
     exit_with_server()
     logging.getLogger("asyncio").addFilter(_TerminationFilter())
     lines = LineProgress()
-    with ExitStack() as stack:
-        with _print_ending(lines):
-            loaded = load_config(Path(config), overrides or {})
-            folder = _build_folder(out, loaded.name)
-            claim_folder(folder)
-            stack.enter_context(log_to_file(log_path(folder, _run_id())))
-        return await _run_build(loaded, folder, lines)
+    try:
+        with ExitStack() as stack:
+            with _print_ending(lines):
+                loaded = load_config(Path(config), overrides or {})
+                folder = _build_folder(out, loaded.name)
+                claim_folder(folder)
+                stack.enter_context(log_to_file(log_path(folder, _run_id())))
+            return await _run_build(loaded, folder, lines)
+    except PairwrightError as error:
+        # The frames of stages and task runs, which are in the log, say nothing about what is wrong with config or data.
+        if not os.environ.get("PAIRWRIGHT_DEBUG"):
+            error.__traceback__ = None
+        raise
 
 
 def _run_id() -> str:

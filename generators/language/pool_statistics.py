@@ -37,7 +37,7 @@ from pairwright.generators.language.prepositional_links import (
     LAST_WORDS_OF_PREPOSITIONS,
     PrepositionalLink,
     find_links,
-    head_noun_after,
+    head_nouns,
     preposition_ending_at,
 )
 from pairwright.generators.language.tokens import Token
@@ -143,26 +143,27 @@ def _by_first(counts: dict[Pair, int]) -> dict[str, dict[str, int]]:
 
 
 def _adjacent(tokens: Sequence[Token]) -> Iterable[Pair]:
+    nouns = head_nouns(tokens)
     for at, token in enumerate(tokens):
         if token.pos == "ADJ" or token.tag in {"IN", "TO"}:
-            noun = head_noun_after(tokens, at + 1)
+            noun = nouns[at + 1]
             if noun:
                 yield token.lemma, noun
                 if token.lemma in LAST_WORDS_OF_PREPOSITIONS:
                     yield preposition_ending_at(tokens, at)[1], noun
         elif token.pos in {"VERB", "NOUN"}:
-            following = _governed_word(tokens, at)
+            following = _governed_word(tokens, nouns, at)
             if following:
                 yield token.lemma, following
 
 
-def _governed_word(tokens: Sequence[Token], at: int) -> str:
-    """Return the preposition right after a verb or noun; else a verb's object, or a noun's verb."""
+def _governed_word(tokens: Sequence[Token], nouns: Sequence[str], at: int) -> str:
+    """Return the preposition right after a verb or noun; else a verb's object, of `head_nouns`, or a noun's verb."""
     token, following = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else None
     if following is not None and following.tag in {"IN", "RP"}:
         return following.lemma
     if token.tag in _ACTS:
-        return head_noun_after(tokens, at + 1)
+        return nouns[at + 1]
     return _verb_after(tokens, at + 1) if token.pos == "NOUN" else ""
 
 

@@ -27,10 +27,11 @@ PrepositionalLink = tuple[str, str, str]
 
 def find_links(tokens: Sequence[Token]) -> Iterator[PrepositionalLink]:
     """Yield the links of a caption: lemma of a noun or verb, preposition, lemma of the noun that it governs."""
+    nouns = head_nouns(tokens)
     for at, token in enumerate(tokens):
         if token.tag not in {"IN", "TO"}:
             continue
-        noun = head_noun_after(tokens, at + 1)
+        noun = nouns[at + 1]
         if noun:
             start, preposition = preposition_ending_at(tokens, at)
             for left in _governors(tokens, start):
@@ -59,12 +60,18 @@ def preposition_ending_at(tokens: Sequence[Token], at: int) -> tuple[int, str]:
     return at, tokens[at].lemma
 
 
-def head_noun_after(tokens: Sequence[Token], start: int) -> str:
-    """Return the head (the last noun) of the noun phrase that continues at ``start``; empty if there is none."""
-    head = ""
-    for token in tokens[start:]:
-        if token.pos in {"NOUN", "PROPN"}:
-            head = token.lemma
-        elif head or token.pos not in {"DET", "ADJ", "NUM"}:
-            break
-    return head
+def head_nouns(tokens: Sequence[Token]) -> list[str]:
+    """Return for each token, and for the end, the head of the noun phrase that continues there; empty if there is none.
+
+    The head is the last noun of a run of them. In one pass from the end, as a phrase may be as long as its caption.
+    """
+    heads, following = [""], False
+    for token in reversed(tokens):
+        is_noun = token.pos in {"NOUN", "PROPN"}
+        if is_noun and not following:
+            heads.append(token.lemma)
+        else:
+            heads.append(heads[-1] if is_noun or token.pos in {"DET", "ADJ", "NUM"} else "")
+        following = is_noun
+    heads.reverse()
+    return heads

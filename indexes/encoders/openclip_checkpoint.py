@@ -8,7 +8,7 @@ A checkpoint is either
   the weights. ``pretrained`` may be the path of a weights file.
 
 Both towers must be the plain transformers of CLIP: a ViT with class token and learnt positions, a causal text model read
-at the end token, QuickGELU or GELU. This covers all ViT-S/M/B/L/H/g/bigG/e of OpenCLIP trained on LAION, DataComp,
+at the end token, QuickGELU or GELU. The tokenizer is CLIP's, or with ``hf_tokenizer_name: .`` any in the folder. This covers all ViT-S/M/B/L/H/g/bigG/e of OpenCLIP trained on LAION, DataComp,
 CommonPool, DFN or MetaCLIP. Others (ResNets, timm, SigLIP, CoCa, CLIPA, Hugging Face text models) are rejected. OpenCLIP
 cleans texts (mojibake, HTML entities) before tokenization; here only the second form does.
 """
@@ -44,8 +44,9 @@ _PLAIN_CLIP_KEYS = {
     "vision_cfg": {"layers", "width", "head_width", "mlp_ratio", "patch_size", "image_size", "patch_dropout"},
     "text_cfg": {"context_length", "vocab_size", "width", "heads", "layers", "mlp_ratio", "pad_id", "eos_id"},
 }
+_OWN_TOKENIZER = "."  # any tokenizer of transformers, in the folder of the checkpoint; else CLIP's
 _HARMLESS_VALUES = {
-    "pool_type": ("tok", "argmax"),
+    "pool_type": ("tok", "argmax", "eos"),
     "pos_embed_type": ("learnable",),
     "proj_type": ("linear",),
     "block_type": ("default",),
@@ -58,6 +59,7 @@ _HARMLESS_VALUES = {
     "timm_pool": ("avg",),
     "timm_proj": ("linear",),
     "tokenizer_mode": ("clip",),
+    "hf_tokenizer_name": (_OWN_TOKENIZER,),
 }
 
 _WEIGHT_NAMES = {
@@ -101,8 +103,10 @@ def read_openclip_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
         raise InputError(
             "no tokenizer", where=where, fix="Add tokenizer.json of openai/clip-vit-base-patch32 to the folder."
         )
+    own = (architecture.get("text_cfg") or {}).get("hf_tokenizer_name") == _OWN_TOKENIZER
     with quiet_transformers(), translate_load_errors(where):
-        tokenizer = import_module("transformers").CLIPTokenizerFast.from_pretrained(folder, local_files_only=True)
+        reader = getattr(import_module("transformers"), "AutoTokenizer" if own else "CLIPTokenizerFast")
+        tokenizer = reader.from_pretrained(folder, local_files_only=True)
     preprocessing = settings.get("preprocess_cfg", {})
     return _make_checkpoint(where, architecture, weights, preprocessing, wrap_tokenizer(tokenizer))
 
@@ -203,10 +207,24 @@ def _make_checkpoint(
 ) -> ClipCheckpoint:
     with translate_load_errors(where):
         start, end = tokens.ids([""])[0]
+        _check_end_token(architecture["text_cfg"], end, where)
         config = _make_config(architecture, start, end)
         network = load_network(where, config, weights=map_weights(weights, where))
         pixels = preprocessing_from_openclip(preprocessing, config.vision_config.image_size, where)
     return ClipCheckpoint(network, tokens, pixels)
+
+
+def _check_end_token(text: Mapping[str, Any], end: int, where: str) -> None:
+    """Raise InputError if texts are read at a token other than the ``end`` of the tokenizer, or at 2.
+
+    transformers takes 2 for the config of an old checkpoint, and reads texts at their highest token.
+    """
+    if text.get("pool_type") == "eos" and ((pooled := text.get("eos_id", 2)) != end or end == 2):
+        raise InputError(
+            f"texts are read at token {pooled}, and end with token {end}; both must be the same, and not 2",
+            where=where,
+            fix="Set text_cfg.eos_id to the end token of the tokenizer, or use the tokenizer it was trained with.",
+        )
 
 
 def _make_config(architecture: Mapping[str, Any], start: int, end: int) -> Any:

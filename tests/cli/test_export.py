@@ -1,5 +1,6 @@
 """``pairwright export`` of conversation files: rows with and without images, images that are missing."""
 
+import gzip
 import io
 import json
 import shutil
@@ -228,3 +229,24 @@ def test_columns_with_other_names_are_named(run: Run, tmp_path: Path) -> None:
     done = run("export", "n.jsonl", "--columns", "question=q", "--to", "sugarcrepe", "--out", "s.json", ok=False)
     assert done.returncode == 2
     assert "--columns requires a file of conversations" in done.stderr
+
+
+@pytest.mark.parametrize("to", ["sugarcrepe", "negclip", "llava"])
+def test_a_truncated_file_of_rows_is_reported_as_such(run: Run, tmp_path: Path, to: str) -> None:
+    """It was called a conversation file, which cannot be exported so."""
+    rows = {str(n): {"filename": f"{n}.jpg", "caption": f"a dog {n}", "negative_caption": "a cat"} for n in range(99)}
+    (tmp_path / "swap_att.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode())[:-20])
+    done = run("export", "swap_att.json.gz", "--to", to, "--out", "out.json", ok=False)
+    assert "swap_att.json.gz: cannot be read (Compressed file ended before" in done.stderr
+
+
+def test_files_of_rows_cannot_be_joined_and_the_way_to_shards_is_told(run: Run, tmp_path: Path) -> None:
+    """It was: `--columns requires a file of conversations as INPUT`, which it was."""
+    (tmp_path / "chat.jsonl").write_text('{"image": "a.jpg", "q": "What is it?", "a": "A cat."}\n')
+    (tmp_path / "shards").mkdir()
+    columns = ("--columns", "question=q,answer=a")
+    for given in (["chat.jsonl", "--append", "shards", *columns], ["shards", "--append", "chat.jsonl"]):
+        done = run("export", *given, "--to", "llava", "--out", "out.json", ok=False)
+        assert (
+            "--append joins builds and shards, and chat.jsonl is a file of rows. Write its shards first" in done.stderr
+        )

@@ -271,6 +271,20 @@ def test_a_missing_image_does_not_cost_those_of_a_folder_next_to_the_input(run: 
     assert "Missing images: 1 of 12 that were checked. They are rejected." in done.stderr
 
 
+@pytest.mark.parametrize("files", [True, False])
+def test_numbers_in_a_column_named_image_are_ids_of_the_images(run: Run, tmp_path: Path, *, files: bool) -> None:
+    """They were files of that name: `No image file found (3)`."""
+    rows = [{"image": n, "caption": text} for n, text in enumerate(CAPTIONS)]
+    write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    if files:
+        folder_of_a_dataset(tmp_path)
+    done = run("init", "--input", "rows.jsonl", "--out", "build.yaml", "--json")
+    columns = yaml.safe_load((tmp_path / "build.yaml").read_text())["input"].get("columns") or {}
+    assert columns.get("image") == ("{image}.jpg" if files else None)
+    assert ("no images" in json.loads(done.stdout)["detected"]) is not files
+    assert not done.stderr
+
+
 def test_a_few_urls_do_not_cost_the_other_images(run: Run, tmp_path: Path) -> None:
     """Samples of img2dataset whose image is lost name a URL, and all images were omitted because of them."""
     images = ["0.jpg", "1.jpg", "2.jpg", "https://x.org/3.jpg", ""]

@@ -5,6 +5,7 @@ so a setting without effect is an unknown key. A new objective is a class here, 
 Recipes that transformers' Trainer runs are in `finetuning.settings`.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -43,6 +44,8 @@ class LoadingSettings(RecipeSection):
 class BatchSettings(LoadingSettings):
     """The batch of a step."""
 
+    removed_keys: ClassVar[Mapping[str, str]] = {"mirror": "Remove it: a mirrored image makes left and right false."}
+
     size: int = Field(256, ge=1, description="Samples (for LLaVA: conversations) per step, over all processes.")
     chunk: int = Field(
         0, ge=0, description="Rows per pass through the model, by cached gradients; 0: all rows of the process."
@@ -73,6 +76,9 @@ class ScheduleSettings(RecipeSection):
 class RunSettings(RecipeSection):
     """Settings of a run by any method."""
 
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "early_stop": "Generative models: `trainer.load_best_model_at_end` with --validation; CLIPs: `pairwright evaluate`."
+    }
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     seed: int = Field(0, ge=0)

@@ -9,7 +9,7 @@ must be false of the noun with the smaller one.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import groupby, product
 from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_checks import count_in_doubt
@@ -72,23 +72,23 @@ def swapped_pairs(
     attributes = [each for phrase in caption.phrases for each in _modifiers_of(caption, known, phrase)]
     numbers = [each for phrase in caption.phrases for each in _numbers_of(caption, phrase)]
     pairs = [
-        *(
-            (one, other)
-            for one, other in _near(attributes)
-            if one.phrase is not other.phrase and set(one.words).isdisjoint(other.words)
-        ),
+        *((one, other) for one, other in _near(attributes) if set(one.words).isdisjoint(other.words)),
         *((one, other) for one, other in _near(numbers) if one.number != other.number),
     ]
     return [(one, other, _reject(caption, known, constraints, one, other)) for one, other in pairs]
 
 
 def _near(modifiers: Sequence[Modifier]) -> Iterator[tuple[Modifier, Modifier]]:
-    """Yield the pairs of modifiers that are at most `FURTHEST` tokens apart, in order of position."""
-    for at, one in enumerate(modifiers):
-        for other in modifiers[at + 1 :]:
-            if other.start - one.end > FURTHEST:
-                break
-            yield one, other
+    """Yield the pairs of modifiers of different phrases that are at most `FURTHEST` tokens apart, in order of position."""
+    following = 0
+    for _, of_phrase in groupby(modifiers, key=lambda each: id(each.phrase)):
+        inside = list(of_phrase)
+        following += len(inside)
+        for one in inside:
+            for at in range(following, len(modifiers)):
+                if modifiers[at].start - one.end > FURTHEST:
+                    break
+                yield one, modifiers[at]
 
 
 def _reject(
@@ -128,9 +128,9 @@ def _modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Ite
             if colours.issuperset(words):
                 yield Modifier(phrase, first, end, words)
         return
-    for at in (*phrase.adjectives, *phrase.nouns[:-1]):
+    adjectives = ((at, caption.tag(at) == "JJ") for at in phrase.adjectives)
+    for at, described in (*adjectives, *((at, caption.word(at) in concepts()) for at in phrase.nouns[:-1])):
         word = caption.word(at)
-        described = caption.tag(at) == "JJ" if at in phrase.adjectives else word in concepts()
         whole = at not in caption.parts and caption.tag(at + 1) != "HYPH"
         if described and whole and (coloured or word not in colours):
             yield Modifier(phrase, at, at + 1, (word,))

@@ -248,6 +248,9 @@ def _open_source(
         return candidate_source(input_, rows.layout, rows.image_root, rows.policy)
     suffix = Path(strip_compression(input_.name)).suffix.lower()
     of_conversations = plain and suffix in CONVERSATION_SUFFIXES and input_.is_file()
+    if append and (files := [path for path in (input_, *append) if _is_file_of_rows(path)]):
+        fix = f"Write its shards first and give these: `pairwright export {files[0]} --to webdataset --out SHARDS`."
+        raise UsageError(f"--append joins builds and shards, and {files[0]} is a file of rows. {fix}")
     from_file = of_conversations and format_.takes_conversations and not append
     if rows.layout:
         raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
@@ -274,6 +277,13 @@ def _open_source(
             columns=rows.columns,
         )
     return input_, None
+
+
+def _is_file_of_rows(path: Path) -> bool:
+    from pairwright.datasets.mixtures.conversation_files import CONVERSATION_SUFFIXES
+    from pairwright.datasets.readers.text_files import strip_compression
+
+    return path.is_file() and Path(strip_compression(path.name)).suffix.lower() in CONVERSATION_SUFFIXES - {".parquet"}
 
 
 def _apply_decisions(input_: Path, decisions: Path) -> "SampleSource":

@@ -189,6 +189,18 @@ def test_a_summary_has_a_line_a_type_with_its_share_and_two_reasons_and_then_wha
         assert all(f"{reason} {count:,}" in " ".join(message) for reason, count in reasons[:2])
         assert len(re.findall(r"[a-z]+_[a-z_]+ \d", line)) <= 2
     assert message[-2:] == ["Written to n.jsonl", "Next: pairwright refine n.jsonl --out n-refined.jsonl"]
+    assert not any(line.startswith("Nearly nothing") for line in message)
+
+
+@pytest.mark.parametrize("types", [(), ("--types", "swap-object")])
+def test_texts_of_another_kind_than_the_pool_are_told_in_one_line(tmp_path: Path, types: tuple[str, ...]) -> None:
+    """Swaps alone do not show it: few captions have two phrases to exchange."""
+    texts = (f"Why he earns so much in {year}, and how it is going, is unclear to us." for year in range(1990, 2020))
+    (tmp_path / "web.jsonl").write_text("".join(json.dumps({"caption": text}) + "\n" for text in texts))
+    message = call("generate", "negatives", "web.jsonl", "--out", "n.jsonl", *types).splitlines()
+    told = [line for line in message if line.startswith("Nearly nothing was kept (no_")]
+    assert len(told) == (not types)
+    assert all(line.endswith("Set --pool to captions of their kind.") for line in told)
 
 
 def test_a_file_is_no_label_of_a_vocabulary(run: Run, captions: Path, tmp_path: Path) -> None:

@@ -498,6 +498,28 @@ def test_rows_of_an_image_in_a_list_know_each_others_captions(tmp_path: Path) ->
     assert [(pair.caption, pair.captions) for pair in pairs] == [("a", ("b",)), ("b", ("a",))]
 
 
+@pytest.mark.parametrize(("ending", "number"), [("csv", "17"), ("csv", "17.0"), ("jsonl", "17"), ("jsonl", "17.0")])
+def test_a_number_in_a_column_named_image_is_the_id_of_an_image_and_not_its_file(
+    tmp_path: Path, ending: str, number: str
+) -> None:
+    (tmp_path / "17").write_bytes(picture(7, 5, "PNG"))
+    row = "{},{}\n" if ending == "csv" else '{{"image":{},"caption":"{}"}}\n'
+    header = "image,caption\n" if ending == "csv" else ""
+    file = tmp_path / f"a.{ending}"
+    file.write_text(header + row.format(number, "a cat") + row.format(number, "a pet"))
+    first, second = read(file)
+    assert (first.image, first.source_id, first.width) == ("", number if ending == "csv" else "17", 0)
+    assert (first.captions, second.captions) == (("a pet",), ("a cat",)), "texts of one image know each other"
+    assert first.key == pair_key("a", first.source_id, "a cat")
+
+
+def test_digits_in_a_column_that_the_user_maps_to_the_image_are_a_file(tmp_path: Path) -> None:
+    (tmp_path / "17").write_bytes(picture(7, 5, "PNG"))
+    (tmp_path / "a.csv").write_text("image,caption\n17,a cat\n")
+    (pair,) = read(tmp_path / "a.csv", columns={"image": "image"})
+    assert (pair.image, pair.source_id, pair.width) == (str(tmp_path / "17"), "", 7)
+
+
 def test_a_caption_file_is_read_where_there_is_no_txt(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.png").write_bytes(picture(kind="PNG"))

@@ -205,7 +205,7 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a width that is a word": (jsonl(b'{"width": "wide", "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
     "a width below zero": (jsonl(b'{"width": -1, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
     "a width above 32 bits": (jsonl(b'{"width": 1e12, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
-    "an image that is a number": (jsonl(b'{"image": 3, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "an image that is an object": (jsonl(b'{"image": {"a": 3}, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
     "an image name with a zero byte": (
         jsonl(rb'{"image": "a\u0000.jpg", "caption": "a"}'),
         "missing_image",

@@ -22,6 +22,11 @@ LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
         ({"input": {"path": "x", "colums": {}}}, "unknown key `input.colums`. Did you mean `columns`?"),
         ({"retrieve": {"queries": "q.txt", "kk": 3}}, "unknown key `retrieve.kk`. Did you mean `k`?"),
         ({"zzz": 1}, "Known here: name, seed, input"),
+        ({"index": {"near": 0.9}}, "`index.near` was removed. Use `near_duplicates`."),
+        (
+            {"negatives": {"last_resorts": False}},
+            "`negatives.last_resorts` was removed. Remove it: no relation is negated",
+        ),
         ({"input": {}}, "`input.path` is missing"),
         ({"name": "a/b"}, "`name` is 'a/b': must consist of letters, digits"),
         ({"input": "captions.jsonl"}, "`input` is 'captions.jsonl': must be a section"),
@@ -166,6 +171,8 @@ def test_a_build_limits_the_length_of_captions() -> None:
         ({"negatives": {}, "refine": None}, True),
         ({"negatives": {}, "refine": {}}, False),
         ({"negatives": {"both_sides": True}, "refine": {}}, True),
+        ({"negatives": {"both_sides": "true"}, "refine": {}}, True),
+        ({"negatives": {"both_sides": "false"}, "refine": {}}, False),
         ({"negatives": {"types": ["add-object"]}, "refine": {}}, True),
     ],
 )

@@ -49,6 +49,19 @@ def test_a_run_that_fails_calls_the_command_and_reports_the_failure_of_that(
         assert part in written
 
 
+def test_a_script_that_runs_the_flow_gets_the_error_without_the_traceback_of_task_runs(
+    config: Path, tmp_path: Path, through_prefect: Run
+) -> None:
+    (tmp_path / "in.jsonl").write_text("no JSON\n")
+    done = through_prefect("tests.flows.prefect.build_flow_run", config, tmp_path / "out")
+    (log,) = (tmp_path / "out" / LOG_FOLDER).glob("*.log")
+    assert "in.jsonl:1: broken_json" in done.stdout.splitlines()[-1]
+    assert "Fix the JSON." in done.stdout
+    for inside in ("task_engine.py", "pieces.py"):
+        assert inside not in done.stdout
+        assert inside in log.read_text()
+
+
 def test_a_run_that_succeeds_logs_its_stages_and_calls_nothing(
     config: Path, tmp_path: Path, through_prefect: Run
 ) -> None:

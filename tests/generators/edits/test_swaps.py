@@ -1,5 +1,6 @@
 """Proposals of swaps: attributes, numbers, nouns and noun phrases that change places."""
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -194,3 +195,26 @@ def test_pairs_of_a_long_caption_grow_with_its_length(known: Knowledge) -> None:
         text = "A red car is behind a blue bus. " * sentences
         counts.append(len(swapped_pairs(Caption(pair_of(text), tokens_of(text)), known, ())))
     assert counts[2] - counts[1] == 2 * (counts[1] - counts[0]) > 0
+
+
+def test_the_work_for_a_phrase_grows_with_its_adjectives(known: Knowledge) -> None:
+    """Every two adjectives of a phrase were compared, which cannot be exchanged."""
+
+    def calls(adjectives: int) -> int:
+        text = f"A {'red ' * adjectives}car is behind a blue bus."
+        caption = Caption(pair_of(text), tokens_of(text))
+        count = 0
+
+        def watch(_: object, event: str, __: object) -> None:
+            nonlocal count
+            count += event == "call"
+
+        sys.setprofile(watch)
+        try:
+            swapped_pairs(caption, known, ())
+        finally:
+            sys.setprofile(None)
+        return count
+
+    short, longer, long = map(calls, (50, 100, 200))
+    assert long - longer < 2.5 * (longer - short)

@@ -11,11 +11,14 @@ pytest.importorskip("transformers", reason="the models are those of transformers
 
 from safetensors.torch import load_file  # noqa: E402 - behind the guard of torch
 
-from pairwright.datasets.errors import UsageError  # noqa: E402
+from pairwright.datasets.errors import InputError, UsageError  # noqa: E402
+from pairwright.indexes.encoders.clip import ClipEncoder  # noqa: E402
 from pairwright.indexes.encoders.openclip_checkpoint import check_plain_clip, map_weights  # noqa: E402
+from pairwright.training.loading.tokenization import load_tokenizer  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
 from pairwright.training.models.openclip_checkpoint import openclip_config, save_openclip  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
+from pairwright.training.tiny_clip import ClipSizes, new_clip, write_word_tokenizer  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 
 
@@ -28,7 +31,7 @@ def saved(folder: Path) -> tuple[Clip, dict[str, Any]]:
 
 def test_the_reader_of_the_index_finds_the_same_weights(tmp_path: Path) -> None:
     clip, config = saved(tmp_path)
-    check_plain_clip({**config["model_cfg"], "text_cfg": {}}, "here")
+    check_plain_clip(config["model_cfg"], "here")
     found = map_weights(load_file(tmp_path / "open_clip_model.safetensors"), "here")
     weights = {name: one for name, one in clip.network.state_dict().items() if not name.endswith("position_ids")}
     assert found.keys() == weights.keys()
@@ -50,6 +53,28 @@ def test_an_end_token_that_is_not_the_highest_id_is_named(tmp_path: Path) -> Non
     clip.network.config.text_config.eos_token_id = 7
     text = openclip_config(clip)["model_cfg"]["text_cfg"]
     assert (text["pool_type"], text["eos_id"]) == ("eos", 7)
+
+
+def test_a_clip_with_a_tokenizer_of_words_gives_the_same_embeddings(tmp_path: Path) -> None:
+    """Its end token is not the highest id, and its tokenizer not CLIP's."""
+    texts = ["a red circle", "a blue square left of a red circle", "red"]
+    write_word_tokenizer(texts, tmp_path / "words", 12)
+    tokenizer = load_tokenizer(str(tmp_path / "words"))
+    clip = new_clip(tokenizer, ClipSizes(context=12)).eval()
+    save_openclip(clip, tmp_path / "openclip")
+    with torch.inference_mode():
+        expected = torch.cat([clip.encode_texts(torch.tensor(tokenizer([text])["input_ids"])) for text in texts])
+    rows = ClipEncoder(str(tmp_path / "openclip"), device="cpu").encode_texts(texts)
+    torch.testing.assert_close(torch.from_numpy(rows), expected, atol=2e-6, rtol=0)
+
+
+def test_an_end_token_that_is_not_that_of_the_tokenizer_is_refused(tmp_path: Path) -> None:
+    write_word_tokenizer(["a red circle"], tmp_path / "words", 12)
+    save_openclip(new_clip(load_tokenizer(str(tmp_path / "words")), ClipSizes(context=12)), tmp_path / "openclip")
+    path = tmp_path / "openclip" / "open_clip_config.json"
+    path.write_text(path.read_text().replace('"eos_id": 3', '"eos_id": 4'))
+    with pytest.raises(InputError, match="read at token 4, and end with token 3"):
+        ClipEncoder(str(tmp_path / "openclip"), device="cpu")
 
 
 def test_what_openclip_cannot_express_is_refused(tmp_path: Path) -> None:

@@ -40,7 +40,12 @@ def test_a_change_reaches_a_setting_within_a_section() -> None:
         ("clip", "optimizer.rate=1", "unknown key `optimizer.rate`. Known here: lr, weight_decay"),
         ("hp-hn", "method.negative_weight=1", "`method.negative_weight`. Did you mean `negatives_weight`?"),
         ("clip", "method.negatives=3", "unknown key `method.negatives`"),
-        ("clip", "early_stop.patience=1", "unknown key `early_stop`"),
+        (
+            "clip",
+            "early_stop.patience=1",
+            "`early_stop` was removed. Generative models: `trainer.load_best_model_at_end`",
+        ),
+        ("clip", "batches.mirror=0.5", "`batches.mirror` was removed. Remove it"),
         (
             "clip",
             "method.kind=clap",
