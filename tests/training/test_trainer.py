@@ -85,7 +85,6 @@ def test_a_recipe_of_pairs_runs_and_leaves_a_clip(given: Given, tmp_path: Path, 
 
 def test_every_built_in_recipe_is_tested_here() -> None:
     others = {"react", "focallens-clip", "focallens-mllm"}
-    others |= {"siglip", "siglip-hn"}  # tests/training/models/test_siglip.py
     ours = {name for name in recipe_names() if isinstance(read_recipe(name), Recipe)}  # tests/training/finetuning
     assert ours == {*PAIRS, *others}
 

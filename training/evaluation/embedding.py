@@ -33,7 +33,7 @@ from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 
 EmbeddingRows = npt.NDArray[np.float32]
-IMAGE_TEXT_KINDS = ("clip", "siglip", "react-clip", "focallens-clip", ENCODER_KIND)
+IMAGE_TEXT_KINDS = ("clip", "react-clip", "focallens-clip", ENCODER_KIND)
 INSTRUCTED_KINDS = ("focallens-clip", "focallens-mllm")
 _INSTRUCTION_TOKENS = 512  # far below a language model's own limit
 _THREADS = 4

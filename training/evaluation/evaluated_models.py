@@ -2,7 +2,7 @@
 
 A model is the folder of a run, a saved model, or a checkpoint of transformers by folder or name. Its kind is read before
 its weights, so that an unsupported task fails immediately. Models that are encoded but not trained here (OpenCLIP's own
-format, SigLIP 2 NaFlex) are opened as encoders of an index.
+format, SigLIP) are opened as encoders of an index.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,11 +43,11 @@ def identify_model(name: str) -> NamedModel:
 
 
 def _is_encoder(name: str) -> bool:
-    """Return whether a model is in OpenCLIP's own format (``ARCH::pretrained``, or a folder of it), or a NaFlex."""
+    """Return whether a model is in OpenCLIP's own format (``ARCH::pretrained``, or a folder of it), or a SigLIP."""
     folder = Path(name)
     if openclip_checkpoint.SEPARATOR in name or (folder / openclip_checkpoint.CONFIG_FILE).is_file():
         return not (folder / clip_checkpoint.CONFIG_FILE).is_file()
-    return not read_description(folder) and read_config(name).model_type == siglip_checkpoint.NAFLEX
+    return not read_description(folder) and read_config(name).model_type in siglip_checkpoint.KINDS
 
 
 def open_models(models: Sequence[NamedModel], device: str = "") -> Iterator[OpenedModel]:

@@ -19,6 +19,7 @@ from transformers import (
     PreTrainedModel,
 )
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled, unset_hf_deepspeed_config
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
@@ -62,11 +63,12 @@ def open_network(recipe: FinetuningRecipe, model: str) -> GenerativeModel:
 
 def _require_kind(method: FinetuningMethod, model: str) -> None:
     """Check that ``model`` is what the method finetunes, or has the vision tower for a new LLaVA."""
-    kind = model_kind(model)
     if isinstance(method, ConversationMethod) and method.language:
-        if kind == ImageTextModel.kind or not hasattr(read_config(model), "vision_config"):
+        config = read_config(model)
+        if config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES or not hasattr(config, "vision_config"):
             raise UsageError(f"{model} is no CLIP or SigLIP whose vision tower could be used: remove method.language.")
         return
+    kind = model_kind(model)
     needed, what = EncoderDecoder.kind, "an encoder-decoder such as T5"
     if isinstance(method, ConversationMethod):
         needed, what = ImageTextModel.kind, "an image-text-to-text model, or --set method.language=PATH"

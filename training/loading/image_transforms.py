@@ -1,6 +1,6 @@
 """Image transforms of CLIP: from image bytes to the square of pixels that a vision tower reads.
 
-Evaluation (``crop`` 1): resize the shorter side to ``size`` (bicubic), then center crop; or squash to the square. Training (``crop`` below 1): a
+Evaluation (``crop`` 1): resize the shorter side to ``size`` (bicubic), then center crop. Training (``crop`` below 1): a
 rectangle with a random share of the area and an aspect ratio from 3:4 to 4:3 is resized to the square (OpenCLIP: 0.9 to
 1). Images are never mirrored: captions with "left" and "right" would become false.
 
@@ -65,7 +65,6 @@ class ImageOptions:
     tiles: bool = False  # return the whole image and its tiles (AnyRes), uncropped, instead of one square
     mean: tuple[float, float, float] = CLIP_MEAN  # of the channels in 0-1, red first
     std: tuple[float, float, float] = CLIP_STD  # likewise
-    squash: bool = False  # without a random crop, resize to the square instead of cropping (SigLIP)
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.crop <= 1 or min(self.std) <= 0:
@@ -101,10 +100,7 @@ def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: s
         least = math.ceil(options.size / math.sqrt(options.crop))
         return _random_crop(_decode_at_least(data, least, where), options, rng)
     with _decoding(where):
-        plain = _open_rgb(data)
-        if options.squash:
-            return _channels_first(plain.resize((options.size, options.size), Image.Resampling.BICUBIC))
-        return _channels_first(_center_crop(plain, options.size))
+        return _channels_first(_center_crop(_open_rgb(data), options.size))
 
 
 def load_tiles(data: bytes, options: ImageOptions, where: str) -> tuple[npt.NDArray[np.uint8], Grid]:

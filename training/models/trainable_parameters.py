@@ -12,9 +12,8 @@ from pairwright.datasets.suggestions import require_known
 
 TRAINABLE: dict[str, tuple[str, ...]] = {
     "clip": ("network.*",),  # 002, section 3.1
-    # 003, chapter 2, table 2.6 ("Locked-Text"); SigLIP's towers project in their heads
+    # 003, chapter 2, table 2.6 ("Locked-Text")
     "clip-locked-text": ("network.vision_model.*", "network.visual_projection.*", "network.logit_scale"),
-    "siglip-locked-text": ("network.vision_model.*", "network.logit_scale", "network.logit_bias"),
     "lora": ("*.lora_[AB].*",),
     "react": ("blocks.*",),  # theta prime in eq. 2.4; the temperature is a hyperparameter
     "focallens-clip": (  # T of eq. 5.1 is frozen (000, section 5.3)

@@ -22,7 +22,6 @@ class PairEmbeddings(NamedTuple):
     positives: Tensor  # float (b, p, d), edited captions that are still true for image i; p may be 0
     positives_mask: Tensor  # bool (b, p), likewise
     scale: Tensor  # 0-d, 1 / temperature
-    bias: Any = None  # Tensor, 0-d, of SigLIP; None for a CLIP
     # Tensors of FSC-CLIP, None for other objectives. Patches in the shared space after the projection: float (b, p, d)
     patches: Any = None
     tokens: Any = None  # float (b, 1 + k, w, d), tokens of the caption and its negatives, in the order of ``negatives``

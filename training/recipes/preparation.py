@@ -24,10 +24,9 @@ from pairwright.training.models.generative import ImageTextModel
 from pairwright.training.models.lora import add_lora
 from pairwright.training.models.react_clip import ReactClip
 from pairwright.training.models.registry import model_kind, open_model
-from pairwright.training.models.siglip import Siglip
 from pairwright.training.models.trainable_parameters import train_only
 from pairwright.training.objectives.conditional import conditional_loss
-from pairwright.training.objectives.contrastive import clip_loss, negclip_loss, siglip_hn_loss, siglip_loss
+from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.objectives.embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
@@ -48,9 +47,6 @@ from pairwright.training.recipes.settings import (
     ReactMethod,
     Recipe,
     RecipeMethod,
-    SiglipHnMethod,
-    SiglipMethod,
-    SiglipTowerMethod,
     TowerMethod,
 )
 
@@ -122,7 +118,6 @@ def embed_pairs(model: nn.Module, batch: PairBatch, *, local: bool = False) -> P
         positives=rows[:, first:],
         positives_mask=batch.mask[:, first:],
         scale=out.scale,
-        bias=out.bias,
         **features,
     )
 
@@ -146,10 +141,6 @@ def pair_loss(method: PairMethod, pairs: PairEmbeddings, ranks: Ranks) -> Weight
             loss = clip_loss(*own, pairs.scale, ranks)
         case NegClipMethod():
             loss = negclip_loss(*own, *wrong, pairs.scale, ranks)
-        case SiglipMethod():
-            loss = siglip_loss(*own, pairs.scale, pairs.bias, ranks)
-        case SiglipHnMethod():
-            loss = siglip_hn_loss(*own, *wrong, pairs.scale, pairs.bias, ranks)
         case ReactMethod():
             loss = react_loss(*own, pairs.scale, method.threshold, ranks)
     return WeightedLoss(loss)
@@ -189,15 +180,13 @@ def _collator(method: RecipeMethod, seed: int) -> Collator[Any]:
 
 
 def _open_model(method: RecipeMethod, model: str) -> Clip:
-    """Return a CLIP or SigLIP, extended as the method says, with all but its parameters frozen."""
+    """Return a CLIP, extended as the method says, with all but its parameters frozen."""
     match method:
         case TowerMethod(lora=LoraSettings(rank=rank, alpha=alpha)):
             clip, trained = _open_clip(model, (Clip,)), "lora"
             add_lora(clip, rank, alpha=alpha)
         case TowerMethod():
             clip, trained = _open_clip(model, (Clip,)), "clip-locked-text" if method.locked_text else "clip"
-        case SiglipTowerMethod():
-            clip, trained = _open_clip(model, (Siglip,)), "siglip-locked-text" if method.locked_text else "clip"
         case ReactMethod():
             clip, trained = _open_react(model, method.blocks), "react"
         case FocalLensClipMethod():

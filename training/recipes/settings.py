@@ -109,12 +109,6 @@ class TowerMethod(PairMethod):
         return self
 
 
-class SiglipTowerMethod(PairMethod):
-    """An objective that finetunes SigLIP's towers."""
-
-    locked_text: bool = Field(default=False, description="Freeze the text tower.")
-
-
 class HardNegativesMethod(PairMethod):
     """Settings of objectives with hard negatives, of the shards or generated during training."""
 
@@ -159,19 +153,6 @@ class FscClipMethod(HardNegativesMethod, TowerMethod):
     smoothing: float = Field(0.02, ge=0, le=1, description="beta, eq. 10.")
 
 
-class SiglipMethod(SiglipTowerMethod):
-    """Decide for each image and caption of a batch whether they match (SigLIP, section 3.2)."""
-
-    kind: Literal["siglip"]
-    compares_samples: ClassVar[bool] = True
-
-
-class SiglipHnMethod(HardNegativesMethod, SiglipTowerMethod):
-    """SigLIP with the hard negatives of all rows as texts that match no image."""
-
-    kind: Literal["siglip-hn"]
-
-
 class ReactMethod(PairMethod):
     """Gated blocks in a frozen CLIP; retrieved pairs with similar texts are positives of each other (Liu, chapter 2)."""
 
@@ -214,8 +195,6 @@ RecipeMethod = (
     | NegClipMethod
     | HardPositivesMethod
     | FscClipMethod
-    | SiglipMethod
-    | SiglipHnMethod
     | ReactMethod
     | FocalLensClipMethod
     | FocalLensMllmMethod
