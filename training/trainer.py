@@ -5,7 +5,7 @@ accelerate handles processes, precision and gradient scaling; the model and the 
 next batch, so a resumed run ends with the same weights as an uninterrupted one (on the same machine with the same number
 of processes).
 
-Not covered: gradient accumulation, over which contrastive losses do not add up (`gradient_cache.py` instead); sharded
+Not covered: gradient accumulation, over which contrastive losses do not add up (cached gradients instead); sharded
 models.
 """
 
@@ -170,13 +170,15 @@ class _Trainer:
         if not self.accelerator.is_main_process:
             return []
         log = CsvLog(self.run.out / "log.csv", self.recipe.method.loss_parts, up_to=self.progress.step)
-        return [log.add, self.run.on_row, lambda row: report(row.values(), row.step)]
+        return [
+            log.add,
+            self.run.on_row,
+            lambda row: report({name: row[name] for name in row if name != "step"}, self.progress.step),
+        ]
 
     def _epoch(self, writers: list[Callable[[LogRow], None]]) -> None:
         """Run the steps to the end of the epoch or of the run."""
-        self.statistics.start_waiting()
-        for batch in self.loader:
-            self.statistics.stop_waiting()
+        for batch in self.statistics.timed(self.loader):
             self._train_on(batch)
             self.bar.reach(self.progress.step - self.first)
             ended = self.progress.step >= self.steps
@@ -201,12 +203,12 @@ class _Trainer:
     def _row(self) -> LogRow:
         step, scale = self.progress.step, getattr(self.step.model, "scale", None)
         row = self.statistics.row(step, step / len(self.loader), self.ranks, scale)
-        if not math.isfinite(row.loss):
+        if not math.isfinite(row["loss"]):
             raise PairwrightError(
-                f"the loss at step {row.step} is {row.loss}. Try a lower optimizer.lr, optimizer.clip=1, "
+                f"the loss at step {step} is {row['loss']}. Try a lower optimizer.lr, optimizer.clip=1, "
                 "a longer schedule.warmup, precision bf16 instead of fp16. Then choose another --out."
             )
-        self.progress.loss = row.loss
+        self.progress.loss = row["loss"]
         return row
 
     def _note_skipped(self) -> None:

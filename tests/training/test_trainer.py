@@ -158,8 +158,8 @@ def test_rows_with_one_answer_are_no_negatives_of_each_other(given: Given, tmp_p
 def test_the_loss_falls_and_so_does_each_part(given: Given, tmp_path: Path) -> None:
     rows = list[LogRow]()
     run("hp-hn", *given, tmp_path, "schedule.steps=36", "log_every=6", on_row=rows.append)
-    assert rows[-1].loss < 0.8 * rows[0].loss
-    assert all(rows[-1].parts[name] < rows[0].parts[name] for name in ("contrastive", "negatives", "positives"))
+    assert rows[-1]["loss"] < 0.8 * rows[0]["loss"]
+    assert all(rows[-1][f"loss_{name}"] < rows[0][f"loss_{name}"] for name in ("contrastive", "negatives", "positives"))
 
 
 @pytest.mark.parametrize("recipe", ["fsc-clip", pytest.param("clip", marks=pytest.mark.slow)])
@@ -168,7 +168,7 @@ def test_a_killed_and_resumed_run_ends_with_the_same_weights_and_log(given: Give
     whole = run(recipe, *given, tmp_path / "whole", *changes)
 
     def kill(row: LogRow) -> None:
-        if row.step == 8:
+        if row["step"] == 8:
             raise Killed
 
     with pytest.raises(Killed):

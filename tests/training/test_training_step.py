@@ -10,18 +10,20 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 
 from benchmarks.trainer.device_reads import DeviceReads  # noqa: E402 - behind the guard of torch
 from pairwright.datasets.errors import ConfigError  # noqa: E402
-from pairwright.training.gradient_cache import (  # noqa: E402
-    GradientCache,
-    join_rows,
-    split_rows,
-)
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.trainable_parameters import train_only  # noqa: E402
 from pairwright.training.objectives.distributed import ALONE  # noqa: E402
 from pairwright.training.recipes.preparation import batch_loss, pair_loss  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
 from pairwright.training.recipes.settings import PairMethod, Recipe, ScheduleSettings  # noqa: E402
-from pairwright.training.training_step import TrainingStep, WeightAverage, schedule_notes  # noqa: E402
+from pairwright.training.training_step import (  # noqa: E402
+    GradientCache,
+    TrainingStep,
+    WeightAverage,
+    join_rows,
+    schedule_notes,
+    split_rows,
+)
 from tests.training import tiny_models  # noqa: E402
 from tests.training.pair_batches import batch  # noqa: E402
 

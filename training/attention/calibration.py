@@ -52,6 +52,11 @@ def calibrated_relevance(attention: FloatArray, baseline: FloatArray, form: Form
     return np.asarray(np.log(np.maximum(attention, _EPSILON)) - np.log(np.maximum(baseline, _EPSILON)))
 
 
+def descending_order(relevances: FloatArray) -> list[int]:
+    """Return the places of documents by descending relevance; ties in the given order."""
+    return [int(place) for place in np.argsort(-relevances, kind="stable")]
+
+
 def attention_shares(relevances: FloatArray, tokens: tuple[int, ...], temperature: float) -> FloatArray:
     """Return log shares of each document in the attention on all documents (eq. 3.5, 3.6).
 

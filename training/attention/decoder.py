@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.attention.calibration import Calibration, FloatArray, calibrated_relevance
@@ -73,6 +73,15 @@ class DocumentDecoder:
             for prompt, attention in zip(prompts, self.attention(prompts), strict=True)
         ]
 
+    def scores(self, query: str, documents: Sequence[str], calibration: Calibration | None) -> FloatArray:
+        """Return the relevance of each document to the query, float64 (documents,), higher is better.
+
+        Calibrated attention over all documents in one prompt, in the given order (table 3.3); without ``calibration`` plain
+        attention, by one forward pass.
+        """
+        prompt = [self.prompt(query, documents)]
+        return self.relevances(prompt, calibration)[0] if calibration else self.attention(prompt)[0]
+
     def answers(
         self,
         prompts: Sequence[DocumentPrompt],
@@ -96,35 +105,6 @@ class DocumentDecoder:
             with calibrate_attention(self.model, layouts, document_shares(given, layouts, how.t)):
                 found += self._generate(inputs, longest)
         return found
-
-    def log_probabilities(self, before: Sequence[str], behind: Sequence[str]) -> list[FloatArray]:
-        """Return log probabilities of the tokens of each continuation, float64 (tokens,).
-
-        Both texts are tokenized as one and split by characters; a token across the border counts for neither.
-        ``before`` are contexts, ``behind`` continuations.
-        """
-        read = [self._split_tokens(first, second) for first, second in zip(before, behind, strict=True)]
-        self._check_length([ids for ids, _ in read])
-        found: list[FloatArray] = []
-        for first in range(0, len(read), self.batch):
-            rows = read[first : first + self.batch]
-            inputs = self._pad_batch([ids for ids, _ in rows], positions=True)
-            longest = max(len(ids) - start for ids, start in rows)
-            with torch.inference_mode():
-                logits = self.model(**inputs, use_cache=False, logits_to_keep=longest + 1).logits[:, :-1].float()
-            self.passes += len(rows)
-            wanted = inputs["input_ids"][:, -longest:, None]
-            values = logits.log_softmax(-1).gather(-1, wanted)[..., 0].double().cpu().numpy()
-            found += [value[longest - len(ids) + start :] for value, (ids, start) in zip(values, rows, strict=True)]
-        return found
-
-    def _split_tokens(self, before: str, behind: str) -> tuple[tuple[int, ...], int]:
-        """Return the tokens of both texts, and the place of the first that is of the second alone."""
-        read = self.tokenizer(before + behind, return_offsets_mapping=True, verbose=False)
-        places = [at for at, (start, end) in enumerate(read["offset_mapping"]) if len(before) <= start < end]
-        if not places or places[0] == 0:
-            raise UsageError(f"{behind[:40]!r} has no separate token after a text that ends in {before[-20:]!r}.")
-        return tuple(read["input_ids"][: places[-1] + 1]), places[0]
 
     def _generate(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
         fill = tokenizer_padding_id(self.tokenizer) or 0
@@ -157,3 +137,17 @@ class DocumentDecoder:
         if positions:
             inputs["position_ids"] = (mask.long().cumsum(1) - 1).clamp(min=0)
         return {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
+
+
+def open_decoder(model: str, device: str = "", batch: int = 8, fix: str = "Give fewer documents.") -> DocumentDecoder:
+    """Open a decoder of transformers by folder or name, on ``device`` (empty: a GPU if available)."""
+    on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    try:
+        found = AutoModelForCausalLM.from_pretrained(model, dtype="auto", device_map={"": on})
+        tokenizer = AutoTokenizer.from_pretrained(model)
+    except (OSError, ValueError, KeyError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise UsageError(f"{model}: not a causal language model of transformers ({first}).") from None
+    if not getattr(tokenizer, "is_fast", False):
+        raise UsageError(f"{model}: its tokenizer has no token offsets. Use a model with a tokenizer.json.")
+    return DocumentDecoder(found.eval(), tokenizer, batch, fix)

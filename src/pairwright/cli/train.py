@@ -20,7 +20,6 @@ from pairwright.training.recipes.names import recipe_names
 
 if TYPE_CHECKING:
     from pairwright.training.finetuning.settings import FinetuningRecipe
-    from pairwright.training.metrics_log import LogRow
     from pairwright.training.recipes.settings import Recipe
     from pairwright.training.trainer import TrainingReport
 
@@ -142,11 +141,11 @@ def _print_plan(
     emit(asdict(plan), plan.lines(), as_json=as_json)
 
 
-def _log_line(row: "LogRow") -> str:
-    parts = "".join(f"  {name} {value:.4f}" for name, value in row.parts.items())
+def _log_line(row: Mapping[str, float]) -> str:
+    parts = "".join(f"  {name[5:]} {value:.4f}" for name, value in row.items() if name.startswith("loss_"))
     return (
-        f"  step {row.step}  epoch {row.epoch:.2f}  loss {row.loss:.4f}{parts}  lr {row.lr:.2e}  "
-        f"{row.samples_per_second:,.0f} samples/s  waiting {row.waiting:.0%}"
+        f"  step {row['step']}  epoch {row['epoch']:.2f}  loss {row['loss']:.4f}{parts}  lr {row['lr']:.2e}  "
+        f"{row['samples_per_second']:,.0f} samples/s  waiting {row['waiting']:.0%}"
     )
 
 

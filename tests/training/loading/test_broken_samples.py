@@ -244,7 +244,7 @@ def test_a_resumed_run_with_broken_images_ends_with_the_same_weights_and_lists_t
     assert all(row["sample"].startswith("0000") and row["why"].startswith("bad_image: ") for row in listed)
 
     def kill(row: LogRow) -> None:
-        if row.step == 5:
+        if row["step"] == 5:
             raise Killed
 
     with pytest.raises(Killed):

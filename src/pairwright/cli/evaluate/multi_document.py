@@ -56,8 +56,8 @@ def multi_document(
     from pairwright.filters.evaluation.results import ModelResult
     from pairwright.indexes.encoders.pretrained_models import choose_device
     from pairwright.training.attention.calibration import Calibration
+    from pairwright.training.attention.decoder import open_decoder
     from pairwright.training.attention.question_files import read_questions
-    from pairwright.training.attention.ranking import open_decoder
     from pairwright.training.evaluation.multi_document import MultiDocumentPlan, evaluate_multi_document
 
     started = time.perf_counter()
