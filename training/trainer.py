@@ -31,10 +31,9 @@ from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics
 from pairwright.training.models.checkpoints import copy_weights
 from pairwright.training.models.clip import Clip
-from pairwright.training.models.lora import merge_lora
 from pairwright.training.models.openclip_checkpoint import save_openclip
 from pairwright.training.models.registry import model_folder
-from pairwright.training.models.trainable_parameters import count_parameters
+from pairwright.training.models.trainable_parameters import count_parameters, merge_lora
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.recipes.preparation import PreparedMethod, prepare

@@ -27,10 +27,9 @@ from pairwright.training.loading.samples import StoredSample  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.metrics_log import LogRow  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
-from pairwright.training.models.focallens_clip import FocalLensClip  # noqa: E402
+from pairwright.training.models.extended_clip import FocalLensClip, ReactClip  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
 from pairwright.training.models.generative import ImageTextModel  # noqa: E402
-from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.recipes.names import recipe_names  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402

@@ -10,7 +10,7 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 
 from benchmarks.trainer.device_reads import DeviceReads  # noqa: E402 - behind the guard of torch
 from pairwright.datasets.errors import ConfigError  # noqa: E402
-from pairwright.training.models.react_clip import ReactClip  # noqa: E402
+from pairwright.training.models.extended_clip import ReactClip  # noqa: E402
 from pairwright.training.models.trainable_parameters import train_only  # noqa: E402
 from pairwright.training.objectives.distributed import ALONE  # noqa: E402
 from pairwright.training.recipes.preparation import batch_loss, pair_loss  # noqa: E402

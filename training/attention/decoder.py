@@ -24,7 +24,7 @@ from pairwright.training.attention.prompts import (
     question_prompt,
     tokenize_prompt,
 )
-from pairwright.training.loading.tokenization import tokenizer_padding_id
+from pairwright.training.loading.tokenization import padding_id
 
 
 @dataclass
@@ -107,7 +107,7 @@ class DocumentDecoder:
         return found
 
     def _generate(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
-        fill = tokenizer_padding_id(self.tokenizer) or 0
+        fill = padding_id(self.tokenizer)
         with torch.inference_mode():
             written = self.model.generate(
                 **inputs, max_new_tokens=longest, do_sample=False, num_beams=1, pad_token_id=fill
@@ -130,7 +130,7 @@ class DocumentDecoder:
 
     def _pad_batch(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
         width = max(map(len, rows))
-        fill = tokenizer_padding_id(self.tokenizer) or 0
+        fill = padding_id(self.tokenizer)
         ids = torch.tensor([[fill] * (width - len(row)) + list(row) for row in rows])
         mask = torch.arange(width) >= torch.tensor([[width - len(row)] for row in rows])
         inputs = {"input_ids": ids, "attention_mask": mask.long()}

@@ -75,7 +75,7 @@ def _condition(given: LabelledImages, name: str, instructions: Mapping[str, str]
 
 def conditional_precision(embedder: Embedder, images: Sequence[str], conditions: Sequence[Condition]) -> TaskResult:
     """Return mAP (or rank correlation) by condition, and the mean mAP of several conditions."""
-    reads = embedder.subject.named.kind in INSTRUCTED_KINDS
+    reads = embedder.subject.kind in INSTRUCTED_KINDS
     plain = None if reads else embedder.images(images)
     metrics: list[Metric] = []
     for condition in conditions:

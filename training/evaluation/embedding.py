@@ -19,15 +19,9 @@ from pairwright.datasets.images.loading import UnusableImageError, decode_image
 from pairwright.datasets.progress import track
 from pairwright.filters.evaluation.crops import cropped_size, open_cropped
 from pairwright.indexes.encoders.clip import ClipEncoder
-from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, OpenedModel
+from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, EvaluatedModel
 from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage, load_parts
-from pairwright.training.loading.tokenization import (
-    TextOptions,
-    encode_by,
-    encode_without_end,
-    pad_rows,
-    tokenizer_padding_id,
-)
+from pairwright.training.loading.tokenization import encode, load_tokenizer
 from pairwright.training.models.anyres import Grid
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
@@ -66,7 +60,7 @@ def image_sizes(images: Sequence[str]) -> dict[str, int]:
 class Embedder:
     """Embeds images and texts with one model."""
 
-    subject: OpenedModel  # the model
+    subject: EvaluatedModel  # opened
     batch: int = 64  # images or texts per batch
     cut: int = field(default=0, init=False)  # truncated texts so far
 
@@ -114,11 +108,10 @@ class Embedder:
         clip = self._clip()
         distinct, blocks = list(places), []
         for start in range(0, len(distinct), self.batch):
-            ids, cut = encode_by(distinct[start : start + self.batch], clip.tokenizer, clip.context)
+            ids, _, cut = encode(distinct[start : start + self.batch], clip.tokenizer, clip.context)
             self.cut += cut
-            padded, _ = pad_rows(ids, tokenizer_padding_id(clip.tokenizer) or 0)
             with torch.inference_mode():
-                blocks.append(_to_numpy(clip.encode_texts(padded.to(self.device))))
+                blocks.append(_to_numpy(clip.encode_texts(ids.to(self.device))))
         return np.concatenate(blocks)[[places[text] for text in texts]]
 
     @property
@@ -144,17 +137,18 @@ class Embedder:
 
     def _instruction_tokens(self, instruction: str) -> Tensor | None:
         """Return the instruction's tokens, int64 (1, t); None without one or if the model ignores it."""
-        named = self.subject.named
-        if isinstance(self.subject.model, FocalLensMllm):
+        subject = self.subject
+        if isinstance(subject.model, FocalLensMllm):
             if not instruction:
-                raise UsageError(f"{named.name} requires an instruction to embed an image.")
-            ids, cut = encode_without_end([instruction], TextOptions(f"{named.folder}/llava", _INSTRUCTION_TOKENS))
-        elif instruction and named.kind in INSTRUCTED_KINDS:
-            ids, cut = encode_by([instruction], self._clip().tokenizer, self.context)
+                raise UsageError(f"{subject.name} requires an instruction to embed an image.")
+            tokenizer = load_tokenizer(f"{subject.folder}/llava")
+            ids, _, cut = encode([instruction], tokenizer, _INSTRUCTION_TOKENS, end=False)
+        elif instruction and subject.kind in INSTRUCTED_KINDS:
+            ids, _, cut = encode([instruction], self._clip().tokenizer, self.context)
         else:
             return None
         self.cut += cut
-        return torch.tensor(ids, device=self.device)
+        return ids.to(self.device)
 
     def _embed_batch(self, shown: Tensor, grids: list[Grid], instruction_ids: Tensor | None) -> EmbeddingRows:
         each = None if instruction_ids is None else instruction_ids.expand(len(grids or shown), -1)

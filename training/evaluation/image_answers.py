@@ -11,12 +11,12 @@ from pairwright.datasets.images.loading import decode_image
 from pairwright.datasets.progress import track
 from pairwright.filters.evaluation.crops import open_cropped
 from pairwright.filters.metrics.answer_judging import ImageQuestion
-from pairwright.training.evaluation.evaluated_models import OpenedModel
+from pairwright.training.evaluation.evaluated_models import EvaluatedModel
 from pairwright.training.models.generative import ImageTextModel
 
 
 def generate_answers(
-    subject: OpenedModel, questions: Sequence[ImageQuestion], *, batch: int = 8, longest: int = 512
+    subject: EvaluatedModel, questions: Sequence[ImageQuestion], *, batch: int = 8, longest: int = 512
 ) -> list[str]:
     """Return one answer of at most ``longest`` tokens per question, in order."""
     model = subject.model

@@ -12,9 +12,9 @@ Treatments: *plain*; *calibrated*, rescaled attention (eq. 3.5); *attention-sort
 (Peysakhovich and Lerer 2023).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -158,21 +158,3 @@ def _correlation(part: str, measure: str, one: FloatArray, other: FloatArray) ->
     middle = np.arctanh(np.clip(rho, -0.999999, 0.999999))
     low, high = np.tanh(middle - spread), np.tanh(middle + spread)
     return Metric(part, measure, rho, float(low), float(high), len(one), 0.0, percent=False)
-
-
-def tables(found: TaskResult) -> list[list[list[object]]]:
-    """Return the metrics as tables in the shape of B.2, 3.3, and 3.2 with B.1; rows of cells, the header first."""
-    tests = ("condition 1", "condition 2", "linear", "log-linear")
-    ranked = [one for one in found.metrics if one.part.startswith("ranking by ")]
-    tested = [one for one in found.metrics if one.part in tests]
-    read = [one for one in found.metrics if one not in ranked and one not in tested]
-    return [_pivot("method", group) for group in (read, ranked, tested) if group]
-
-
-def _pivot(head: str, metrics: Sequence[Metric]) -> list[list[object]]:
-    names = list(dict.fromkeys(one.measure for one in metrics))
-    cells: Mapping[tuple[str, str], Any] = {
-        (one.part, one.measure): f"{one.written.strip()} ({one.written_interval})" for one in metrics
-    }
-    parts = dict.fromkeys(one.part for one in metrics)
-    return [[head, *names], *([part, *(cells.get((part, name), "-") for name in names)] for part in parts)]

@@ -20,9 +20,9 @@ from pairwright.datasets.images.loading import UnusableImageError, decode_image
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
 from pairwright.datasets.rng import make_rng
 from pairwright.training.finetuning.chat import Message, add_stop_tokens, answer_mask, render, to_messages
+from pairwright.training.loading.batches import select_conversations
 from pairwright.training.loading.samples import SampleJson, StoredSample
 from pairwright.training.loading.tokenization import IGNORE_INDEX
-from pairwright.training.loading.triplets import select_conversations
 
 Found = StoredSample | Reject | PairwrightError
 _BLANK = ({"role": "human", "text": "?"}, {"role": "assistant", "text": "."})

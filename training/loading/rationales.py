@@ -24,7 +24,7 @@ from pairwright.datasets.records import Example, Origin
 from pairwright.datasets.rejects import Reject
 from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.shard_index import ShardSamples, index_shards
-from pairwright.training.loading.tokenization import IGNORE_INDEX, encode_by, pad_rows, tokenizer_padding_id
+from pairwright.training.loading.tokenization import IGNORE_INDEX, encode
 
 ROWS = "student_rows"
 _MEMBERS = ("id", "objective", "input", "output", "split")
@@ -122,10 +122,9 @@ class RationaleCollator:
         rows = [row for sample in usable for row in self.rows(sample.key, sample.body)]
         counted = bool(rows)
         rows = rows or [{"input": "", "output": "", "objective": "label"}]  # a process cannot miss a step
-        inputs, cut_inputs = encode_by([row["input"] for row in rows], self.processor, self.max_tokens)
-        outputs, cut_outputs = encode_by([row["output"] for row in rows], self.processor, self.max_tokens)
-        ids, mask = pad_rows(inputs, tokenizer_padding_id(self.processor) or 0)
-        labels, _ = pad_rows(outputs, IGNORE_INDEX)
+        ids, mask, cut_inputs = encode([row["input"] for row in rows], self.processor, self.max_tokens)
+        outputs = [row["output"] for row in rows]
+        labels, _, cut_outputs = encode(outputs, self.processor, self.max_tokens, fill=IGNORE_INDEX)
         return {
             "input_ids": ids,
             "attention_mask": mask.long(),

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -23,13 +23,9 @@ from transformers.utils.hub import cached_file
 from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.image_transforms import CLIP_MEAN, CLIP_STD, ImageOptions
 from pairwright.training.models.checkpoints import (
-    ADDED_FILE,
-    copy_weights,
     explain_unreadable,
     load_pretrained,
-    read_description,
     read_tokenizer,
-    read_weights,
     save_added_weights,
     start_saving,
 )
@@ -188,21 +184,6 @@ class Clip(nn.Module):
         # Old configs wrongly have 2: the end token is then the highest id.
         ends: Tensor = texts if end == 2 else (texts == end).int()
         return ends.argmax(dim=1)
-
-
-class ExtendedClip(Clip):
-    """A CLIP with added weights; the constructor takes a CLIP and the arguments in `description`."""
-
-    @classmethod
-    def load(cls, name: str) -> Self:
-        """Load a folder that `save` wrote."""
-        folder = Path(name)
-        described = read_description(folder)
-        if described.pop("kind", None) != cls.kind:
-            raise UsageError(f"{name} is not a saved {cls.kind}: create one with {cls.__name__}(Clip.load({name!r}))")
-        model: Self = cast("Any", cls)(Clip.load(name), **described)
-        copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
-        return model
 
 
 def vision_states(

@@ -7,10 +7,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.training.models.checkpoints import read_config, read_description
 from pairwright.training.models.clip import Clip
-from pairwright.training.models.focallens_clip import FocalLensClip
+from pairwright.training.models.extended_clip import FocalLensClip, ReactClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.models.generative import EncoderDecoder, ImageTextModel
-from pairwright.training.models.react_clip import ReactClip
 
 Model = Clip | EncoderDecoder | ImageTextModel | FocalLensMllm
 
@@ -33,10 +32,8 @@ def model_kind(name: str) -> str:
     kind = read_description(Path(name)).get("kind")
     if kind is not None and kind not in _KINDS:
         raise StorageError(f"{name} has the unknown kind {kind!r}; known: {', '.join(_KINDS)}")
-    return kind or _kind_of_checkpoint(name)
-
-
-def _kind_of_checkpoint(name: str) -> str:
+    if kind is not None:
+        return str(kind)
     config = read_config(name)
     if config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
         return ImageTextModel.kind

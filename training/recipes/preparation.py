@@ -10,21 +10,17 @@ from torch import Tensor, nn
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.online import OnlineNegatives
-from pairwright.training.loading.batches import Collator, PairBatch, TripletBatch
+from pairwright.training.loading.batches import Collator, PairBatch, PairCollator, TripletBatch, TripletCollator
 from pairwright.training.loading.image_transforms import ImageOptions
-from pairwright.training.loading.pairs import PairCollator
 from pairwright.training.loading.tokenization import TextOptions
-from pairwright.training.loading.triplets import TripletCollator
 from pairwright.training.models.anyres import Grid
 from pairwright.training.models.checkpoints import check_model_limits
 from pairwright.training.models.clip import Clip, ClipOutput
-from pairwright.training.models.focallens_clip import FocalLensClip
+from pairwright.training.models.extended_clip import FocalLensClip, ReactClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.models.generative import ImageTextModel
-from pairwright.training.models.lora import add_lora
-from pairwright.training.models.react_clip import ReactClip
 from pairwright.training.models.registry import model_kind, open_model
-from pairwright.training.models.trainable_parameters import train_only
+from pairwright.training.models.trainable_parameters import add_lora, train_only
 from pairwright.training.objectives.conditional import conditional_loss
 from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
 from pairwright.training.objectives.distributed import Ranks

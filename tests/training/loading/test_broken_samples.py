@@ -19,8 +19,7 @@ from safetensors.torch import load_file  # noqa: E402 - behind the guard of torc
 from pairwright.datasets.errors import InputError  # noqa: E402
 from pairwright.datasets.shards.reading import read_shard  # noqa: E402
 from pairwright.filters.evaluation.readers import read_hard_negatives  # noqa: E402
-from pairwright.training.loading.pairs import PairCollator  # noqa: E402
-from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
+from pairwright.training.loading.batches import PairCollator, TripletCollator  # noqa: E402
 from pairwright.training.metrics_log import LogRow  # noqa: E402
 from tests.datasets.sample_builders import picture, samples  # noqa: E402
 from tests.training.loading_cases import loader, tokenizer  # noqa: E402

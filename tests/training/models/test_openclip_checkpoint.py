@@ -14,8 +14,8 @@ from safetensors.torch import load_file  # noqa: E402 - behind the guard of torc
 from pairwright.datasets.errors import UsageError  # noqa: E402
 from pairwright.indexes.encoders.openclip_checkpoint import check_plain_clip, map_weights  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
+from pairwright.training.models.extended_clip import ReactClip  # noqa: E402
 from pairwright.training.models.openclip_checkpoint import openclip_config, save_openclip  # noqa: E402
-from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 
 

@@ -12,8 +12,11 @@ from transformers import CLIPConfig, CLIPModel  # noqa: E402
 
 from pairwright.datasets.errors import UsageError  # noqa: E402
 from pairwright.training.models.clip import Clip, vision_states  # noqa: E402
-from pairwright.training.models.focallens_clip import FocalLensClip  # noqa: E402
-from pairwright.training.models.react_clip import GatedBlock, ReactClip  # noqa: E402
+from pairwright.training.models.extended_clip import (  # noqa: E402
+    FocalLensClip,
+    GatedBlock,
+    ReactClip,
+)
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.models.trainable_parameters import ParameterCounts, train_only  # noqa: E402
 from pairwright.training.objectives.contrastive import clip_loss  # noqa: E402

@@ -12,11 +12,10 @@ from torch import Tensor, nn  # noqa: E402
 
 from pairwright.datasets.errors import StorageError, UsageError  # noqa: E402
 from pairwright.training.models.checkpoints import load_trained, save_trained, trained_parameters  # noqa: E402
+from pairwright.training.models.extended_clip import ReactClip  # noqa: E402
 from pairwright.training.models.generative import EncoderDecoder  # noqa: E402
-from pairwright.training.models.lora import add_lora, merge_lora  # noqa: E402
-from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
-from pairwright.training.models.trainable_parameters import count_parameters, train_only  # noqa: E402
+from pairwright.training.models.trainable_parameters import add_lora, count_parameters, merge_lora, train_only  # noqa: E402  # noqa: E402
 from pairwright.training.objectives.contrastive import clip_loss  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 

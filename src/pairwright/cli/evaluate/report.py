@@ -100,18 +100,6 @@ def difference_lines(apart: "Sequence[PairedDifference]") -> list[str]:
     return columns([head, *rows], indent="")
 
 
-def document_lines(models: "Sequence[ModelResult]") -> list[str]:
-    """Return multi-document results as tables B.2, 3.3, and 3.2 with B.1 of the paper."""
-    from pairwright.training.evaluation.multi_document import tables
-
-    lines: list[str] = []
-    for model in models:
-        lines += [model.model] if len(models) > 1 else []
-        for table in tables(model.found):
-            lines += [*columns(table, indent=""), ""]
-    return lines[:-1]
-
-
 def table_lines(models: "Sequence[ModelResult]") -> list[str]:
     """Return all figures as one table: models in columns, or in rows where there are many."""
     from pairwright.filters.evaluation.results import MAX_COLUMNS, find_metric, metric_rows
