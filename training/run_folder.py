@@ -69,12 +69,7 @@ class Run(Generic[R]):
 
 
 def check_run_folder(run: Run[Any]) -> None:
-    """Check that the run's folder can be used by it.
-
-    Raises:
-        UsageError: the folder holds another run, or no run to resume.
-        StorageError: the description of the run is damaged.
-    """
+    """Check that the run's folder holds no run, or with ``resume`` this run; UsageError or StorageError otherwise."""
     out, path = run.out, run.out / "run.json"
     if not path.is_file():
         if run.resume:
@@ -195,9 +190,7 @@ def newest_checkpoint(out: Path) -> Path | None:
 def load_checkpoint(folder: Path, state: RunState) -> TrainingProgress:
     """Load a checkpoint into a model with the same trained parameters, and into its optimizer.
 
-    Raises:
-        StorageError: the checkpoint is damaged.
-        UsageError: it belongs to another model.
+    Raises StorageError if it is damaged, UsageError if it belongs to another model.
     """
     load_trained(state.model, folder / _WEIGHTS)
     if state.average:

@@ -82,10 +82,8 @@ class TinyClipResult:
 def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:
     """Write a tiny CLIP for the captions, edited texts, conversations and rationales of shards.
 
-    Args:
-        data: a folder of shards, a tar or a brace pattern.
-        out: folder of the model; new or empty.
-        seed: of the weights; the same seed and shards give the same bytes.
+    ``data`` is a folder of shards, a tar or a brace pattern, ``out`` a new or empty folder. The same seed and shards give the
+    same bytes.
     """
     check_new_folder(out)
     with TemporaryDirectory() as words:

@@ -56,11 +56,7 @@ class TrainingStep:
         )
 
     def take(self, batch: Any, step: int) -> tuple[WeightedLoss, Tensor, float]:
-        """Train on a batch at a step, from 0.
-
-        Returns:
-            Loss of this rank's rows, gradient norm before clipping (0-d), and learning rate.
-        """
+        """Train on a batch at a step, from 0; return this rank's loss, the gradient norm before clipping (0-d) and the rate."""
         rate = self.recipe.optimizer.lr * learning_rate_factor(step, self._warmup, self._steps)
         for group in self.state.optimizer.param_groups:
             group["lr"] = rate
@@ -154,10 +150,7 @@ def join_rows(parts: Sequence[PairEmbeddings]) -> PairEmbeddings:
 
 
 def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim.AdamW:
-    """Return AdamW over the trained parameters; those with fewer than two dimensions have no weight decay, as in OpenCLIP.
-
-    On a GPU one kernel updates all parameters ("fused").
-    """
+    """Return AdamW, fused on a GPU; parameters with fewer than two dimensions have no weight decay, as in OpenCLIP."""
     trained = list(trained_parameters(model).values())
     groups = [
         {"params": [one for one in trained if one.dim() >= 2], "weight_decay": settings.weight_decay},

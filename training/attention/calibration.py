@@ -58,14 +58,10 @@ def descending_order(relevances: FloatArray) -> list[int]:
 
 
 def attention_shares(relevances: FloatArray, tokens: tuple[int, ...], temperature: float) -> FloatArray:
-    """Return log shares of each document in the attention on all documents (eq. 3.5, 3.6).
+    """Return log shares of each document in the attention on all documents (eq. 3.5, 3.6), float64 (documents,).
 
-    The softmax is over mean attention per token, so a document's share grows with its length.
-
-    Args:
-        relevances: float64 (documents,).
-        tokens: of each document, 1 or more.
-        temperature: above 0.
+    The softmax is over mean attention per token, so a share grows with the document's length: ``tokens``, 1 or more each.
+    Relevances are float64 (documents,), the temperature is above 0.
     """
     raw = relevances / temperature + np.log(np.asarray(tokens, dtype=np.float64))
     raw = raw - raw.max()

@@ -45,10 +45,7 @@ class DocumentDecoder:
         return as_chat(self.writer(question, documents), self.tokenizer)
 
     def attention(self, prompts: Sequence[DocumentPrompt], first_layer: int = 0) -> list[FloatArray]:
-        """Return Attn(x, k) of each prompt's documents, float64 (documents,), at the prediction of the next token.
-
-        Layers before ``first_layer`` do not count.
-        """
+        """Return Attn(x, k) of each prompt's documents, float64 (documents,), for the next token; layers from ``first_layer``."""
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
             with torch.inference_mode(), record_attention(self.model, [row.layout for row in rows]) as seen:
@@ -74,10 +71,9 @@ class DocumentDecoder:
         ]
 
     def scores(self, query: str, documents: Sequence[str], calibration: Calibration | None) -> FloatArray:
-        """Return the relevance of each document to the query, float64 (documents,), higher is better.
+        """Return the relevance of each document to the query, float64 (documents,), higher is better (table 3.3).
 
-        Calibrated attention over all documents in one prompt, in the given order (table 3.3); without ``calibration`` plain
-        attention, by one forward pass.
+        By calibrated attention over all documents in one prompt, in the given order; without ``calibration`` by plain attention.
         """
         prompt = [self.prompt(query, documents)]
         return self.relevances(prompt, calibration)[0] if calibration else self.attention(prompt)[0]

@@ -83,10 +83,7 @@ class RecordedAttention:
 
 
 def document_shares(relevances: Sequence[FloatArray], layouts: Sequence[DocumentLayout], temperature: float) -> Tensor:
-    """Return `attention_shares` of several prompts, float64 (batch, documents); minus infinity for missing documents.
-
-    ``relevances`` are those of each prompt's documents, float64 (documents,), and ``layouts`` the prompts'.
-    """
+    """Return `attention_shares` of several prompts, float64 (batch, documents); minus infinity for missing documents."""
     shares = [
         torch.from_numpy(attention_shares(own, layout.tokens, temperature))
         for own, layout in zip(relevances, layouts, strict=True)
@@ -95,15 +92,12 @@ def document_shares(relevances: Sequence[FloatArray], layouts: Sequence[Document
 
 
 def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -> Tensor:
-    """Return attention with its part on documents redistributed by shares.
+    """Return attention with its part on documents redistributed by shares, of the same shape and sum.
 
     Args:
         log_attention: float (batch, heads, queries, keys), log probabilities.
         document: int64 (batch, keys): index of the document that a key belongs to; the number of documents for none.
         shares: float (batch, documents), log shares of the attention on all documents; minus infinity for missing ones.
-
-    Returns:
-        Log probabilities of the same shape and the same sum.
     """
     asked = shares[:, None, None]
     mass = _log_masses(log_attention, document, shares.shape[1])[..., :-1]

@@ -85,10 +85,9 @@ class PromptTokens:
 
 
 def tokenize_prompt(prompt: DocumentPrompt, tokenizer: Any) -> PromptTokens:
-    """Return the prompt's tokens and the token ranges of its documents.
+    """Return the prompt's tokens, by a fast tokenizer, and the token ranges of its documents.
 
-    A token with a character of a document belongs to it; one with characters of two documents to the first. ``tokenizer``
-    is a fast one, with offsets.
+    A token with a character of a document belongs to it; one with characters of two documents to the first.
     """
     read = tokenizer(prompt.text, add_special_tokens=prompt.marks, return_offsets_mapping=True, verbose=False)
     offsets = [(place, start, end) for place, (start, end) in enumerate(read["offset_mapping"]) if end > start]

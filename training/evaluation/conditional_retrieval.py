@@ -48,7 +48,7 @@ def select_conditions(given: LabelledImages, by: Sequence[str], instructions: Ma
     """Return the named conditions, or all columns with a known instruction.
 
     ``by`` names columns, several joined by ``+``, or ``rgb`` for the columns ``r``, ``g``, ``b``; empty: those of
-    `INSTRUCTIONS`. ``instructions`` overrides their instructions.
+    `INSTRUCTIONS`, which ``instructions`` overrides.
     """
     columns = set(given.labels.columns)
     known = columns | ({RGB} if set(RGB) <= columns else set())

@@ -34,11 +34,7 @@ _THREADS = 4
 
 
 def image_sizes(images: Sequence[str]) -> dict[str, int]:
-    """Return the shorter side in pixels of each distinct image by locator.
-
-    Raises:
-        InputError: images are not readable; the message has their number and the first one.
-    """
+    """Return the shorter side in pixels of each distinct image by locator; InputError on images that are not readable."""
     sides: dict[str, int] = {}
     errors: list[UnusableImageError] = []
     wanted = dict.fromkeys(images)

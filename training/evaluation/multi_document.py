@@ -120,8 +120,7 @@ def check_attention_conditions(
 ) -> list[Metric]:
     """Return how often conditions 1 and 2 hold, and the rank correlations of both models of attention.
 
-    Two documents are swapped and the others stay. One pass before and one after give the attention of each at both
-    positions.
+    Two documents are swapped; a pass before and one after give the attention of each at both positions.
     """
     rows: list[tuple[float, float, float, float]] = []
     for number, question in enumerate(questions):

@@ -69,11 +69,7 @@ def identify_models(task: str, models: Sequence[str]) -> list[EvaluatedModel]:
 
 
 def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> Iterator[ModelResult]:
-    """Yield the result of each model.
-
-    Raises:
-        PairwrightError: invalid input, before the first model is opened where possible.
-    """
+    """Yield the result of each model; invalid input is found before the first model is opened where possible."""
     if twice := [name for name, times in Counter(request.models).items() if times > 1]:
         raise UsageError(f"{twice[0]} is named twice.")
     named = identify_models(request.task, request.models)

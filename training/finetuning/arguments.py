@@ -34,9 +34,7 @@ _REFUSALS = (ValueError, TypeError, KeyError, AttributeError, ImportError, OSErr
 
 
 def training_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> TrainingArguments:
-    """Join the process group of this process, if any, and return the arguments.
-
-    ``validated``: whether there are validation data.
+    """Join the process group of this process, if any, and return the arguments; ``validated``: with validation data.
 
     Raises:
         UsageError: settings that transformers refuses, that contradict each other, or that do not fit the processes.

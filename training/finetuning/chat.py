@@ -110,9 +110,7 @@ def _write(
 def find_answers(write: Callable[..., str], conversation: Sequence[Message]) -> list[Span]:
     """Return the character spans of the answers in ``write(conversation)``, with what ends a turn.
 
-    Args:
-        write: returns the text of messages; ``prompt=True`` adds the generation prompt.
-        conversation: messages.
+    ``write`` returns the text of messages; ``prompt=True`` adds the generation prompt.
     """
     text, spans = write(conversation), []
     for number, message in enumerate(conversation):
@@ -135,10 +133,8 @@ def answer_mask(
 ) -> Tensor:
     """Return which tokens overlap the spans, bool (t,).
 
-    Args:
-        offsets: start and end of each token in the text with expanded image tokens.
-        spans: in the text before the expansion.
-        replaced: the processor's record of the expansions: ``span`` before and ``new_span`` after, in order.
+    ``offsets`` are start and end of each token in the text with expanded image tokens, ``spans`` in the text before, and
+    ``replaced`` the processor's record of the expansions: ``span`` before and ``new_span`` after, in order.
     """
     ends = [each["span"][1] for each in replaced]
     gained = [0, *(each["new_span"][1] - each["span"][1] for each in replaced)]

@@ -77,11 +77,10 @@ def _require_kind(method: FinetuningMethod, model: str) -> None:
 
 
 def assemble_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -> ImageTextModel:
-    """Assemble a vision tower and a causal language model to a ``LlavaForConditionalGeneration`` with a new projection.
+    """Assemble a vision tower (of a CLIP or SigLIP) and a causal language model to a LLaVA with a new projection.
 
     The projection has two layers (LLaVA-1.5) and is initialized from torch's global generator. ``<image>`` is added to
-    the vocabulary, and the chat template is LLaVA-1.5's. ``vision`` (a CLIP or SigLIP) and ``language`` are folders or
-    names.
+    the vocabulary, and the chat template is LLaVA-1.5's.
     """
     tower = cast("Any", load_pretrained(AutoModel, vision, dtype=dtype)).vision_model
     language_model = cast("Any", load_pretrained(AutoModelForCausalLM, language, dtype=dtype))

@@ -97,11 +97,7 @@ activations {memory.activations:.1f}{offloaded}
 
 
 def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str = "") -> FinetuningPlan:
-    """Return the plan of a run; reads the config of ``model`` and the texts of ``data``.
-
-    Raises:
-        PairwrightError: no such config or data; settings that a run would refuse.
-    """
+    """Return the plan of a run; reads the config of ``model`` and the texts of ``data``, and refuses what a run would."""
     for one in filter(None, (data, validation)):
         check_training_data(one)
     sketch = build_meta_network(recipe, model_folder(model))

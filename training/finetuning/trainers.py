@@ -93,10 +93,8 @@ class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow trans
 def answer_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
     """Return the cross entropy of the labelled tokens (LLaVA, eq. 3.3), as a part of the whole batch's mean.
 
-    Args:
-        outputs: with ``logits``, float (b, t, v).
-        labels: int64 (b, t), `IGNORE_INDEX` at tokens without a loss.
-        num_items_in_batch: labelled tokens of the whole batch; None: those of ``labels``.
+    ``outputs`` have ``logits``, float (b, t, v); ``labels`` are int64 (b, t), `IGNORE_INDEX` without a loss;
+    ``num_items_in_batch`` counts the labelled tokens of the whole batch, None: those of ``labels``.
     """
     wanted = labels[:, 1:].contiguous()
     logits = outputs.logits[:, :-1].float()

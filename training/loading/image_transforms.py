@@ -91,10 +91,8 @@ def load_parts(data: bytes, options: ImageOptions, rng: random.Random, where: st
 def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> npt.NDArray[np.uint8]:
     """Return the image as uint8 (3, size, size), red first; ignores ``options.tiles``.
 
-    ``data`` are the bytes of an image file; ``rng`` is for the crop, ``where`` for messages.
-
-    Raises:
-        UnusableImageError: the bytes do not decode.
+    ``data`` are the bytes of an image file; ``rng`` is for the crop, ``where`` for messages. Raises `UnusableImageError` if the
+    bytes do not decode.
     """
     if options.crop < 1:
         least = math.ceil(options.size / math.sqrt(options.crop))

@@ -225,10 +225,9 @@ class ShardLoader(Generic[B]):
         return {"epoch": self.epoch, "step": self.step, "places": self._places, **order}
 
     def load_state_dict(self, state: LoaderState) -> None:
-        """Move to the position of a state. Workers may differ, and ranks, if the total batch size is the same.
+        """Move to the position of a state; UsageError if it is of other data or another order.
 
-        Raises:
-            UsageError: the state is of other data or another order.
+        Workers may differ, and ranks, if the total batch size is the same.
         """
         for name, value in self.state_dict().items():
             if name not in ("epoch", "step") and state.get(name) != value:

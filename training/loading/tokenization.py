@@ -61,7 +61,7 @@ def encode(  # noqa: PLR0913 - three are for one caller each
     fill: int | None = None,
     width: int = 0,
 ) -> tuple[Tensor, Tensor, int]:
-    """Return the ids of each text, their mask, and the number of truncated texts.
+    """Return the ids of each text, int64 (n, t), their mask, bool (n, t), False at padding, and the number of truncated texts.
 
     Args:
         texts: any number.
@@ -70,9 +70,6 @@ def encode(  # noqa: PLR0913 - three are for one caller each
         end: keep the end token that some tokenizers add.
         fill: id at padding; None: `padding_id`.
         width: columns, at least.
-
-    Returns:
-        int64 (n, t); bool (n, t), False at padding; a number.
     """
     ids: list[list[int]] = tokenizer(list(texts), verbose=False)["input_ids"] if texts else []
     long = [place for place, row in enumerate(ids) if len(row) > max_tokens]

@@ -152,11 +152,7 @@ def load_trained(model: nn.Module, path: Path) -> None:
 
 
 def copy_weights(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor], path: Path) -> None:
-    """Copy ``weights`` into ``parameters`` by name.
-
-    Raises:
-        UsageError: a name or shape differs; the message has ``path``.
-    """
+    """Copy ``weights`` into ``parameters`` by name; UsageError with ``path`` if a name or shape differs."""
     shapes = {name: tuple(one.shape) for name, one in parameters.items()}
     given = {name: tuple(one.shape) for name, one in weights.items()}
     if shapes != given:

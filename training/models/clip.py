@@ -94,11 +94,9 @@ class Clip(nn.Module):
         clamp_scale(self.network.logit_scale)
 
     def encode_images(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
-        """Return the unit embeddings, float32 (b, d).
+        """Return the unit embeddings, float32 (b, d), of normalized images, float (b, 3, h, w).
 
-        Args:
-            images: float (b, 3, h, w), normalized.
-            instructions: token ids, int64 (b, t), one per image; only a `FocalLensClip` reads them.
+        ``instructions``: token ids, int64 (b, t), one per image; only a `FocalLensClip` reads them.
         """
         return self.pool(self.image_states(images, instructions))
 

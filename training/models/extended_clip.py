@@ -118,8 +118,7 @@ class FocalLensClip(ExtendedClip):
     def image_states(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
         """Return the tower's last states, the instruction's after the patches'; without instructions those of CLIP.
 
-        With instructions the embeddings are phi of eq. 5.1, each image under its own; an image is repeated for each of its
-        turns.
+        With instructions the embeddings are phi of eq. 5.1; an image is repeated for each of its turns.
         """
         if instructions is None:
             return vision_states(self.network.vision_model, images)

@@ -24,11 +24,7 @@ def open_model(name: str) -> Model:
 
 
 def model_kind(name: str) -> str:
-    """Return the kind of the model ``name`` without reading its weights; any encoder-decoder is a ``student``.
-
-    Raises:
-        PairwrightError: no such checkpoint, or it is damaged or of an unsupported kind.
-    """
+    """Return the kind of a model without reading its weights; PairwrightError if there is none that is supported."""
     kind = read_description(Path(name)).get("kind")
     if kind is not None and kind not in _KINDS:
         raise StorageError(f"{name} has the unknown kind {kind!r}; known: {', '.join(_KINDS)}")

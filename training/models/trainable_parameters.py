@@ -48,11 +48,7 @@ def train_only(
 ) -> ParameterCounts:
     """Enable gradients for the parameters that ``what`` names, disable all others, and return the number of both.
 
-    Args:
-        model: changed in place.
-        what: a key of `TRAINABLE`, or patterns.
-        frozen: patterns of exceptions.
-        fix: advice in the error for patterns.
+    ``what`` is a key of `TRAINABLE`, or patterns, ``frozen`` patterns of exceptions, ``fix`` advice in the error.
     """
     if isinstance(what, str):
         require_known("no such set of trained parameters:", [what], TRAINABLE)

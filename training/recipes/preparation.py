@@ -74,11 +74,7 @@ def prepare(recipe: Recipe, model: str) -> PreparedMethod:
 def batch_loss(method: RecipeMethod, model: nn.Module, batch: Any, ranks: Ranks) -> WeightedLoss:
     """Return the loss of a step and its parts; the mean over ranks is that of the whole batch.
 
-    Args:
-        method: the objective.
-        model: the model, possibly wrapped for several processes; it is called exactly once.
-        batch: of this rank.
-        ranks: all processes.
+    ``model`` may be wrapped for several processes; it is called exactly once.
     """
     if isinstance(method, PairMethod):
         return pair_loss(method, embed_pairs(model, batch, local=method.local_features), ranks)
