@@ -33,7 +33,8 @@ class CsvLog:
     def __init__(self, path: Path, parts: Sequence[str], *, up_to: int) -> None:
         """Create the file, or keep its rows up to step ``up_to``."""
         self._path, self._columns = path, [*_COLUMNS, *(f"loss_{name}" for name in parts)]
-        _write(path, self._columns, [row for row in _read(path) if int(row["step"]) <= up_to])
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        _write(path, self._columns, [row for row in csv.DictReader(lines) if int(row["step"]) <= up_to])
 
     def add(self, row: LogRow) -> None:
         """Append a row and close the file."""
@@ -64,13 +65,6 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
         writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-
-
-def _read(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 class StepStatistics:

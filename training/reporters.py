@@ -57,14 +57,8 @@ def open_reporters(accelerator: Any, run: Run[Any], step: int) -> Iterator[Repor
             tracker.finish()
 
 
-def _fail_mlflow(_: Any) -> None:
-    import mlflow
-
-    mlflow.end_run("FAILED")
-
-
 _FAIL: dict[str, Callable[[Any], None]] = {
-    "mlflow": _fail_mlflow,
+    "mlflow": lambda _: importlib.import_module("mlflow").end_run("FAILED"),
     "wandb": lambda tracker: tracker.run.finish(exit_code=1),
 }
 

@@ -34,9 +34,9 @@ from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import StorageError, UsageError, describe_write_error
 from pairwright.datasets.records import compact_json
 from pairwright.training.loading.loader import LoaderState
-from pairwright.training.loading.samples import OnError
+from pairwright.training.loading.shard_index import OnError
 from pairwright.training.metrics_log import LogRow
-from pairwright.training.models.checkpoints import copy_weights, load_trained, read_weights, save_trained, save_weights
+from pairwright.training.models.checkpoints import copy_weights, read_weights, save_weights, trained_parameters
 from pairwright.training.recipes.settings import RecipeSection
 
 _STATE, _WEIGHTS, _OPTIMIZER, _AVERAGE = "state.json", "trained.safetensors", "optimizer.pt", "average.safetensors"
@@ -81,7 +81,14 @@ def check_run_folder(run: Run[Any]) -> None:
         before = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise StorageError(f"{path} is damaged ({error}). Choose another --out.") from None
-    _refuse_changes(before, _description(run), out)
+    flat = [dict(flat_settings(one["recipe"])) | {"--model": one["model"]} for one in (before, _description(run))]
+    for key in sorted(set(flat[0]) | set(flat[1])):
+        # A setting that only one of two versions has may be unset.
+        if key not in _CHANGEABLE and (flat[0].get(key) or None) != (flat[1].get(key) or None):
+            raise UsageError(
+                f"{out} was started with {key} {flat[0].get(key)}, not {flat[1].get(key)}. "
+                "Resume with the same settings, or choose another --out."
+            )
 
 
 def lock_run_folder(out: Path) -> IO[str]:
@@ -124,17 +131,6 @@ def _description(run: Run[Any]) -> dict[str, Any]:
     }
 
 
-def _refuse_changes(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
-    flat = [dict(flat_settings(one["recipe"])) | {"--model": one["model"]} for one in (before, now)]
-    for key in sorted(set(flat[0]) | set(flat[1])):
-        # A setting that only one of two versions has may be unset.
-        if key not in _CHANGEABLE and (flat[0].get(key) or None) != (flat[1].get(key) or None):
-            raise UsageError(
-                f"{out} was started with {key} {flat[0].get(key)}, not {flat[1].get(key)}. "
-                "Resume with the same settings, or choose another --out."
-            )
-
-
 def flat_settings(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """Yield nested settings with names such as ``optimizer.lr``."""
     for name, value in settings.items():
@@ -170,7 +166,7 @@ def save_checkpoint(out: Path, state: RunState, progress: TrainingProgress) -> P
     """Write a checkpoint atomically and remove older ones."""
     folder = out / "checkpoints" / f"step-{progress.step:08d}"
     with replace_folder(folder) as temporary:
-        save_trained(state.model, temporary / _WEIGHTS)
+        save_weights(trained_parameters(state.model), temporary / _WEIGHTS)
         if state.average:
             save_weights(state.average, temporary / _AVERAGE)
         scaler = state.scaler.state_dict() if state.scaler else None
@@ -192,7 +188,7 @@ def load_checkpoint(folder: Path, state: RunState) -> TrainingProgress:
 
     Raises StorageError if it is damaged, UsageError if it belongs to another model.
     """
-    load_trained(state.model, folder / _WEIGHTS)
+    copy_weights(trained_parameters(state.model), read_weights(folder / _WEIGHTS), folder / _WEIGHTS)
     if state.average:
         copy_weights(state.average, read_weights(folder / _AVERAGE), folder / _AVERAGE)
     try:

@@ -15,8 +15,7 @@ import torch
 from transformers import CLIPConfig, CLIPModel, PreTrainedTokenizerBase
 
 from pairwright.datasets.errors import StorageError, UsageError
-from pairwright.training.loading.samples import StoredSample
-from pairwright.training.loading.shard_index import index_shards
+from pairwright.training.loading.shard_index import StoredSample, index_shards
 from pairwright.training.loading.tokenization import CONTEXT, load_tokenizer
 from pairwright.training.models.clip import Clip
 from pairwright.training.run_folder import replace_folder

@@ -61,7 +61,13 @@ class TrainingStep:
         for group in self.state.optimizer.param_groups:
             group["lr"] = rate
         self.wrapped.train()
-        total = self._backward(batch, make_rng(self.recipe.seed, step, "step", str(self.ranks.rank)).getrandbits(63))
+        seed = make_rng(self.recipe.seed, step, "step", str(self.ranks.rank)).getrandbits(63)
+        if self._cache:
+            total = self._cache.backward(batch, seed)
+        else:
+            torch.manual_seed(seed)
+            total = batch_loss(self.recipe.method, self.wrapped, batch, self.ranks)
+            self._accelerator.backward(total.loss)
         norm = self._accelerator.clip_grad_norm_(self._trained, self.recipe.optimizer.clip or math.inf)
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
@@ -70,14 +76,6 @@ class TrainingStep:
         if self._average:
             self._average.update()
         return total, torch.as_tensor(norm).detach(), rate
-
-    def _backward(self, batch: Any, seed: int) -> WeightedLoss:
-        if self._cache:
-            return self._cache.backward(batch, seed)
-        torch.manual_seed(seed)
-        total = batch_loss(self.recipe.method, self.wrapped, batch, self.ranks)
-        self._accelerator.backward(total.loss)
-        return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from pairwright.datasets.shards.layout import find_shards  # noqa: E402
 from pairwright.datasets.shards.reading import read_shard  # noqa: E402
 from pairwright.datasets.shards.samples import Sample  # noqa: E402
 from pairwright.datasets.shards.writing import write_shards  # noqa: E402
-from pairwright.training.loading.samples import StoredSample  # noqa: E402
-from pairwright.training.loading.shard_index import index_shards  # noqa: E402
+from pairwright.training.loading.shard_index import StoredSample, index_shards  # noqa: E402
 from pairwright.training.metrics_log import LogRow  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
 from pairwright.training.models.extended_clip import FocalLensClip, ReactClip  # noqa: E402

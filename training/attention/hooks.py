@@ -1,15 +1,8 @@
 """Recording and rescaling of a decoder's attention to documents (000, eq. 3.5 and 3.6).
 
-    with record_attention(model, layouts) as recorded:
-        model(**batch)
-    recorded.attention()  # float32 (batch, documents)
-
-    with calibrate_attention(model, layouts, shares):
-        model.generate(**batch)
-
-Both register an attention function with transformers for the duration of the block. It is transformers' ``sdpa`` for all
-queries but those that predict the answer: the last token of the prompt and all later ones. Only their probabilities are
-materialized, so memory is linear in the length of the prompt.
+`record_attention` and `calibrate_attention` register an attention function with transformers for the duration of a block.
+It is transformers' ``sdpa`` for all queries but those that predict the answer: the last token of the prompt and all later
+ones. Only their probabilities are materialized, so memory is linear in the length of the prompt.
 
 Rescaling, for each of those queries and each head of the later layers: a document's mean attention per token becomes
 proportional to its share, ``Attn(x_k) = alpha_k * C``, with C such that the total attention on documents is unchanged.
@@ -105,7 +98,7 @@ def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -
     seen = (mass > _MASKED) & asked.isfinite()
     wanted = total + asked.masked_fill(~seen, -math.inf).log_softmax(-1)
     change = functional.pad(torch.where(seen, wanted - mass, 0.0), (0, 1))  # none outside documents
-    return log_attention + change.gather(-1, _index(document, log_attention))
+    return log_attention + change.gather(-1, document[:, None, None].expand_as(log_attention))
 
 
 @contextmanager
@@ -225,7 +218,9 @@ def _attend(  # noqa: PLR0913, PLR0917 - the signature that transformers calls
     if rescale:
         assert state.shares is not None  # as just seen
         log_attention = rescale_attention(log_attention, document, state.shares)
-        rescaled = _weighted_values(log_attention.exp().to(value.dtype), value)
+        attention = log_attention.exp().to(value.dtype)
+        grouped = attention.view(len(attention), value.shape[1], -1, *attention.shape[2:])
+        rescaled = torch.einsum("bgnqk,bgkd->bqgnd", grouped, value).flatten(2, 3)
         output = torch.cat([output[:, :-count], rescaled], dim=1)
     documents = max(len(layout.spans) for layout in state.layouts)
     state.masses[layer] = _log_masses(log_attention[:, :, -1:], document, documents)[:, :, 0, :-1].exp()
@@ -250,28 +245,14 @@ def _log_attention(query: Tensor, key: Tensor, mask: Tensor | None, scaling: flo
     return logits.log_softmax(-1)
 
 
-def _weighted_values(attention: Tensor, value: Tensor) -> Tensor:
-    """Return the attention output, (batch, queries, heads, width)."""
-    batch, heads, count, keys = attention.shape
-    grouped = attention.view(batch, value.shape[1], -1, count, keys)
-    found = torch.einsum("bgnqk,bgkd->bqgnd", grouped, value)
-    return found.reshape(batch, count, heads, value.shape[3])
-
-
 def _log_masses(log_attention: Tensor, document: Tensor, documents: int) -> Tensor:
     """Return log attention summed over each document's keys, and last over all other keys."""
-    index = _index(document, log_attention)
+    index = document[:, None, None].expand_as(log_attention)
     shape = (*log_attention.shape[:-1], documents + 1)
-    most = torch.full(
-        shape, torch.finfo(log_attention.dtype).min, device=log_attention.device, dtype=log_attention.dtype
-    )
+    most = log_attention.new_full(shape, torch.finfo(log_attention.dtype).min)
     most = most.scatter_reduce(-1, index, log_attention, "amax")
     found = torch.zeros_like(most).scatter_add(-1, index, (log_attention - most.gather(-1, index)).exp())
     return torch.where(found > 0, most + found.log(), torch.full_like(most, -math.inf))
-
-
-def _index(document: Tensor, log_attention: Tensor) -> Tensor:
-    return document[:, None, None, :].expand_as(log_attention)
 
 
 def _documents(layouts: Sequence[DocumentLayout], positions: Tensor) -> Tensor:

@@ -68,14 +68,12 @@ class Embedder:
     @property
     def size(self) -> int:
         """Image side in pixels; 0 for a model that reads images in their own shape."""
-        encoder = self._encoder
-        return encoder.image_size if encoder is not None else self._pixels().size
+        return self._encoder.image_size if self._encoder is not None else self._pixels().size
 
     @property
     def context(self) -> int:
         """Maximum tokens of the text tower, including start and end token."""
-        encoder = self._encoder
-        return encoder.context if encoder is not None else self._clip().context
+        return self._encoder.context if self._encoder is not None else self._clip().context
 
     def images(self, images: Sequence[str], instruction: str = "") -> EmbeddingRows:
         """Return the unit embeddings of images, float32 (n, d).

@@ -69,7 +69,10 @@ def evaluate_multi_document(
             metrics.append(Metric.share(treatment, f"average of {plan.documents}", sum(every), len(every)))
     if plan.documents > _RECALL:
         metrics += [_recall(reader, questions, plan, calibration) for calibration in (plan.calibration, None)]
-    attention = {place + 1: _attention(reader, questions, plan, place).tolist() for place in plan.places}
+    attention = {}  # mean of Attn(x, k) by position k, for each position of the gold document
+    for place in plan.places:
+        prompts = [reader.prompt(one.text, one.documents(plan.documents, place)) for one in questions]
+        attention[place + 1] = np.mean(reader.attention(prompts), axis=0).tolist()
     metrics += check_attention_conditions(reader, questions, plan)
     detail = {f"attention of {plan.documents}": attention, f"passes of {plan.documents}": reader.passes - before}
     return TaskResult(tuple(metrics), {}, detail)
@@ -105,14 +108,6 @@ def _recall(
         hits += middle in descending_order(found)[:_RECALL]
     chance, ranking = min(1.0, _RECALL / plan.documents), "attention" if calibration else "plain-attention"
     return Metric.share(f"ranking by {ranking}", f"recall@{_RECALL} of {plan.documents}", hits, len(questions), chance)
-
-
-def _attention(
-    reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan, place: int
-) -> FloatArray:
-    """Return the mean of Attn(x, k) by position k, float64 (documents,), with the gold document at ``place``."""
-    prompts = [reader.prompt(one.text, one.documents(plan.documents, place)) for one in questions]
-    return np.asarray(np.mean(reader.attention(prompts), axis=0))
 
 
 def check_attention_conditions(

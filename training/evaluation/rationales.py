@@ -6,11 +6,10 @@ its label after "So the answer is".
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from pairwright.datasets.errors import InputError
@@ -18,7 +17,7 @@ from pairwright.datasets.rejects import Reject
 from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.training.evaluation.evaluated_models import EvaluatedModel
 from pairwright.training.loading.rationales import RationaleCollator, index_samples
-from pairwright.training.loading.samples import SampleSelection
+from pairwright.training.loading.shard_index import SampleSelection
 from pairwright.training.loading.tokenization import encode
 from pairwright.training.models.generative import EncoderDecoder
 
@@ -71,7 +70,7 @@ def rationale_accuracy(
             ("rationale, same text", equal_texts, rationales),
             ("rationale, words (F1)", word_f1, rationales),
         ):
-            values = _compare(measure, pairs)
+            values = np.array([np.nan if pair is None else float(measure(*pair)) for pair in pairs])
             counted = chosen & ~np.isnan(values)
             if not counted.any():
                 continue
@@ -95,11 +94,6 @@ def _label_and_rationale(row: Row, text: str) -> tuple[_Pair | None, _Pair | Non
         return None, (row["output"], text)
     (expected_why, expected), (why, label) = split_answer(row["output"]), split_answer(text)
     return (expected, label), (expected_why, why)
-
-
-def _compare(measure: Callable[[str, str], float], pairs: Sequence[_Pair | None]) -> npt.NDArray[np.float64]:
-    """Return the values of a measure, float64 (n,); NaN where not requested."""
-    return np.array([np.nan if pair is None else float(measure(*pair)) for pair in pairs])
 
 
 def equal_texts(expected: str, generated: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.evaluation.readers import read_captioned_images, read_hard_negatives, read_labelled_images
 from pairwright.filters.evaluation.results import ModelResult, TaskResult
-from pairwright.indexes.retrieval.queries import Query, read_queries
+from pairwright.indexes.retrieval.queries import read_queries
 from pairwright.training.evaluation.conditional_retrieval import conditional_precision, select_conditions
 from pairwright.training.evaluation.embedding import IMAGE_TEXT_KINDS, Embedder, image_sizes
 from pairwright.training.evaluation.evaluated_models import EvaluatedModel, identify_model, open_models
@@ -97,17 +97,13 @@ def _zero_shot(request: EvaluationRequest) -> TaskFunction:
     if len(request.by) != 1:
         raise UsageError("zero-shot requires exactly one --by COLUMN with the class.")
     found = read_labelled_images(request.data, request.labels, request.images)
-    queries = _class_list(request.classes) if request.classes else []
+    if request.classes and request.classes.suffix.lower() != ".json":
+        raise UsageError(
+            f'{request.classes}: a class list is JSON, {{"classes": ["beagle", ...], "templates": ["a photo of a {{}}."]}}.'
+        )
+    queries = read_queries(request.classes) if request.classes else []
     given = join_classes(found.images, found.texts(request.by[0]), queries, found.where)
     return _embedding_task(request, found.images, partial(zero_shot_accuracy, given=given))
-
-
-def _class_list(path: Path) -> list[Query]:
-    if path.suffix.lower() != ".json":
-        raise UsageError(
-            f'{path}: a class list is JSON, {{"classes": ["beagle", ...], "templates": ["a photo of a {{}}."]}}.'
-        )
-    return read_queries(path)
 
 
 def _conditions(request: EvaluationRequest) -> TaskFunction:

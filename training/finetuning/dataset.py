@@ -18,7 +18,7 @@ from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, check_rows_file, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
-from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample, check_usable
+from pairwright.training.loading.shard_index import OnError, SampleSelection, StoredSample, check_usable
 
 _READ_TOGETHER = 256
 
@@ -62,14 +62,6 @@ def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -
     index = index_samples(data, SampleSelection(collator.lacks, units=collator.units, on_error=on_error))
     check_usable(sum(index.counts), index.left_out, {}, data)
     return ShardDataset(index, on_error)
-
-
-def read_lengths(dataset: ShardDataset, collator: RowCollator, numbers: Sequence[int]) -> dict[int, int]:
-    """Return the characters of rows by number; reads their samples. Unusable samples have 0."""
-    return {
-        number: collator.length(sample) if isinstance(sample, StoredSample) else 0
-        for number, sample in read_rows(dataset, numbers)
-    }
 
 
 def read_rows(

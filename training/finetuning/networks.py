@@ -22,14 +22,8 @@ from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled, unse
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import IMAGE_TOKEN
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
-from pairwright.training.finetuning.conversations import read_template
-from pairwright.training.finetuning.settings import (
-    AdapterSettings,
-    ConversationMethod,
-    FinetuningMethod,
-    FinetuningRecipe,
-)
 from pairwright.training.models.checkpoints import (
     explain_unreadable,
     load_pretrained,
@@ -40,8 +34,12 @@ from pairwright.training.models.checkpoints import (
 from pairwright.training.models.generative import EncoderDecoder, GenerativeModel, ImageTextModel
 from pairwright.training.models.registry import model_kind
 from pairwright.training.models.trainable_parameters import train_only
+from pairwright.training.recipes.settings import (
+    ConversationMethod,
+    FinetuningMethod,
+    FinetuningRecipe,
+)
 
-IMAGE_TOKEN = "<image>"  # noqa: S105 - a token of a vocabulary
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -49,16 +47,21 @@ def open_network(recipe: FinetuningRecipe, model: str) -> GenerativeModel:
     """Load ``model`` for a recipe, or assemble a LLaVA of its vision tower and ``method.language``."""
     method, dtype = recipe.method, _DTYPES[recipe.method.weights]
     _require_kind(method, model)
-    if isinstance(method, ConversationMethod):
-        language = method.language
-        if language:
-            unset_hf_deepspeed_config()  # parts are read whole; ZeRO-3 divides what they are joined to later
-        found = assemble_llava(model, language, dtype) if language else ImageTextModel.load(model, dtype=dtype)
-        if isinstance(found.network, LlavaForConditionalGeneration) or is_deepspeed_zero3_enabled():
-            save_by_hub_names(found.network)
-        read_template(found.processor, method.chat_template)
-        return found
-    return EncoderDecoder.load(model, dtype=dtype)
+    if not isinstance(method, ConversationMethod):
+        return EncoderDecoder.load(model, dtype=dtype)
+    if method.language:
+        unset_hf_deepspeed_config()  # parts are read whole; ZeRO-3 divides what they are joined to later
+        found = assemble_llava(model, method.language, dtype)
+    else:
+        found = ImageTextModel.load(model, dtype=dtype)
+    if isinstance(found.network, LlavaForConditionalGeneration) or is_deepspeed_zero3_enabled():
+        save_by_hub_names(found.network)
+    if (path := method.chat_template) is not None:
+        try:
+            found.processor.chat_template = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"method.chat_template: {path} cannot be read ({error}).") from None
+    return found
 
 
 def _require_kind(method: FinetuningMethod, model: str) -> None:
@@ -142,10 +145,8 @@ def build_meta_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:
 def freeze_untrained(model: PreTrainedModel, method: FinetuningMethod) -> PreTrainedModel:
     """Freeze what the recipe does not train, and return the model; with LoRA wrapped by peft; errors as of `train_only`."""
     train_only(model, method.train or ("*",), method.freeze, "change method.train or method.freeze.")
-    return model if method.lora is None else _add_adapters(model, method.lora)
-
-
-def _add_adapters(model: PreTrainedModel, settings: AdapterSettings) -> PreTrainedModel:
+    if method.lora is None:
+        return model
     head = model.get_output_embeddings()
     layers = [
         name
@@ -154,12 +155,8 @@ def _add_adapters(model: PreTrainedModel, settings: AdapterSettings) -> PreTrain
     ]
     if not layers:
         raise UsageError("method.lora: no linear layer is trained.")
-    config = LoraConfig(
-        r=settings.rank,
-        lora_alpha=settings.alpha,
-        lora_dropout=settings.dropout,
-        target_modules="|".join(map(re.escape, layers)),
-    )
+    targets = "|".join(map(re.escape, layers))
+    config = LoraConfig(r=method.lora.rank, lora_alpha=method.lora.alpha, target_modules=targets)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft reads an attribute of models that has been renamed
         return cast("PreTrainedModel", get_peft_model(model, config))

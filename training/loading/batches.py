@@ -27,7 +27,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage
-from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
+from pairwright.training.loading.shard_index import SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, padding_id
 
 NegativeMaker = Callable[..., Mapping[str, Sequence[str]]]

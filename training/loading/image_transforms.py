@@ -96,7 +96,11 @@ def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: s
     """
     if options.crop < 1:
         least = math.ceil(options.size / math.sqrt(options.crop))
-        return _random_crop(_decode_at_least(data, least, where), options, rng)
+        pixels = _decode_jpeg(data, least) if data.startswith(_JPEG_START) else None
+        if pixels is None:
+            with _decoding(where):
+                pixels = np.array(_open_rgb(data, least))
+        return _random_crop(pixels, options, rng)
     with _decoding(where):
         return _channels_first(_center_crop(_open_rgb(data), options.size))
 
@@ -126,15 +130,6 @@ def _decoding(where: str) -> Iterator[None]:
         raise UnusableImageError("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
 
 
-def _decode_at_least(data: bytes, least: int, where: str) -> _Pixels:
-    """Return an image as uint8 (h, w, 3), red first; a JPEG at the smallest of 1/1 to 1/8 with no side below ``least``."""
-    pixels = _decode_jpeg(data, least) if data.startswith(_JPEG_START) else None
-    if pixels is not None:
-        return pixels
-    with _decoding(where):
-        return np.array(_open_rgb(data, least))
-
-
 def _open_rgb(data: bytes, least: int = 0) -> Image.Image:
     """Return an image of 8-bit RGB by Pillow; ``least``: minimum sides of a JPEG decoded at a smaller size, 0: its own."""
     image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
@@ -144,7 +139,7 @@ def _open_rgb(data: bytes, least: int = 0) -> Image.Image:
 
 
 def _decode_jpeg(data: bytes, least: int) -> _Pixels | None:
-    """Return the pixels as `_decode_at_least`; None if Pillow must decode the file, or say why it is broken."""
+    """Return uint8 (h, w, 3) at the smallest of 1/1 to 1/8 with no side below ``least``; None if Pillow must decode it."""
     if simplejpeg is None:
         return None
     try:

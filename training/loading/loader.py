@@ -30,8 +30,14 @@ from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import B, CollationContext, Collator, move_batch
 from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage, load_parts
 from pairwright.training.loading.sample_order import Ends, SampleOrder
-from pairwright.training.loading.samples import OnError, StoredSample, check_usable, skip_notes
-from pairwright.training.loading.shard_index import ShardSamples, index_shards
+from pairwright.training.loading.shard_index import (
+    OnError,
+    ShardSamples,
+    StoredSample,
+    check_usable,
+    index_shards,
+    skip_notes,
+)
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 
 LoaderState = dict[str, Any]

@@ -22,8 +22,13 @@ from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.records import Example, Origin
 from pairwright.datasets.rejects import Reject
-from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
-from pairwright.training.loading.shard_index import ShardSamples, index_shards
+from pairwright.training.loading.shard_index import (
+    SampleJson,
+    SampleSelection,
+    ShardSamples,
+    StoredSample,
+    index_shards,
+)
 from pairwright.training.loading.tokenization import IGNORE_INDEX, encode
 
 ROWS = "student_rows"

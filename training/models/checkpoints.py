@@ -64,11 +64,6 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _is_path(name: str) -> bool:
-    """Return whether ``name`` is a path and not a name on the hub (``owner/name``)."""
-    return Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1
-
-
 @contextmanager
 def explain_unreadable(name: str) -> Iterator[None]:
     """Translate what transformers raises on an unreadable checkpoint ``name`` into a one-line error.
@@ -77,7 +72,8 @@ def explain_unreadable(name: str) -> Iterator[None]:
         MissingResourceError: no such checkpoint, and it cannot be downloaded.
         InputError: it is damaged or of another kind.
     """
-    if _is_path(name) and not Path(name).is_dir():
+    is_path = Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1  # not owner/name
+    if is_path and not Path(name).is_dir():
         raise MissingResourceError(f"checkpoint {name}: no such folder")
     try:
         yield
@@ -135,20 +131,10 @@ def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     return {name: one for name, one in model.named_parameters() if one.requires_grad}
 
 
-def save_trained(model: nn.Module, path: Path) -> None:
-    """Write `trained_parameters` to ``path`` as safetensors, atomically."""
-    save_weights(trained_parameters(model), path)
-
-
 def save_weights(weights: Mapping[str, Tensor], path: Path) -> None:
     """Write tensors by name to ``path`` as safetensors, atomically; `read_weights` reads them."""
     with replace_atomically(path) as temporary:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, temporary)
-
-
-def load_trained(model: nn.Module, path: Path) -> None:
-    """Load parameters that `save_trained` wrote into ``model``, which must train the same ones."""
-    copy_weights(trained_parameters(model), read_weights(path), path)
 
 
 def copy_weights(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor], path: Path) -> None:

@@ -102,7 +102,7 @@ class Clip(nn.Module):
 
     def encode_texts(self, texts: Tensor) -> Tensor:
         """Return the unit embeddings, float32 (n, d), of token ids (n, t)."""
-        return self._text_rows(self._text_states(texts)[1])
+        return _normalize(self.network.text_projection(self.network.text_model(input_ids=texts).pooler_output))
 
     def image_states(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
         """Return the tower's last states (b, 1 + p, width) before the last norm; subclasses extend this."""
@@ -128,25 +128,29 @@ class Clip(nn.Module):
             instructions: int64 (b, t), one per image; only a `FocalLensClip` reads them.
         """
         states = self.image_states(images, instructions)
-        words, pooled = self._text_states(texts)
-        images, rows = self.pool(states), self._text_rows(pooled)
+        words = self.network.text_model(input_ids=texts)
+        images, rows = self.pool(states), _normalize(self.network.text_projection(words.pooler_output))
         if not local:
             return ClipOutput(images, rows, self.scale)
         tower = self.network.vision_model
         near = tower.post_layernorm(states[:, 1 : 1 + tower.embeddings.num_patches])
-        patches, tokens = self.network.visual_projection(near).float(), self.network.text_projection(words).float()
+        patches = self.network.visual_projection(near).float()
+        tokens = self.network.text_projection(words.last_hidden_state).float()
         return ClipOutput(images, rows, self.scale, patches, tokens, self.token_mask(texts, text_mask))
 
     def token_mask(self, texts: Tensor, text_mask: Tensor | None = None) -> Tensor:
         """Return a mask of the words and the first end token, bool (n, t)."""
+        end = self.network.text_model.eos_token_id
+        # As in transformers; old configs wrongly have 2: the end token is then the highest id.
+        ends = (texts if end == 2 else (texts == end).int()).argmax(dim=1, keepdim=True)
         places = torch.arange(texts.shape[1], device=texts.device)
-        is_word = (places > 0) & (places <= self._ends(texts)[:, None])
+        is_word = (places > 0) & (places <= ends)
         return is_word if text_mask is None else is_word & text_mask
 
     def save(self, folder: Path) -> None:
         """Write the model as a checkpoint of transformers (safetensors) with its tokenizer and pixel settings."""
         if any(".lora_" in name for name, _ in self.named_parameters()):
-            raise UsageError("cannot save a CLIP with LoRA: call merge_lora(model) first, or save_trained(model, path)")
+            raise UsageError("cannot save a CLIP with LoRA: call merge_lora(model) first")
         start_saving(folder)
         self.network.save_pretrained(folder)
         if self.tokenizer is not None:
@@ -168,20 +172,6 @@ class Clip(nn.Module):
     def pool(self, states: Tensor) -> Tensor:
         """Return the unit embeddings, float32 (b, d), of the tower's last states."""
         return _normalize(self.network.visual_projection(self.network.vision_model.post_layernorm(states[:, 0])))
-
-    def _text_states(self, texts: Tensor) -> tuple[Tensor, Tensor]:
-        found = self.network.text_model(input_ids=texts)
-        return found.last_hidden_state, found.pooler_output
-
-    def _text_rows(self, pooled: Tensor) -> Tensor:
-        return _normalize(self.network.text_projection(pooled))
-
-    def _ends(self, texts: Tensor) -> Tensor:
-        """Return the position of each text's first end token, as in transformers; 0 without one."""
-        end = self.network.text_model.eos_token_id
-        # Old configs wrongly have 2: the end token is then the highest id.
-        ends: Tensor = texts if end == 2 else (texts == end).int()
-        return ends.argmax(dim=1)
 
 
 def vision_states(

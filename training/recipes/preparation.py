@@ -28,23 +28,8 @@ from pairwright.training.objectives.embeddings import PairEmbeddings, WeightedLo
 from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 from pairwright.training.objectives.hard_positives import hp_hn_loss
 from pairwright.training.objectives.soft_positives import react_loss
-from pairwright.training.recipes.settings import (
-    ClipMethod,
-    FocalLensClipMethod,
-    FocalLensMethod,
-    FocalLensMllmMethod,
-    FscClipMethod,
-    HardNegativesMethod,
-    HardPositivesMethod,
-    LoraSettings,
-    NegClipMethod,
-    OnlineNegativeSettings,
-    PairMethod,
-    ReactMethod,
-    Recipe,
-    RecipeMethod,
-    TowerMethod,
-)
+from pairwright.training.recipes import settings
+from pairwright.training.recipes.settings import PairMethod, Recipe, RecipeMethod
 
 _INSTRUCTION_TOKENS = 2048
 
@@ -62,7 +47,7 @@ class PreparedMethod:
 def prepare(recipe: Recipe, model: str) -> PreparedMethod:
     """Open ``model``, a folder or a name, and freeze what the recipe does not train."""
     method = recipe.method
-    if isinstance(method, FocalLensMllmMethod):
+    if isinstance(method, settings.FocalLensMllmMethod):
         return _prepare_mllm(method, recipe, model)
     clip = _open_model(method, model)
     most = recipe.batches.max_tokens or clip.context
@@ -124,23 +109,23 @@ def pair_loss(method: PairMethod, pairs: PairEmbeddings, ranks: Ranks) -> Weight
     """Return the loss of this rank's rows among those of all ranks."""
     own, wrong = (pairs.images, pairs.texts), (pairs.negatives, pairs.negatives_mask)
     match method:
-        case HardPositivesMethod(negatives_weight=negatives, positives_weight=positives):
+        case settings.HardPositivesMethod(negatives_weight=negatives, positives_weight=positives):
             return hp_hn_loss(pairs, negatives=negatives, positives=positives, ranks=ranks)
-        case FscClipMethod():
+        case settings.FscClipMethod():
             weights = FscWeights(method.whole_weight, method.local_weight, method.focal, method.smoothing)
             return fsc_clip_loss(pairs, weights, ranks)
-        case ClipMethod():
+        case settings.ClipMethod():
             loss = clip_loss(*own, pairs.scale, ranks)
-        case NegClipMethod():
+        case settings.NegClipMethod():
             loss = negclip_loss(*own, *wrong, pairs.scale, ranks)
-        case ReactMethod():
+        case settings.ReactMethod():
             loss = react_loss(*own, pairs.scale, method.threshold, ranks)
     return WeightedLoss(loss)
 
 
-def _embed_triplets(method: FocalLensMethod, model: nn.Module, batch: TripletBatch) -> ClipOutput:
+def _embed_triplets(method: settings.FocalLensMethod, model: nn.Module, batch: TripletBatch) -> ClipOutput:
     images = batch.images[batch.image_index]
-    if isinstance(method, FocalLensClipMethod):
+    if isinstance(method, settings.FocalLensClipMethod):
         out: ClipOutput = model(images, batch.texts, batch.text_mask, instructions=batch.instructions)
     else:
         grids = [Grid(*one) for one in batch.grids] or None
@@ -157,16 +142,16 @@ def _hash_texts(texts: Tensor, mask: Tensor) -> Tensor:
 
 def _collator(method: RecipeMethod, seed: int) -> Collator[Any]:
     match method:
-        case FocalLensMethod():
+        case settings.FocalLensMethod():
             return TripletCollator(method.turns, method.types)
-        case HardPositivesMethod():
+        case settings.HardPositivesMethod():
             return PairCollator(method.negatives, method.positives)
-        case HardNegativesMethod(online=OnlineNegativeSettings(pool=pool, types=types)):
+        case settings.HardNegativesMethod(online=settings.OnlineNegativeSettings(pool=pool, types=types)):
             if not pool.is_file():
                 raise UsageError(f"method.online.pool: {pool} does not exist.")
             online = OnlineNegatives(pool, types, seed=seed) if types else OnlineNegatives(pool, seed=seed)
             return PairCollator(method.negatives, online=online)
-        case HardNegativesMethod():
+        case settings.HardNegativesMethod():
             return PairCollator(method.negatives)
     return PairCollator()
 
@@ -174,14 +159,18 @@ def _collator(method: RecipeMethod, seed: int) -> Collator[Any]:
 def _open_model(method: RecipeMethod, model: str) -> Clip:
     """Return a CLIP, extended as the method says, with all but its parameters frozen."""
     match method:
-        case TowerMethod(lora=LoraSettings(rank=rank, alpha=alpha)):
+        case settings.TowerMethod(lora=settings.LoraSettings(rank=rank, alpha=alpha)):
             clip, trained = _open_clip(model, (Clip,)), "lora"
             add_lora(clip, rank, alpha=alpha)
-        case TowerMethod():
+        case settings.TowerMethod():
             clip, trained = _open_clip(model, (Clip,)), "clip-locked-text" if method.locked_text else "clip"
-        case ReactMethod():
-            clip, trained = _open_react(model, method.blocks), "react"
-        case FocalLensClipMethod():
+        case settings.ReactMethod(blocks=blocks):
+            clip, trained = _open_clip(model, (Clip, ReactClip)), "react"
+            clip = clip if isinstance(clip, ReactClip) else ReactClip(clip, blocks)
+            if len(clip.blocks) != blocks:
+                fix = f"Pass --set method.blocks={len(clip.blocks)}."
+                raise UsageError(f"{model} has {len(clip.blocks)} gated blocks. {fix}")
+        case settings.FocalLensClipMethod():
             clip, trained = _open_clip(model, (Clip, FocalLensClip)), "focallens-clip"
             clip = clip if isinstance(clip, FocalLensClip) else FocalLensClip(clip)
     train_only(clip, trained)
@@ -196,17 +185,7 @@ def _open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
     return found
 
 
-def _open_react(model: str, blocks: int) -> ReactClip:
-    """Return a CLIP with gated blocks added, or a REACT model to continue with."""
-    clip = _open_clip(model, (Clip, ReactClip))
-    if not isinstance(clip, ReactClip):
-        return ReactClip(clip, blocks)
-    if len(clip.blocks) != blocks:
-        raise UsageError(f"{model} has {len(clip.blocks)} gated blocks. Pass --set method.blocks={len(clip.blocks)}.")
-    return clip
-
-
-def _prepare_mllm(method: FocalLensMllmMethod, recipe: Recipe, model: str) -> PreparedMethod:
+def _prepare_mllm(method: settings.FocalLensMllmMethod, recipe: Recipe, model: str) -> PreparedMethod:
     lens = _open_mllm(model, method.target)
     lens.pixels = replace(lens.pixels, tiles=lens.pixels.tiles or method.tiles)
     train_only(lens, "focallens-mllm")

@@ -19,8 +19,7 @@ from pairwright.datasets.progress import open_step
 from pairwright.training.recipes.names import recipe_names
 
 if TYPE_CHECKING:
-    from pairwright.training.finetuning.settings import FinetuningRecipe
-    from pairwright.training.recipes.settings import Recipe
+    from pairwright.training.recipes.settings import FinetuningRecipe, Recipe
     from pairwright.training.trainer import TrainingReport
 
 _NEEDED = ("torch", "transformers", "accelerate", "peft", "safetensors")
@@ -75,8 +74,8 @@ def train(
       pairwright train vlm-instruct --data shards --model Qwen/Qwen2.5-VL-3B-Instruct --out run --set method.lora.rank=16
       pairwright train llava-7b-8gpu --data shards --model llava-hf/llava-1.5-7b-hf --out run --dry-run
     """
-    from pairwright.training.finetuning.settings import FinetuningRecipe
     from pairwright.training.recipes.reading import read_recipe
+    from pairwright.training.recipes.settings import FinetuningRecipe
 
     settings = read_recipe(recipe, changes or [])  # before torch, whose import takes seconds
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
@@ -133,7 +132,7 @@ def _print_plan(
     from dataclasses import asdict
 
     from pairwright.training.finetuning.plan import make_plan
-    from pairwright.training.finetuning.settings import FinetuningRecipe
+    from pairwright.training.recipes.settings import FinetuningRecipe
 
     if not isinstance(settings, FinetuningRecipe):
         raise UsageError("--dry-run is for recipes that finetune a generative model, such as llava-instruct.")

@@ -20,8 +20,8 @@ from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.training.finetuning.arguments import training_arguments  # noqa: E402
 from pairwright.training.finetuning.plan import FinetuningPlan, make_plan, sharding_of  # noqa: E402
 from pairwright.training.finetuning.run import FinetuningRun, finetune  # noqa: E402
-from pairwright.training.finetuning.settings import FinetuningRecipe  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
+from pairwright.training.recipes.settings import FinetuningRecipe  # noqa: E402
 from tests.datasets.sample_builders import conversation, pair, picture  # noqa: E402
 from tests.training.finetuning import tiny_vlms  # noqa: E402
 from tests.training.training_cases import clip, language, shards, student  # noqa: E402
