@@ -92,10 +92,7 @@ class StepStatistics:
         self._rate = rate
 
     def row(self, step: int, epoch: float, ranks: Ranks, scale: Tensor | None) -> LogRow:
-        """Return the row, equal on all ranks except for the speed, and reset.
-
-        ``scale`` is 1 / temperature; None for a model without one.
-        """
+        """Return the row, equal on all ranks except for the speed, and reset; ``scale`` is 1 / temperature, if any."""
         row = {"step": step, "epoch": epoch, "loss": _mean(self._losses, ranks), "lr": self._rate}
         row["gradient"] = torch.stack(self._norms).mean().item()
         if scale is not None:

@@ -36,7 +36,8 @@ def check_reporters(names: Sequence[str]) -> None:
 def open_reporters(accelerator: Any, run: Run[Any], step: int) -> Iterator[Report]:
     """Start the trackers of a run, resumed after ``step`` steps, and provide a function that takes values.
 
-    A run that fails is reported as failed, where the tracker knows such a state. A tracker that fails raises `PluginError`.
+    A run that fails is reported as failed, where the tracker knows such a state. A tracker that fails raises
+    `PluginError`.
     """
     check_reporters(run.report_to)
     if accelerator.is_main_process and run.report_to:

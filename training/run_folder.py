@@ -92,13 +92,10 @@ def check_run_folder(run: Run[Any]) -> None:
 
 
 def lock_run_folder(out: Path) -> IO[str]:
-    """Lock the folder ``out`` for this process while the returned file is open.
+    """Lock the folder ``out`` for this process while the returned file is open, where the file system has locks.
 
-    The operating system releases the lock when the process ends; forked processes do not hold it. On a file system without
-    locks the folder is used unlocked.
-
-    Raises:
-        StorageError: another run trains in this folder, or it is not writable.
+    The operating system releases the lock when the process ends; forked processes do not hold it. StorageError: another
+    run trains in this folder, or it is not writable.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A training step: loss, gradients (also cached ones) and update of a batch, optimizer, learning rate and averaged weights.
+"""A training step: loss, gradients (also cached ones), update, optimizer, learning rate and averaged weights.
 
 Nothing here waits for the device: losses and norms are read from it at the next row of the log.
 """
@@ -56,7 +56,7 @@ class TrainingStep:
         )
 
     def take(self, batch: Any, step: int) -> tuple[WeightedLoss, Tensor, float]:
-        """Train on a batch at a step, from 0; return this rank's loss, the gradient norm before clipping (0-d) and the rate."""
+        """Train on a batch at a step, from 0; return own loss, gradient norm before clipping (0-d), learning rate."""
         rate = self.recipe.optimizer.lr * learning_rate_factor(step, self._warmup, self._steps)
         for group in self.state.optimizer.param_groups:
             group["lr"] = rate
@@ -82,9 +82,9 @@ class TrainingStep:
 class GradientCache:
     """Backward pass of a pair objective on a batch that does not fit in one pass (Gao et al. 2021, section 3.2).
 
-    All parts are embedded without a graph, the loss of all rows gives the gradient at each embedding, and a second pass of
-    each part continues it into the model. Memory is that of one part plus all embeddings; loss and gradients are those of
-    the whole batch, as each part's second pass draws the same random numbers as its first.
+    All parts are embedded without a graph, the loss of all rows gives the gradient at each embedding, and a second pass
+    of each part continues it into the model. Memory is that of one part plus all embeddings; loss and gradients are
+    those of the whole batch, as each part's second pass draws the same random numbers as its first.
     """
 
     method: PairMethod  # the objective
@@ -94,10 +94,7 @@ class GradientCache:
     rows: int  # of a part
 
     def backward(self, batch: PairBatch, seed: int) -> WeightedLoss:
-        """Add the gradients of the batch's loss to the parameters, and return the loss.
-
-        ``seed`` is that of random numbers in the forward pass, such as those of dropout.
-        """
+        """Add the gradients of the batch's loss to the parameters, and return it; ``seed`` is that of dropout."""
         parts = split_rows(batch, self.rows)
         with torch.no_grad():
             whole = join_rows([self._embed(part, seed, number) for number, part in enumerate(parts)])
@@ -159,11 +156,7 @@ def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim
 
 
 class WeightAverage:
-    """Exponential moving average of the trained parameters: a = decay * a + (1 - decay) * w after each step.
-
-    Attributes:
-        weights: the averages by parameter name; initially copies of the parameters.
-    """
+    """Moving average of the trained parameters, ``weights``: a = decay * a + (1 - decay) * w after each step."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         trained = trained_parameters(model)

@@ -45,7 +45,7 @@ class DocumentDecoder:
         return as_chat(self.writer(question, documents), self.tokenizer)
 
     def attention(self, prompts: Sequence[DocumentPrompt], first_layer: int = 0) -> list[FloatArray]:
-        """Return Attn(x, k) of each prompt's documents, float64 (documents,), for the next token; layers from ``first_layer``."""
+        """Return Attn(x, k) of each prompt's documents, float64 (documents,), for the next token, from a layer on."""
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
             with torch.inference_mode(), record_attention(self.model, [row.layout for row in rows]) as seen:
@@ -73,7 +73,8 @@ class DocumentDecoder:
     def scores(self, query: str, documents: Sequence[str], calibration: Calibration | None) -> FloatArray:
         """Return the relevance of each document to the query, float64 (documents,), higher is better (table 3.3).
 
-        By calibrated attention over all documents in one prompt, in the given order; without ``calibration`` by plain attention.
+        By calibrated attention over all documents in one prompt, in the given order; without ``calibration`` by plain
+        attention.
         """
         prompt = [self.prompt(query, documents)]
         return self.relevances(prompt, calibration)[0] if calibration else self.attention(prompt)[0]
@@ -114,15 +115,12 @@ class DocumentDecoder:
 
     def _batches(self, prompts: Sequence[DocumentPrompt], answer: int = 0) -> list[list[PromptTokens]]:
         read = [tokenize_prompt(prompt, self.tokenizer) for prompt in prompts]
-        self._check_length([row.ids for row in read], answer)
-        return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
-
-    def _check_length(self, rows: Sequence[tuple[int, ...]], answer: int = 0) -> None:
         room = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        longest = max(map(len, rows), default=0)
+        longest = max((len(row.ids) for row in read), default=0)
         if room is not None and longest + answer > room:
             more = f" and an answer of {answer:,}" if answer else ""
             raise UsageError(f"a prompt of {longest:,} tokens{more}: the model's limit is {room:,}. {self.fix}")
+        return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
 
     def _pad_batch(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
         width = max(map(len, rows))

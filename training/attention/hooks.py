@@ -1,8 +1,8 @@
 """Recording and rescaling of a decoder's attention to documents (000, eq. 3.5 and 3.6).
 
-`record_attention` and `calibrate_attention` register an attention function with transformers for the duration of a block.
-It is transformers' ``sdpa`` for all queries but those that predict the answer: the last token of the prompt and all later
-ones. Only their probabilities are materialized, so memory is linear in the length of the prompt.
+`record_attention` and `calibrate_attention` register an attention function with transformers for the duration of a
+block. It is transformers' ``sdpa`` for all queries but those that predict the answer: the last token of the prompt and
+all later ones. Only their probabilities are materialized, so memory is linear in the length of the prompt.
 
 Rescaling, for each of those queries and each head of the later layers: a document's mean attention per token becomes
 proportional to its share, ``Attn(x_k) = alpha_k * C``, with C such that the total attention on documents is unchanged.
@@ -76,7 +76,7 @@ class RecordedAttention:
 
 
 def document_shares(relevances: Sequence[FloatArray], layouts: Sequence[DocumentLayout], temperature: float) -> Tensor:
-    """Return `attention_shares` of several prompts, float64 (batch, documents); minus infinity for missing documents."""
+    """Return `attention_shares` of several prompts, float64 (batch, documents), minus infinity for missing ones."""
     shares = [
         torch.from_numpy(attention_shares(own, layout.tokens, temperature))
         for own, layout in zip(relevances, layouts, strict=True)
@@ -152,11 +152,14 @@ class _HookState(RecordedAttention):
         self.queries = max(0, min(columns, behind + 1))
 
     def document(self, keys: int) -> Tensor:
-        """Return the document of each key, int64 (batch, keys)."""
+        """Return the document of each key, int64 (batch, keys); the number of documents for none."""
         if keys not in self.places:
             assert self.positions is not None  # begin() comes first
-            back = torch.arange(keys - 1, -1, -1, device=self.positions.device)
-            self.places[keys] = _documents(self.layouts, self.positions[:, -1:] - back)
+            positions = self.positions[:, -1:] - torch.arange(keys - 1, -1, -1, device=self.positions.device)
+            spans = [torch.tensor(layout.spans, device=positions.device) for layout in self.layouts]
+            first, end = pad_sequence(spans, batch_first=True)[:, None].unbind(-1)  # missing documents are empty
+            inside = (positions[..., None] >= first) & (positions[..., None] < end)
+            self.places[keys] = torch.where(inside.any(-1), inside.int().argmax(-1), inside.shape[-1])
         return self.places[keys]
 
 
@@ -253,11 +256,3 @@ def _log_masses(log_attention: Tensor, document: Tensor, documents: int) -> Tens
     most = most.scatter_reduce(-1, index, log_attention, "amax")
     found = torch.zeros_like(most).scatter_add(-1, index, (log_attention - most.gather(-1, index)).exp())
     return torch.where(found > 0, most + found.log(), torch.full_like(most, -math.inf))
-
-
-def _documents(layouts: Sequence[DocumentLayout], positions: Tensor) -> Tensor:
-    """Return the document of each token position, int64 (batch, keys); the number of documents for none."""
-    spans = [torch.tensor(layout.spans, device=positions.device) for layout in layouts]
-    first, end = pad_sequence(spans, batch_first=True)[:, None].unbind(-1)  # missing documents are empty
-    inside = (positions[..., None] >= first) & (positions[..., None] < end)
-    return torch.where(inside.any(-1), inside.int().argmax(-1), inside.shape[-1])

@@ -67,10 +67,7 @@ def as_chat(prompt: DocumentPrompt, tokenizer: Any) -> DocumentPrompt:
 
 
 def dummy_document(documents: Sequence[str]) -> str:
-    """Return a document without information, with the median number of words of ``documents``.
-
-    Attention per token falls with a document's length, so a dummy of another length would measure that as well.
-    """
+    """Return a document without information, as long as the median of ``documents``: attention falls with length."""
     words = max(1, median_low(len(document.split()) for document in documents))
     filler = _FILLER.split()
     return " ".join(filler[place % len(filler)] for place in range(words)).capitalize() + "."

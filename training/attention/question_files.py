@@ -74,7 +74,7 @@ def read_questions(
 
 
 def contains_answer(said: str, answers: Sequence[str]) -> bool:
-    """Return whether the first line of ``said`` contains an answer, without case, punctuation and articles (best-subspan)."""
+    """Return whether the first line contains an answer, without case, punctuation and articles (best-subspan)."""
     line = _normalize(said.strip().partition("\n")[0])
     return any(_normalize(answer) in line for answer in answers if _normalize(answer))
 

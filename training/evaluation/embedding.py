@@ -34,7 +34,7 @@ _THREADS = 4
 
 
 def image_sizes(images: Sequence[str]) -> dict[str, int]:
-    """Return the shorter side in pixels of each distinct image by locator; InputError on images that are not readable."""
+    """Return the shorter side in pixels of each distinct image by locator; InputError on unreadable images."""
     sides: dict[str, int] = {}
     errors: list[UnusableImageError] = []
     wanted = dict.fromkeys(images)
@@ -81,14 +81,15 @@ class Embedder:
         Each distinct locator is read once. Models without instructions ignore ``instruction``.
         """
         places = {one: place for place, one in enumerate(dict.fromkeys(images))}
+        distinct, blocks = list(places), list[EmbeddingRows]()
         if (encoder := self._encoder) is not None:
-            return self._encoded_images(list(places), encoder)[[places[image] for image in images]]
-        instruction_ids = self._instruction_tokens(instruction)
-        with torch.inference_mode():
-            blocks = [
-                self._embed_batch(*shown, instruction_ids)
-                for shown in image_batches(list(places), self._pixels(), self.batch, self.device)
-            ]
+            for start in track(range(0, len(distinct), self.batch), "embedding images", unit="batches"):
+                opened = [decode_image(open_cropped(each), each) for each in distinct[start : start + self.batch]]
+                blocks.append(encoder.encode_images(opened))
+        else:
+            instruction_ids = self._instruction_tokens(instruction)
+            for shown, grids in image_batches(distinct, self._pixels(), self.batch, self.device):
+                blocks.append(self._embed_batch(shown, grids, instruction_ids))
         return np.concatenate(blocks)[[places[image] for image in images]]
 
     def texts(self, texts: Sequence[str]) -> EmbeddingRows:
@@ -111,13 +112,6 @@ class Embedder:
     @property
     def _encoder(self) -> ClipEncoder | None:
         return self.subject.model if isinstance(self.subject.model, ClipEncoder) else None
-
-    def _encoded_images(self, images: Sequence[str], encoder: ClipEncoder) -> EmbeddingRows:
-        blocks = []
-        for start in track(range(0, len(images), self.batch), "embedding images", unit="batches"):
-            opened = [decode_image(open_cropped(each), each) for each in images[start : start + self.batch]]
-            blocks.append(encoder.encode_images(opened))
-        return np.concatenate(blocks)
 
     def _clip(self) -> Clip:
         model = self.subject.model
@@ -144,6 +138,7 @@ class Embedder:
         self.cut += cut
         return ids.to(self.device)
 
+    @torch.inference_mode()
     def _embed_batch(self, shown: Tensor, grids: list[Grid], instruction_ids: Tensor | None) -> EmbeddingRows:
         each = None if instruction_ids is None else instruction_ids.expand(len(grids or shown), -1)
         if isinstance(self.subject.model, FocalLensMllm):

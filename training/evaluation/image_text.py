@@ -2,11 +2,10 @@
 
 Scores are cosines. Ties rank before the correct item, so a constant model retrieves and classifies nothing.
 
-- *hard negatives*: is the true text more similar to the image (SugarCrepe; The Hard Positive Truth)? The metrics are those
-  of `filters.metrics.hard_negative_accuracy`, which evaluates scores of any model.
-- *retrieval*: recall@k. An image may have several captions: a text retrieves its image, an image any of its texts. Memory:
-  a block of queries times the number of searched items.
-- *zero-shot*: the class whose name in templates is most similar to the image (CLIP, section 3.1.4). A class embedding is
+- *hard negatives*: is the true text more similar to the image (SugarCrepe; The Hard Positive Truth)? The metrics are
+  those of `filters.metrics.hard_negative_accuracy`, which evaluates scores of any model.
+- *retrieval*: recall@k. A text retrieves its image, an image any of its texts, in blocks of queries.
+- *zero-shot*: the class whose name in templates is most similar to the image (CLIP, section 3.1.4). Its embedding is
   the normalized mean of the unit embeddings of its names in all templates.
 """
 

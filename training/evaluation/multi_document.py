@@ -53,9 +53,9 @@ class MultiDocumentPlan:
 def evaluate_multi_document(
     reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan
 ) -> TaskResult:
-    """Return the metrics of a decoder; ``detail`` has attention by position and the number of forward passes.
+    """Return the metrics of a decoder on questions that each have K - 1 or more distractors.
 
-    ``questions``: at least one, each with K - 1 or more distractors.
+    ``detail`` has attention by position and the number of forward passes.
     """
     before = reader.passes
     metrics: list[Metric] = []

@@ -35,7 +35,8 @@ def read_student_tasks(
 ) -> tuple[list[Row], int]:
     """Return the rows of the examples of a split (train or validation), and the number of skipped examples.
 
-    ``data`` are shards with rationales, or JSONL files of rationale rows; ``single``: one text with rationale and label.
+    ``data`` are shards with rationales, or JSONL files of rationale rows; ``single``: one text with rationale and
+    label.
     """
     collator = RationaleCollator("single-task" if single else "multi-task", split)
     rows: list[Row] = []
@@ -57,7 +58,7 @@ def read_student_tasks(
 def rationale_accuracy(
     subject: EvaluatedModel, rows: Sequence[Row], left_out: int, *, batch: int = 32, longest: int = 256
 ) -> TaskResult:
-    """Return the accuracy of labels and rationales, also by task if there are several; ``left_out`` examples are reported."""
+    """Return the accuracy of labels and rationales, also by task if several; ``left_out`` examples are reported."""
     generated, cut = _generate(subject, [row["input"] for row in rows], batch, longest)
     tasks = [row.get("task", "") for row in rows]
     parts = [*(sorted(set(tasks)) if len(set(tasks)) > 1 else []), "all"]

@@ -98,9 +98,8 @@ def _zero_shot(request: EvaluationRequest) -> TaskFunction:
         raise UsageError("zero-shot requires exactly one --by COLUMN with the class.")
     found = read_labelled_images(request.data, request.labels, request.images)
     if request.classes and request.classes.suffix.lower() != ".json":
-        raise UsageError(
-            f'{request.classes}: a class list is JSON, {{"classes": ["beagle", ...], "templates": ["a photo of a {{}}."]}}.'
-        )
+        example = '{"classes": ["beagle", ...], "templates": ["a photo of a {}."]}'
+        raise UsageError(f"{request.classes}: a class list is JSON, {example}.")
     queries = read_queries(request.classes) if request.classes else []
     given = join_classes(found.images, found.texts(request.by[0]), queries, found.where)
     return _embedding_task(request, found.images, partial(zero_shot_accuracy, given=given))

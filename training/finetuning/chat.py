@@ -121,8 +121,8 @@ def answer_mask(
 ) -> Tensor:
     """Return which tokens overlap the spans, bool (t,).
 
-    ``offsets`` are start and end of each token in the text with expanded image tokens, ``spans`` in the text before, and
-    ``replaced`` the processor's record of the expansions: ``span`` before and ``new_span`` after, in order.
+    ``offsets`` are start and end of each token in the text with expanded image tokens, ``spans`` in the text before,
+    and ``replaced`` the processor's record of the expansions: ``span`` before and ``new_span`` after, in order.
     """
     ends = [each["span"][1] for each in replaced]
     gained = [0, *(each["new_span"][1] - each["span"][1] for each in replaced)]

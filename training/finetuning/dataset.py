@@ -7,16 +7,14 @@ the samples before it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from torch.utils.data import Dataset, Sampler
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
-from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, check_rows_file, index_samples
+from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
 from pairwright.training.loading.shard_index import OnError, SampleSelection, StoredSample, check_usable
 
@@ -49,14 +47,6 @@ class ShardDataset(Dataset[Any]):
             return [error]
 
 
-def check_training_data(data: str) -> None:
-    """Check that data exist: shards, or a ``.jsonl`` of rationale rows."""
-    if data.endswith(".jsonl"):
-        check_rows_file(Path(data))
-    else:
-        find_indexed_shards(data)
-
-
 def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:
     """Index shards, or a ``.jsonl`` of rationale rows."""
     index = index_samples(data, SampleSelection(collator.lacks, units=collator.units, on_error=on_error))
@@ -74,11 +64,7 @@ def read_rows(
 
 
 class EpochOrder(Sampler[int]):
-    """Row numbers in the order of an epoch.
-
-    Attributes:
-        epoch: of the next iteration; `trainers.RunCallback` sets it.
-    """
+    """Row numbers in the order of ``epoch``, that of the next iteration, which `trainers.RunCallback` sets."""
 
     def __init__(self, counts: tuple[int, ...], window: int, seed: int) -> None:
         self.epoch = 0

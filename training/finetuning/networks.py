@@ -40,6 +40,7 @@ from pairwright.training.recipes.settings import (
     FinetuningRecipe,
 )
 
+_CLIP_TOWER = "clip_vision_model"  # which has a class token; SigLIP's has none
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -106,14 +107,10 @@ def assemble_llava(vision: str, language: str, dtype: torch.dtype = torch.float3
         tokenizer,
         patch_size=tower.config.patch_size,
         vision_feature_select_strategy=config.vision_feature_select_strategy,
-        num_additional_image_tokens=_class_tokens(tower.config),
+        num_additional_image_tokens=int(tower.config.model_type == _CLIP_TOWER),
         chat_template=LLAVA_TEMPLATE,
     )
     return ImageTextModel(model, processor)
-
-
-def _class_tokens(vision: Any) -> int:
-    return int(vision.model_type == "clip_vision_model")  # SigLIP has no class token
 
 
 def _llava_config(vision: Any, language: Any, image_token: int) -> LlavaConfig:
@@ -122,7 +119,7 @@ def _llava_config(vision: Any, language: Any, image_token: int) -> LlavaConfig:
         text_config=language,
         image_token_index=image_token,
         image_seq_length=(vision.image_size // vision.patch_size) ** 2,
-        vision_feature_select_strategy="default" if _class_tokens(vision) else "full",
+        vision_feature_select_strategy="default" if vision.model_type == _CLIP_TOWER else "full",
         tie_word_embeddings=bool(language.tie_word_embeddings),
     )
 

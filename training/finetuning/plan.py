@@ -23,9 +23,9 @@ from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.arguments import check_planned_arguments, divide_batch, explain_refusals
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import RowCollator, check_training_data, open_dataset, read_rows
+from pairwright.training.finetuning.dataset import RowCollator, open_dataset, read_rows
 from pairwright.training.finetuning.networks import build_meta_network, freeze_untrained, sharded_layer_names
-from pairwright.training.loading.rationales import RationaleCollator
+from pairwright.training.loading.rationales import RationaleCollator, check_training_data
 from pairwright.training.loading.shard_index import StoredSample
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import count_parameters
@@ -97,7 +97,7 @@ activations {memory.activations:.1f}{offloaded}
 
 
 def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str = "") -> FinetuningPlan:
-    """Return the plan of a run; reads the config of ``model`` and the texts of ``data``, and refuses what a run would."""
+    """Return the plan of a run from the config of ``model`` and the texts of ``data``; refuses what a run would."""
     for one in filter(None, (data, validation)):
         check_training_data(one)
     sketch = build_meta_network(recipe, model_folder(model))

@@ -1,8 +1,8 @@
 """Finetuning run: a generative model of transformers, trained by its `Trainer` on our shards.
 
-The run folder is as in `run_folder.py`, with checkpoints of transformers, the newest ``keep``, a model that transformers and
-vLLM open with its processor and chat template, and with LoRA the adapter alone in ``adapter/``. A checkpoint has weights,
-optimizer, schedule, random state and position, so a resumed run ends as an uninterrupted one.
+The run folder is as in `run_folder.py`, with checkpoints of transformers, the newest ``keep``, a model that
+transformers and vLLM open with its processor and chat template, and with LoRA the adapter alone in ``adapter/``. A
+checkpoint has weights, optimizer, schedule, random state and position, so a resumed run ends as an uninterrupted one.
 """
 
 import shutil
@@ -25,13 +25,12 @@ from pairwright.training.finetuning.dataset import (
     EpochOrder,
     RowCollator,
     ShardDataset,
-    check_training_data,
     open_dataset,
     read_rows,
 )
 from pairwright.training.finetuning.networks import freeze_untrained, open_network, stop_tokens
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
-from pairwright.training.loading.rationales import RationaleCollator
+from pairwright.training.loading.rationales import RationaleCollator, check_training_data
 from pairwright.training.loading.shard_index import StoredSample, skip_notes
 from pairwright.training.metrics_log import write_history
 from pairwright.training.models.generative import GenerativeModel
@@ -185,7 +184,6 @@ def _report(
         samples=len(dataset),
         left_out=dict(dataset.index.left_out),
         skipped=dict(Counter(one.reason for one in skipped.values())),
-        lacking={},
         cut=cut,
         seconds=round(next((row["train_runtime"] for row in state.log_history if "train_runtime" in row), 0.0), 1),
         main=trainer.args.process_index == 0,

@@ -5,12 +5,13 @@ the order of their samples, and rows of one sample are adjacent. Workers send im
 `move_batch` normalizes them on the training device.
 
 `PairCollator`: a row is a sample with a fixed number of places for negatives and positives. Of more, each epoch draws
-again: first one of every type (form and target of the edit), then the rest. Negatives may also be generated in training, new
-ones for each caption and epoch, as in FSC-CLIP; those in the shards are then ignored.
+again: first one of every type (form and target of the edit), then the rest. Negatives may also be generated in
+training, new ones for each caption and epoch, as in FSC-CLIP; those in the shards are then ignored.
 
-`TripletCollator`: a row is a question-answer turn (FocalLens, section 5.1); all rows of a sample share a batch, so that only
-the instruction distinguishes them. ``turns`` bounds their number, and each epoch draws again. A repeated turn of a sample
-counts once: it would be its own negative. Several samples of one image (one per caption) are drawn independently.
+`TripletCollator`: a row is a question-answer turn (FocalLens, section 5.1); all rows of a sample share a batch, so that
+only the instruction distinguishes them. ``turns`` bounds their number, and each epoch draws again. A repeated turn of a
+sample counts once: it would be its own negative. Several samples of one image (one per caption) are drawn
+independently.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ from pairwright.training.loading.shard_index import SampleJson, SampleSelection,
 from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, padding_id
 
 NegativeMaker = Callable[..., Mapping[str, Sequence[str]]]
-"""Returns negatives by type of a caption, the other captions of its image, and ``epoch``; deterministic in any process."""
+"""Returns negatives by type of a caption, the image's other captions and ``epoch``; the same in any process."""
 
 
 class PairBatch(NamedTuple):
@@ -219,7 +220,11 @@ class TripletCollator:
         self, samples: Sequence[StoredSample], images: Sequence[PreparedImage], context: CollationContext
     ) -> TripletBatch:
         """Return the batch of these samples."""
-        drawn = [self._draw_exchanges(sample, context) for sample in samples]
+        drawn = [exchanges(sample.body, self.types) for sample in samples]
+        for place, found in enumerate(drawn):
+            if self.turns and len(found) > self.turns:
+                rng = make_rng(context.seed, context.epoch, "turns", samples[place].key)
+                drawn[place] = rng.sample(found, self.turns)
         rows = [(place, *exchange) for place, found in enumerate(drawn) for exchange in found]
         asked, said = self.instructions or context.texts, context.texts
         instructions, instruction_mask, cut_instructions = encode(
@@ -244,12 +249,6 @@ class TripletCollator:
             keys=[samples[place].key for place, _, _ in rows],
             cut=cut_instructions + cut_answers,
         )
-
-    def _draw_exchanges(self, sample: StoredSample, context: CollationContext) -> list[tuple[str, str]]:
-        found = exchanges(sample.body, self.types)
-        if not self.turns or len(found) <= self.turns:
-            return found
-        return make_rng(context.seed, context.epoch, "turns", sample.key).sample(found, self.turns)
 
 
 def exchanges(body: SampleJson, types: Sequence[str] = ()) -> list[tuple[str, str]]:

@@ -91,8 +91,8 @@ def load_parts(data: bytes, options: ImageOptions, rng: random.Random, where: st
 def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> npt.NDArray[np.uint8]:
     """Return the image as uint8 (3, size, size), red first; ignores ``options.tiles``.
 
-    ``data`` are the bytes of an image file; ``rng`` is for the crop, ``where`` for messages. Raises `UnusableImageError` if the
-    bytes do not decode.
+    ``data`` are the bytes of an image file; ``rng`` is for the crop, ``where`` for messages. Raises
+    `UnusableImageError` if the bytes do not decode.
     """
     if options.crop < 1:
         least = math.ceil(options.size / math.sqrt(options.crop))
@@ -139,7 +139,7 @@ def _open_rgb(data: bytes, least: int = 0) -> Image.Image:
 
 
 def _decode_jpeg(data: bytes, least: int) -> _Pixels | None:
-    """Return uint8 (h, w, 3) at the smallest of 1/1 to 1/8 with no side below ``least``; None if Pillow must decode it."""
+    """Return uint8 (h, w, 3) at the smallest of 1/1 to 1/8 with sides from ``least``; None if Pillow must decode it."""
     if simplejpeg is None:
         return None
     try:

@@ -1,13 +1,8 @@
 """Loader of batches from shards, with workers, ranks, epochs and exact resuming.
 
-    loader = ShardLoader("shards/{00000..00004}.tar", PairCollator(negatives=3), options, texts, ImageOptions(size=224))
-    for batch in loader:                  # one epoch, or the rest of it
-        ...
-        torch.save(loader.state_dict(), ...)
-    for batch in loader:                  # the next epoch
-
-The order is that of `sample_order.py`. The state is taken between batches and is a few numbers. Random choices (crops,
-negatives) are functions of (seed, epoch, key): a sample repeated within an epoch is identical, and differs in the next.
+An iteration is an epoch, or the rest of it, in the order of `sample_order.py`. The state is taken between batches and
+is a few numbers. Random choices (crops, negatives) are functions of (seed, epoch, key): a sample repeated within an
+epoch is identical, and differs in the next.
 
 A sample that cannot be used (such as an image that does not decode) is skipped, which makes its batch smaller; a rank
 whose whole batch is unusable takes the samples of a later step. Both depend on (seed, epoch, step, rank) alone, so

@@ -18,10 +18,10 @@ import torch
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.rationales import StudentRows
-from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.records import Example, Origin
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.loading.shard_index import (
     SampleJson,
     SampleSelection,
@@ -64,11 +64,15 @@ def index_samples(data: str, selection: SampleSelection) -> SampleIndex:
 
 
 def _read_file(path: Path, selection: SampleSelection) -> RationaleFile:
-    check_rows_file(path)
+    check_training_data(str(path))
     rows: defaultdict[str, list[SampleJson]] = defaultdict(list)
     for found in read_jsonl(path):
-        row = _row(found)
-        rows[row["id"]].append(row)
+        if isinstance(found, Reject):
+            raise InputError(found.detail, where=found.place, fix="Write the rows again.")
+        if not all(isinstance(found.fields.get(name), str) for name in _MEMBERS):
+            what = f"not a rationale row: {', '.join(_MEMBERS)} must be strings"
+            raise InputError(what, where=found.place, fix="pairwright export --to rationales writes such rows.")
+        rows[found.fields["id"]].append(found.fields)
     if not rows:
         raise InputError("no rows", where=str(path), fix="Write rows with pairwright generate rationales.")
     reasons = {name: selection.lacks({ROWS: found}) if selection.lacks else "" for name, found in rows.items()}
@@ -76,22 +80,12 @@ def _read_file(path: Path, selection: SampleSelection) -> RationaleFile:
     return RationaleFile(path, kept, Counter(filter(None, reasons.values())))
 
 
-def _row(found: InputRow | Reject) -> SampleJson:
-    if isinstance(found, Reject):
-        raise InputError(found.detail, where=found.place, fix="Write the rows again.")
-    if not all(isinstance(found.fields.get(name), str) for name in _MEMBERS):
-        raise InputError(
-            f"not a rationale row: {', '.join(_MEMBERS)} must be strings",
-            where=found.place,
-            fix="pairwright export --to rationales writes such rows.",
-        )
-    return found.fields
-
-
-def check_rows_file(path: Path) -> None:
-    """Raise InputError if the file is missing."""
-    if not path.is_file():
-        raise InputError("no such file", where=str(path), fix="Pass a .jsonl of rationale rows.")
+def check_training_data(data: str) -> None:
+    """Check that data exist: shards, or a ``.jsonl`` of rationale rows."""
+    if not data.endswith(".jsonl"):
+        find_indexed_shards(data)
+    elif not Path(data).is_file():
+        raise InputError("no such file", where=data, fix="Pass a .jsonl of rationale rows.")
 
 
 Objectives = Literal["multi-task", "single-task", "label"]

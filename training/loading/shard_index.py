@@ -227,7 +227,14 @@ class _SampleFilter:
 
     def _count_units(self, contents: SampleContents, samples: int) -> int:
         """Return the units of each of several samples with these contents; 0 if they lack something required."""
-        self._check(contents)
+        if contents.duplicate:
+            raise RejectError("duplicate_member", "duplicate member")
+        if "image" in self.selection.members and not contents.image:
+            raise RejectError("missing_image", "no image")
+        if "image" in self.selection.members and contents.further_images:
+            raise RejectError("several_images", "several images")
+        if "caption" in self.selection.members and not contents.caption:
+            raise RejectError("missing_caption", "no .txt")
         lacks, units = self.selection.lacks, self.selection.units
         if lacks is None and units is None:
             return 1
@@ -239,16 +246,6 @@ class _SampleFilter:
         if reason and self.selection.required:
             return 0
         return units(contents.texts) if units else 1
-
-    def _check(self, contents: SampleContents) -> None:
-        if contents.duplicate:
-            raise RejectError("duplicate_member", "duplicate member")
-        if "image" in self.selection.members and not contents.image:
-            raise RejectError("missing_image", "no image")
-        if "image" in self.selection.members and contents.further_images:
-            raise RejectError("several_images", "several images")
-        if "caption" in self.selection.members and not contents.caption:
-            raise RejectError("missing_caption", "no .txt")
 
     def raise_rejects(self) -> None:
         """Raise InputError on broken and incomplete samples with ``on_error`` ``stop``."""

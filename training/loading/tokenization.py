@@ -61,7 +61,7 @@ def encode(  # noqa: PLR0913 - three are for one caller each
     fill: int | None = None,
     width: int = 0,
 ) -> tuple[Tensor, Tensor, int]:
-    """Return the ids of each text, int64 (n, t), their mask, bool (n, t), False at padding, and the number of truncated texts.
+    """Return ids of texts, int64 (n, t), their mask, bool (n, t), False at padding, and the number of truncated texts.
 
     Args:
         texts: any number.

@@ -3,8 +3,7 @@
 A checkpoint is anything that `transformers` reads: a folder or a name on the Hugging Face hub. A model that extends a
 checkpoint (gated blocks, an instruction token, a projection) is a folder with transformers' files, the added weights in
 ``added.safetensors``, and its description in ``pairwright.json``, which is written last: a folder with it is complete.
-
-Not covered: pickled weights (``pytorch_model.bin``) are left to transformers, which rejects unsafe ones.
+Pickled weights (``pytorch_model.bin``) are left to transformers, which rejects unsafe ones.
 """
 
 import json
@@ -68,9 +67,7 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
 def explain_unreadable(name: str) -> Iterator[None]:
     """Translate what transformers raises on an unreadable checkpoint ``name`` into a one-line error.
 
-    Raises:
-        MissingResourceError: no such checkpoint, and it cannot be downloaded.
-        InputError: it is damaged or of another kind.
+    MissingResourceError: there is none, and it cannot be downloaded; InputError: it is damaged or of another kind.
     """
     is_path = Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1  # not owner/name
     if is_path and not Path(name).is_dir():
@@ -95,10 +92,7 @@ def start_saving(folder: Path) -> None:
 
 
 def save_added_weights(folder: Path, weights: Mapping[str, Tensor], description: Mapping[str, object]) -> None:
-    """Write the weights that a model adds to a checkpoint, then its description.
-
-    The description is JSON, to which ``version`` is added; without weights no weights file is written.
-    """
+    """Write the weights that a model adds to a checkpoint, if any, then its description and version as JSON."""
     if weights:
         save_weights(weights, folder / ADDED_FILE)
     write_text(folder / DESCRIPTION_FILE, json.dumps({"version": VERSION, **description}, indent=2) + "\n")

@@ -1,16 +1,17 @@
 """CLIPs with added weights: REACT's gated blocks and FocalLens' instruction token.
 
-REACT: locked-text gated-image tuning. A block is self-attention and a feed-forward layer, each added through a gate (003,
-chapter 2, "Modularized Image Encoder"; after Flamingo). A gate is tanh of a number that starts at 0, so initially the model
-equals the frozen one. The dissertation does not specify the position of the blocks: six blocks give the 42.5 M trained
-parameters of table 2.6 for ViT-B/32, and the authors' code puts one before each of the last six layers, as here.
+REACT: locked-text gated-image tuning. A block is self-attention and a feed-forward layer, each added through a gate
+(003, chapter 2, "Modularized Image Encoder"; after Flamingo). A gate is tanh of a number that starts at 0, so initially
+the model equals the frozen one. The dissertation does not specify the position of the blocks: six blocks give the 42.5
+M trained parameters of table 2.6 for ViT-B/32, and the authors' code puts one before each of the last six layers, as
+here.
 
-FocalLens-CLIP: image embeddings conditioned on an instruction (000, section 5.3.2). The instruction's embedding, from a text
-tower that starts as a copy of CLIP's, enters the image tower as an additional token. The text tower that embeds outputs, T in
-eq. 5.1, stays frozen, so conditional image embeddings are in CLIP's own space and comparable with any text. Not specified
-there: a linear map takes the instruction's embedding to the width of the image tower (768 to 1024 for ViT-L/14); the token
-is last and has no position; it passes the tower's first norm like the other tokens, so the map's initial scale does not
-matter.
+FocalLens-CLIP: image embeddings conditioned on an instruction (000, section 5.3.2). The instruction's embedding, from a
+text tower that starts as a copy of CLIP's, enters the image tower as an additional token. The text tower that embeds
+outputs, T in eq. 5.1, stays frozen, so conditional image embeddings are in CLIP's own space and comparable with any
+text. Not specified there: a linear map takes the instruction's embedding to the width of the image tower (768 to 1024
+for ViT-L/14); the token is last and has no position; it passes the tower's first norm like the other tokens, so the
+map's initial scale does not matter.
 """
 
 from copy import deepcopy
@@ -71,10 +72,7 @@ class ReactClip(ExtendedClip):
     kind = "react-clip"
 
     def __init__(self, base: Clip, blocks: int = DEFAULT_BLOCKS) -> None:
-        """Add ``blocks`` gated blocks to ``base``, one before each of its last layers.
-
-        Their weights are initialized from torch's global generator.
-        """
+        """Add ``blocks`` gated blocks before the last layers of ``base``, initialized from torch's global generator."""
         super().__init__(base.network, base.tokenizer, base.pixels)
         config = self.network.vision_model.config
         depth = config.num_hidden_layers

@@ -1,4 +1,4 @@
-"""Table of the parameters that each method trains, by patterns of their names (`fnmatch`), and LoRA for CLIP by peft."""
+"""Parameters that each method trains, by patterns of their names (`fnmatch`), and LoRA for CLIP by peft."""
 
 import fnmatch
 from collections.abc import Sequence
@@ -86,8 +86,9 @@ _LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2", "patch_
 def add_lora(model: Clip, rank: int = 4, *, alpha: float = 1.0) -> None:
     """Add low-rank matrices, initially without effect, to both towers and freeze all other parameters.
 
-    FSC-CLIP trains with rank 4 (002, section 4, "Training Setup"). Target layers and factor, alpha / rank, follow its authors'
-    code; one difference: there the three matrices of an attention share an input matrix, here each has its own.
+    FSC-CLIP trains with rank 4 (002, section 4, "Training Setup"). Target layers and factor, alpha / rank, follow its
+    authors' code; one difference: there the three matrices of an attention share an input matrix, here each has its
+    own.
     """
     if _adapted_modules(model.network):
         raise UsageError("the model already has LoRA")

@@ -13,9 +13,9 @@ from pairwright.training.objectives.embeddings import mask_value, scaled_similar
 def clip_loss(images: Tensor, texts: Tensor, scale: Tensor | float, ranks: Ranks = ALONE) -> Tensor:
     """Return the symmetric cross entropy of matching images and texts (CLIP, section 2.3).
 
-    Both are float (b, d), rows of unit length, and row i belongs to row i; ``scale`` is 1 / temperature, above 0; ``ranks``
-    hold the other rows of the batch. The result is a 0-d tensor: the mean of both directions over this rank's rows, in nats,
-    whose mean over ranks is the loss of the whole batch.
+    Both are float (b, d), rows of unit length, and row i belongs to row i; ``scale`` is 1 / temperature, above 0;
+    ``ranks`` hold the other rows of the batch. The result is a 0-d tensor: the mean of both directions over this rank's
+    rows, in nats, whose mean over ranks is the loss of the whole batch.
     """
     to_text, to_image, _ = paired_logits(images, texts, scale, ranks)
     return _mean_of_directions(to_text, to_image, images, ranks)

@@ -44,8 +44,8 @@ class Ranks:
     def gather(self, own: Tensor) -> Tensor:
         """Return the rows of all ranks in rank order, each rank's padded with zeros (False).
 
-        ``own``: at most ``self.rows`` rows (first dimension), whose other dimensions are equal on all ranks. The result is of the
-        same type: (N, ...), N = count * rows.
+        ``own``: at most ``self.rows`` rows (first dimension), whose other dimensions are equal on all ranks. The result
+        is of the same type: (N, ...), N = count * rows.
         """
         if self.count == 1:
             return own
@@ -89,8 +89,8 @@ def paired_logits(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Return scaled similarities of the own images with all texts, of the own texts with all images, and the padding.
 
-    Arguments as of `contrastive.clip_loss`. Both are float (b, N), with `mask_value` at padding; row i belongs to column
-    ``ranks.places(images)[i]``. Then ``ranks.present(images)``.
+    Arguments as of `contrastive.clip_loss`. Both are float (b, N), with `mask_value` at padding; row i belongs to
+    column ``ranks.places(images)[i]``. Then ``ranks.present(images)``.
     """
     to_text = scaled_similarities(images, ranks.gather(texts), scale)
     present = ranks.present(images)

@@ -28,9 +28,9 @@ def soft_positive_loss(
 ) -> Tensor:
     """Return the bidirectional loss, averaged over all positives of a row (REACT, eq. 2.5 and 2.6).
 
-    ``positives``: bool (b, b), whether image i and text j belong together (by class as in UniCL: ``ids[:, None] == ids``); with
-    several ranks (b, N), and symmetric over the whole batch. Others as of `contrastive.clip_loss`. The result is a 0-d tensor:
-    the mean of both directions over rows with a positive, in nats; 0 without any.
+    ``positives``: bool (b, b), whether image i and text j belong together (by class as in UniCL: ``ids[:, None] ==
+    ids``); with several ranks (b, N), and symmetric over the whole batch. Others as of `contrastive.clip_loss`. The
+    result is a 0-d tensor: the mean of both directions over rows with a positive, in nats; 0 without any.
     """
     # Eq. 2.4-2.6 sum over the batch and over both directions. The mean of both is 1 / 2b times that: it does not grow
     # with the batch, and is CLIP's loss exactly when each pair is alone.

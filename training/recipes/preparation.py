@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.online import OnlineNegatives
-from pairwright.training.loading.batches import Collator, PairBatch, PairCollator, TripletBatch, TripletCollator
+from pairwright.training.loading.batches import Collator, PairBatch, PairCollator, TripletCollator
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.tokenization import TextOptions
 from pairwright.training.models.anyres import Grid
@@ -63,7 +63,13 @@ def batch_loss(method: RecipeMethod, model: nn.Module, batch: Any, ranks: Ranks)
     """
     if isinstance(method, PairMethod):
         return pair_loss(method, embed_pairs(model, batch, local=method.local_features), ranks)
-    out = _embed_triplets(method, model, batch)
+    images = batch.images[batch.image_index]
+    out: ClipOutput
+    if isinstance(method, settings.FocalLensClipMethod):
+        out = model(images, batch.texts, batch.text_mask, instructions=batch.instructions)
+    else:
+        grids = [Grid(*one) for one in batch.grids] or None
+        out = model(images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
     ranks = ranks.agree(len(out.images), out.images.device)  # a sample has any number of rows
     same = _hash_texts(batch.texts, batch.text_mask)  # rows with the same answer are not negatives of each other
     loss = conditional_loss(out.images, out.texts, out.scale, same=same, both_ways=method.both_ways, ranks=ranks)
@@ -123,16 +129,6 @@ def pair_loss(method: PairMethod, pairs: PairEmbeddings, ranks: Ranks) -> Weight
     return WeightedLoss(loss)
 
 
-def _embed_triplets(method: settings.FocalLensMethod, model: nn.Module, batch: TripletBatch) -> ClipOutput:
-    images = batch.images[batch.image_index]
-    if isinstance(method, settings.FocalLensClipMethod):
-        out: ClipOutput = model(images, batch.texts, batch.text_mask, instructions=batch.instructions)
-    else:
-        grids = [Grid(*one) for one in batch.grids] or None
-        out = model(images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
-    return out
-
-
 def _hash_texts(texts: Tensor, mask: Tensor) -> Tensor:
     """Return a 64-bit hash of each text, int64 (b,), which does not depend on its padding."""
     # A polynomial modulo 2^64; the factor is that of a linear congruential generator (Knuth's MMIX).
@@ -186,7 +182,17 @@ def _open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
 
 
 def _prepare_mllm(method: settings.FocalLensMllmMethod, recipe: Recipe, model: str) -> PreparedMethod:
-    lens = _open_mllm(model, method.target)
+    kind = model_kind(model)
+    if kind == FocalLensMllm.kind and method.target:
+        raise UsageError(f"{model} is a FocalLens-MLLM with its own target: remove method.target.")
+    if kind not in {FocalLensMllm.kind, ImageTextModel.kind}:
+        raise UsageError(
+            f"{model} is of kind {kind}; this recipe requires a LLaVA, as trained by "
+            "llava-align and llava-instruct, or a focallens-mllm."
+        )
+    if kind == ImageTextModel.kind and not method.target:
+        raise UsageError(f"{model} has no target CLIP: pass --set method.target=PATH.")
+    lens = FocalLensMllm.begin(model, Clip.load(method.target)) if method.target else FocalLensMllm.load(model)
     lens.pixels = replace(lens.pixels, tiles=lens.pixels.tiles or method.tiles)
     train_only(lens, "focallens-mllm")
     names = (model, method.target) if method.target else (str(Path(model) / "llava"), str(Path(model) / "target"))
@@ -195,20 +201,3 @@ def _prepare_mllm(method: settings.FocalLensMllmMethod, recipe: Recipe, model: s
     answers = TextOptions(names[1], min(asked or context, context))
     rows = TripletCollator(method.turns, method.types, instructions)
     return PreparedMethod(lens, rows, answers, replace(lens.pixels, crop=recipe.batches.crop))
-
-
-def _open_mllm(model: str, target: str) -> FocalLensMllm:
-    """Return a LLaVA with its target CLIP, or a FocalLens-MLLM to continue with."""
-    kind = model_kind(model)
-    if kind == FocalLensMllm.kind:
-        if target:
-            raise UsageError(f"{model} is a FocalLens-MLLM with its own target: remove method.target.")
-        return FocalLensMllm.load(model)
-    if kind != ImageTextModel.kind:
-        raise UsageError(
-            f"{model} is of kind {kind}; this recipe requires a LLaVA, as trained by "
-            "llava-align and llava-instruct, or a focallens-mllm."
-        )
-    if not target:
-        raise UsageError(f"{model} has no target CLIP: pass --set method.target=PATH.")
-    return FocalLensMllm.begin(model, Clip.load(target))

@@ -4,9 +4,9 @@
 uses, so a setting without effect is an unknown key. A new objective is a class here, a case in `preparation.py` and a
 YAML file.
 
-`Recipe` is run by our own loop, `FinetuningRecipe` by transformers' Trainer. Its step is a whole batch (``batches.size``)
-on any number of GPUs: each process computes ``per_device`` rows at a time and accumulates their gradients. Settings of
-`transformers.TrainingArguments` without a key of their own are in ``trainer``.
+`Recipe` is run by our own loop, `FinetuningRecipe` by transformers' Trainer. Its step is a whole batch
+(``batches.size``) on any number of GPUs: each process computes ``per_device`` rows at a time and accumulates their
+gradients. Settings of `transformers.TrainingArguments` without a key of their own are in ``trainer``.
 """
 
 from pathlib import Path

@@ -88,7 +88,7 @@ def train(
         from transformers.utils import logging
 
         from pairwright.datasets.shards.indexed_shards import find_indexed_shards
-        from pairwright.training.finetuning.dataset import check_training_data
+        from pairwright.training.loading.rationales import check_training_data
         from pairwright.training.reporters import check_reporters
 
     check_reporters(reporters)
