@@ -106,14 +106,9 @@ def _trainer(
 def _all_lengths(dataset: ShardDataset, collator: RowCollator, arguments: TrainingArguments) -> list[int]:
     """Return the lengths of all rows, 0 of unusable samples; each process reads its share."""
     own = range(arguments.process_index, len(dataset), arguments.world_size)
-    found = dict(
-        gather_object(
-            [
-                (number, collator.length(sample) if isinstance(sample, StoredSample) else 0)
-                for number, sample in read_rows(dataset, own)
-            ]
-        )
-    )
+    rows = read_rows(dataset, own)
+    lengths = [(number, collator.length(one) if isinstance(one, StoredSample) else 0) for number, one in rows]
+    found = dict(gather_object(lengths))
     return [found[number] for number in range(len(dataset))]
 
 
