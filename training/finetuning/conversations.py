@@ -130,4 +130,5 @@ class ConversationCollator:
         """Return which rows have an image token, or all labels, beyond the limit, bool (b,)."""
         image = batch["input_ids"] == self.processor.image_token_id
         unlabelled: Tensor = (batch["labels"][:, : self.max_tokens] == IGNORE_INDEX).all(dim=1)
-        return image[:, self.max_tokens :].any(dim=1) | unlabelled
+        lost: Tensor = image[:, self.max_tokens :].any(dim=1) | unlabelled
+        return lost
