@@ -116,7 +116,8 @@ def test_the_instruction_is_one_token_behind_the_patches_through_the_copy_of_the
     model, images, (texts, _) = FocalLensClip(tiny_models.clip()), tiny_models.images(), tiny_models.texts()
     states = model.image_states(images, texts)
     assert states.shape[1] == 1 + tiny_models.PATCHES + 1
-    embedded = model.instructions(texts)
+    tower = model.instructions
+    embedded = tower["text_projection"](tower["text_model"](input_ids=texts).pooler_output)
     expected = vision_states(model.network.vision_model, images, extra=model.condition(embedded)[:, None])
     assert torch.equal(states, expected)
     assert torch.equal(torch.nn.functional.normalize(embedded, dim=-1), model.encode_texts(texts))
