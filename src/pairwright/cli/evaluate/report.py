@@ -51,7 +51,6 @@ def print_evaluation(
     started: float,
     *,
     as_json: bool,
-    lines: Sequence[str] = (),
     bill: Mapping[str, Any] | None = None,
 ) -> None:
     """Print the results of models, and write the page of ``--html``.
@@ -63,7 +62,6 @@ def print_evaluation(
         html: the page; None for none.
         started: start of the command, by `time.perf_counter`.
         as_json: print JSON instead of a table.
-        lines: replacement of the default table.
         bill: cost of a language model that judged.
     """
     from pairwright.filters.evaluation.paired_differences import paired_differences
@@ -80,7 +78,7 @@ def print_evaluation(
     }
     for line in describe_counts(found):
         note(line)
-    shown = list(lines) or table_lines(found)
+    shown = table_lines(found)
     shown += ["", *difference_lines(apart)] if apart else []
     shown += [] if bill is None else ["", *bill_lines({"llm": bill})]
     if html is not None:
