@@ -79,8 +79,7 @@ def _mixed_precision(precision: str) -> str:
 def default_workers(processes: int) -> int:
     """Return the loading processes per training process: an equal share of the cores, from 1 to 16.
 
-    Args:
-        processes: training processes on all machines.
+    ``processes``: training processes on all machines.
     """
     here: int = min(get_int_from_env(_LOCAL_SIZES, processes), processes)
     return max(1, min(_MAX_WORKERS, available_cores() // here))

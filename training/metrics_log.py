@@ -7,8 +7,7 @@ Trainer keeps in its checkpoints.
 
 import csv
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +15,16 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.training.loading.batches import B
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.objectives.embeddings import WeightedLoss
 
-_LEADING_COLUMNS = ("step", "epoch", "loss", "lr", "gradient", "scale", "samples_per_second", "waiting")
+LogRow = dict[str, float]
+"""Values by column name, as docs/verbs/train.md lists them; unweighted parts of the loss are ``loss_*``."""
+
+_COLUMNS = ("step", "epoch", "loss", "lr", "gradient", "scale", "samples_per_second", "waiting")
 _FINETUNING_COLUMNS = ("step", "epoch", "loss", "lr", "gradient", "validation")
 _TRAINER_COLUMNS = {"learning_rate": "lr", "grad_norm": "gradient", "eval_loss": "validation"}
-
-
-@dataclass(frozen=True, slots=True)
-class LogRow:
-    """A row of the log."""
-
-    step: int  # steps done
-    epoch: float  # epochs done, with the fraction of the current one
-    loss: float  # mean since the previous row
-    lr: float  # learning rate of the last step
-    gradient: float  # mean gradient norm before clipping
-    samples_per_second: float  # over all processes
-    waiting: float  # share of the time spent waiting for data, 0-1
-    scale: float | None = None  # 1 / temperature; None for models without one
-    parts: dict[str, float] = field(default_factory=dict)  # unweighted parts of the loss by name; means
-
-    def values(self) -> dict[str, float]:
-        """Return the known values by column name, parts last, without the step."""
-        own = {name: getattr(self, name) for name in _LEADING_COLUMNS if name != "step"}
-        parts = {f"loss_{name}": value for name, value in self.parts.items()}
-        return {name: value for name, value in (own | parts).items() if value is not None}
 
 
 class CsvLog:
@@ -50,13 +32,14 @@ class CsvLog:
 
     def __init__(self, path: Path, parts: Sequence[str], *, up_to: int) -> None:
         """Create the file, or keep its rows up to step ``up_to``."""
-        self._path, self._columns = path, [*_LEADING_COLUMNS, *(f"loss_{name}" for name in parts)]
-        _write(path, self._columns, [row for row in _read(path) if int(row["step"]) <= up_to])
+        self._path, self._columns = path, [*_COLUMNS, *(f"loss_{name}" for name in parts)]
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        _write(path, self._columns, [row for row in csv.DictReader(lines) if int(row["step"]) <= up_to])
 
     def add(self, row: LogRow) -> None:
         """Append a row and close the file."""
         with self._path.open("a", newline="", encoding="utf-8") as file:
-            cells = {"step": str(row.step), **{name: f"{value:.6g}" for name, value in row.values().items()}}
+            cells = {name: f"{value:.6g}" for name, value in row.items()} | {"step": str(row["step"])}
             csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(cells)
 
 
@@ -84,57 +67,42 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
         writer.writerows(rows)
 
 
-def _read(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 class StepStatistics:
     """Losses and timings since the previous row of the log; tensors stay on their device until then."""
 
     def __init__(self) -> None:
         self._begun = self._saved = time.perf_counter()
-        self._waited = 0.0
         self._clear()
 
-    def start_waiting(self) -> None:
-        """Start waiting for data."""
-        self._waiting_since = time.perf_counter()
-
-    def stop_waiting(self) -> None:
-        """Stop waiting for data."""
-        self._waited += time.perf_counter() - self._waiting_since
+    def timed(self, batches: Iterable[B]) -> Iterator[B]:
+        """Yield the batches, and add up the time of waiting for them."""
+        since = time.perf_counter()
+        for batch in batches:
+            self._waited += time.perf_counter() - since
+            yield batch
+            since = time.perf_counter()
 
     def add(self, total: WeightedLoss, norm: Tensor, samples: int, rate: float) -> None:
-        """Add a finished step and start waiting for the next batch."""
+        """Add a finished step."""
         self._losses.append(total.loss.detach())
         self._norms.append(norm)
         for name, part in total.parts.items():
             self._parts.setdefault(name, []).append(part.detach())
         self._samples += samples
         self._rate = rate
-        self.start_waiting()
 
     def row(self, step: int, epoch: float, ranks: Ranks, scale: Tensor | None) -> LogRow:
-        """Return the row, equal on all ranks except for the speed, and reset."""
-        loss, parts = _mean(self._losses, ranks), {name: _mean(own, ranks) for name, own in self._parts.items()}
+        """Return the row, equal on all ranks except for the speed, and reset; ``scale`` is 1 / temperature, if any."""
+        row = {"step": step, "epoch": epoch, "loss": _mean(self._losses, ranks), "lr": self._rate}
+        row["gradient"] = torch.stack(self._norms).mean().item()
+        if scale is not None:
+            row["scale"] = scale.item()
+        parts = {f"loss_{name}": _mean(own, ranks) for name, own in self._parts.items()}
         spent = time.perf_counter() - self._begun
-        made = LogRow(
-            step=step,
-            epoch=epoch,
-            loss=loss,
-            lr=self._rate,
-            gradient=torch.stack(self._norms).mean().item(),
-            samples_per_second=self._samples * ranks.count / spent,
-            waiting=self._waited / spent,
-            scale=None if scale is None else scale.item(),
-            parts=parts,
-        )
-        self._begun, self._waited = time.perf_counter(), 0.0
+        row |= {"samples_per_second": self._samples * ranks.count / spent, "waiting": self._waited / spent, **parts}
+        self._begun = time.perf_counter()
         self._clear()
-        return made
+        return row
 
     def lap(self) -> float:
         """Return the seconds since the previous call."""
@@ -142,10 +110,8 @@ class StepStatistics:
         return self._saved - before
 
     def _clear(self) -> None:
-        self._losses = list[Tensor]()
-        self._norms = list[Tensor]()
-        self._parts = dict[str, list[Tensor]]()
-        self._samples, self._rate = 0, 0.0
+        self._losses, self._norms, self._parts = list[Tensor](), list[Tensor](), dict[str, list[Tensor]]()
+        self._samples, self._rate, self._waited = 0, 0.0, 0.0
 
 
 def _mean(values: list[Tensor], ranks: Ranks) -> float:

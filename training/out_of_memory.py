@@ -21,11 +21,7 @@ _MESSAGES = (
 def explain_out_of_memory(helps: Callable[[], str]) -> Iterator[None]:
     """Translate an out-of-memory error into a one-line `PairwrightError`; other errors propagate.
 
-    Args:
-        helps: returns what was running with which settings, and which of them help; called only on an error.
-
-    Raises:
-        PairwrightError: ``out of memory`` and the text of ``helps``.
+    ``helps`` returns what was running with which settings, and which of them help; it is called only on an error.
     """
     try:
         yield

@@ -36,10 +36,8 @@ def check_reporters(names: Sequence[str]) -> None:
 def open_reporters(accelerator: Any, run: Run[Any], step: int) -> Iterator[Report]:
     """Start the trackers of a run, resumed after ``step`` steps, and provide a function that takes values.
 
-    A run that fails is reported as failed, where the tracker knows such a state.
-
-    Raises:
-        PluginError: if a tracker fails, also later.
+    A run that fails is reported as failed, where the tracker knows such a state. A tracker that fails raises
+    `PluginError`.
     """
     check_reporters(run.report_to)
     if accelerator.is_main_process and run.report_to:
@@ -60,14 +58,8 @@ def open_reporters(accelerator: Any, run: Run[Any], step: int) -> Iterator[Repor
             tracker.finish()
 
 
-def _fail_mlflow(_: Any) -> None:
-    import mlflow
-
-    mlflow.end_run("FAILED")
-
-
 _FAIL: dict[str, Callable[[Any], None]] = {
-    "mlflow": _fail_mlflow,
+    "mlflow": lambda _: importlib.import_module("mlflow").end_run("FAILED"),
     "wandb": lambda tracker: tracker.run.finish(exit_code=1),
 }
 

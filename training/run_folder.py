@@ -34,9 +34,9 @@ from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import StorageError, UsageError, describe_write_error
 from pairwright.datasets.records import compact_json
 from pairwright.training.loading.loader import LoaderState
-from pairwright.training.loading.samples import OnError
+from pairwright.training.loading.shard_index import OnError
 from pairwright.training.metrics_log import LogRow
-from pairwright.training.models.checkpoints import copy_weights, load_trained, read_weights, save_trained, save_weights
+from pairwright.training.models.checkpoints import copy_weights, read_weights, save_weights, trained_parameters
 from pairwright.training.recipes.settings import RecipeSection
 
 _STATE, _WEIGHTS, _OPTIMIZER, _AVERAGE = "state.json", "trained.safetensors", "optimizer.pt", "average.safetensors"
@@ -69,12 +69,7 @@ class Run(Generic[R]):
 
 
 def check_run_folder(run: Run[Any]) -> None:
-    """Check that the run's folder can be used by it.
-
-    Raises:
-        UsageError: the folder holds another run, or no run to resume.
-        StorageError: the description of the run is damaged.
-    """
+    """Check that the run's folder holds no run, or with ``resume`` this run; UsageError or StorageError otherwise."""
     out, path = run.out, run.out / "run.json"
     if not path.is_file():
         if run.resume:
@@ -86,17 +81,21 @@ def check_run_folder(run: Run[Any]) -> None:
         before = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise StorageError(f"{path} is damaged ({error}). Choose another --out.") from None
-    _refuse_changes(before, _description(run), out)
+    flat = [dict(flat_settings(one["recipe"])) | {"--model": one["model"]} for one in (before, _description(run))]
+    for key in sorted(set(flat[0]) | set(flat[1])):
+        # A setting that only one of two versions has may be unset.
+        if key not in _CHANGEABLE and (flat[0].get(key) or None) != (flat[1].get(key) or None):
+            raise UsageError(
+                f"{out} was started with {key} {flat[0].get(key)}, not {flat[1].get(key)}. "
+                "Resume with the same settings, or choose another --out."
+            )
 
 
 def lock_run_folder(out: Path) -> IO[str]:
-    """Lock the folder ``out`` for this process while the returned file is open.
+    """Lock the folder ``out`` for this process while the returned file is open, where the file system has locks.
 
-    The operating system releases the lock when the process ends; forked processes do not hold it. On a file system without
-    locks the folder is used unlocked.
-
-    Raises:
-        StorageError: another run trains in this folder, or it is not writable.
+    The operating system releases the lock when the process ends; forked processes do not hold it. StorageError: another
+    run trains in this folder, or it is not writable.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -127,17 +126,6 @@ def _description(run: Run[Any]) -> dict[str, Any]:
         **{name: getattr(run, name) for name in ("model", "data", "validation")},
         "recipe": run.recipe.model_dump(mode="json"),
     }
-
-
-def _refuse_changes(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
-    flat = [dict(flat_settings(one["recipe"])) | {"--model": one["model"]} for one in (before, now)]
-    for key in sorted(set(flat[0]) | set(flat[1])):
-        # A setting that only one of two versions has may be unset.
-        if key not in _CHANGEABLE and (flat[0].get(key) or None) != (flat[1].get(key) or None):
-            raise UsageError(
-                f"{out} was started with {key} {flat[0].get(key)}, not {flat[1].get(key)}. "
-                "Resume with the same settings, or choose another --out."
-            )
 
 
 def flat_settings(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -175,7 +163,7 @@ def save_checkpoint(out: Path, state: RunState, progress: TrainingProgress) -> P
     """Write a checkpoint atomically and remove older ones."""
     folder = out / "checkpoints" / f"step-{progress.step:08d}"
     with replace_folder(folder) as temporary:
-        save_trained(state.model, temporary / _WEIGHTS)
+        save_weights(trained_parameters(state.model), temporary / _WEIGHTS)
         if state.average:
             save_weights(state.average, temporary / _AVERAGE)
         scaler = state.scaler.state_dict() if state.scaler else None
@@ -195,11 +183,9 @@ def newest_checkpoint(out: Path) -> Path | None:
 def load_checkpoint(folder: Path, state: RunState) -> TrainingProgress:
     """Load a checkpoint into a model with the same trained parameters, and into its optimizer.
 
-    Raises:
-        StorageError: the checkpoint is damaged.
-        UsageError: it belongs to another model.
+    Raises StorageError if it is damaged, UsageError if it belongs to another model.
     """
-    load_trained(state.model, folder / _WEIGHTS)
+    copy_weights(trained_parameters(state.model), read_weights(folder / _WEIGHTS), folder / _WEIGHTS)
     if state.average:
         copy_weights(state.average, read_weights(folder / _AVERAGE), folder / _AVERAGE)
     try:

@@ -15,8 +15,7 @@ import torch
 from transformers import CLIPConfig, CLIPModel, PreTrainedTokenizerBase
 
 from pairwright.datasets.errors import StorageError, UsageError
-from pairwright.training.loading.samples import StoredSample
-from pairwright.training.loading.shard_index import index_shards
+from pairwright.training.loading.shard_index import StoredSample, index_shards
 from pairwright.training.loading.tokenization import CONTEXT, load_tokenizer
 from pairwright.training.models.clip import Clip
 from pairwright.training.run_folder import replace_folder
@@ -39,9 +38,8 @@ class ClipSizes:
 def new_clip(tokenizer: PreTrainedTokenizerBase, sizes: ClipSizes | None = None, *, seed: int = 0) -> Clip:
     """Return a CLIP for the tokenizer, with transformers' initialization from ``seed``.
 
-    Raises:
-        UsageError: inconsistent sizes, or a tokenizer without end token or with end token id 2, which transformers takes for
-            the config of an old checkpoint, pooling texts at their highest id instead.
+    Raises UsageError on inconsistent sizes, or a tokenizer without end token or with end token id 2, which transformers
+    takes for the config of an old checkpoint, pooling texts at their highest id instead.
     """
     sizes = sizes or ClipSizes()
     if sizes.image % sizes.patch or sizes.width % sizes.heads:
@@ -68,24 +66,12 @@ TINY_SIZES = ClipSizes(context=CONTEXT)
 _TEXTS = ("hard_negatives", "hard_positives", "conversations", "rationales")
 
 
-@dataclass(frozen=True, slots=True)
-class TinyClipResult:
-    """A written model."""
-
-    model: str  # its folder
-    parameters: int  # number of weights
-    words: int  # vocabulary size, including four special tokens
-    image: int  # image side in pixels
-    context: int  # tokens per text, including start and end token
-
-
-def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:
+def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> dict[str, Any]:
     """Write a tiny CLIP for the captions, edited texts, conversations and rationales of shards.
 
-    Args:
-        data: a folder of shards, a tar or a brace pattern.
-        out: folder of the model; new or empty.
-        seed: of the weights; the same seed and shards give the same bytes.
+    ``data`` is a folder of shards, a tar or a brace pattern, ``out`` a new or empty folder. The same seed and shards
+    give the same bytes. The result names the folder (``model``) and the numbers of ``parameters``, ``words`` of the
+    vocabulary, pixels of an ``image``'s side, and tokens of a text (``context``).
     """
     check_new_folder(out)
     with TemporaryDirectory() as words:
@@ -93,8 +79,8 @@ def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:
         clip = new_clip(load_tokenizer(words), TINY_SIZES, seed=seed)
     with replace_folder(out) as temporary:
         clip.save(temporary)
-    parameters = sum(each.numel() for each in clip.parameters())
-    return TinyClipResult(str(out), parameters, count, TINY_SIZES.image, TINY_SIZES.context)
+    sizes = {"words": count, "image": TINY_SIZES.image, "context": TINY_SIZES.context}
+    return {"model": str(out), "parameters": sum(each.numel() for each in clip.parameters()), **sizes}
 
 
 def check_new_folder(out: Path) -> None:

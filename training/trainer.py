@@ -1,12 +1,9 @@
 """Training loop: steps of AdamW over shard batches, on one or several processes.
 
 accelerate handles processes, precision and gradient scaling; the model and the loss come from the recipe's method
-(`recipes/preparation.py`), the update from `training_step.py`. Each step is seeded from (seed, step, rank) and a checkpoint records the
-next batch, so a resumed run ends with the same weights as an uninterrupted one (on the same machine with the same number
-of processes).
-
-Not covered: gradient accumulation, over which contrastive losses do not add up (`gradient_cache.py` instead); sharded
-models.
+(`recipes/preparation.py`), the update from `training_step.py`. Each step is seeded from (seed, step, rank) and a
+checkpoint records the next batch, so a resumed run ends with the same weights as an uninterrupted one. Not covered:
+gradient accumulation, over which contrastive losses do not add up (cached gradients instead); sharded models.
 """
 
 import json
@@ -14,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +28,9 @@ from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics
 from pairwright.training.models.checkpoints import copy_weights
 from pairwright.training.models.clip import Clip
-from pairwright.training.models.lora import merge_lora
 from pairwright.training.models.openclip_checkpoint import save_openclip
 from pairwright.training.models.registry import model_folder
-from pairwright.training.models.trainable_parameters import count_parameters
+from pairwright.training.models.trainable_parameters import count_parameters, merge_lora
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.recipes.preparation import PreparedMethod, prepare
@@ -60,7 +56,7 @@ _MAX_SKIP_MESSAGES = 5
 TrainingRun = Run[Recipe]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingReport:
     """Result of a run, written to ``OUT/report.json``."""
 
@@ -70,11 +66,11 @@ class TrainingReport:
     loss: float  # of the last log row
     trained: int  # number of trained parameters
     frozen: int  # number of frozen parameters
-    unit: str  # what ``samples`` counts: samples or conversations
+    unit: str = "samples"  # what ``samples`` counts: samples or conversations
     samples: int  # per epoch
     left_out: dict[str, int]  # samples that the recipe cannot use, by reason
     skipped: dict[str, int]  # samples found broken during training, by reason; ``OUT/skipped.jsonl`` lists them
-    lacking: dict[str, int]  # used samples that lack some kind of text, by reason
+    lacking: dict[str, int] = field(default_factory=dict)  # used samples that lack some kind of text, by reason
     cut: int  # texts truncated to the model's limit, over all epochs
     seconds: float  # training time
     main: bool = True  # whether this is the process that writes
@@ -122,7 +118,12 @@ class _Trainer:
         self.statistics = StepStatistics()
         self.steps = run.recipe.schedule.steps or run.recipe.schedule.epochs * len(self.loader)
         self.step = TrainingStep(run.recipe, prepared.model, self.accelerator, self.ranks, self.steps)
-        self._resume()
+        if folder := newest_checkpoint(run.out) if run.resume else None:
+            self.progress = load_checkpoint(folder, self.step.state)
+            assert self.progress.loader is not None
+            if not self.accelerator.is_main_process:
+                self.progress.cut = 0  # the checkpoint holds the sum over ranks
+            self.loader.load_state_dict(self.progress.loader)
         self.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if self.accelerator.is_main_process:
             self.lock = lock_run_folder(run.out)
@@ -143,14 +144,6 @@ class _Trainer:
                 self._epoch(writers)
         return self._finish()
 
-    def _resume(self) -> None:
-        if folder := newest_checkpoint(self.run.out) if self.run.resume else None:
-            self.progress = load_checkpoint(folder, self.step.state)
-            assert self.progress.loader is not None
-            if not self.accelerator.is_main_process:
-                self.progress.cut = 0  # the checkpoint holds the sum over ranks
-            self.loader.load_state_dict(self.progress.loader)
-
     def _loader(self, prepared: PreparedMethod) -> ShardLoader[Any]:
         batches = self.recipe.batches
         options = LoadingOptions(
@@ -170,13 +163,15 @@ class _Trainer:
         if not self.accelerator.is_main_process:
             return []
         log = CsvLog(self.run.out / "log.csv", self.recipe.method.loss_parts, up_to=self.progress.step)
-        return [log.add, self.run.on_row, lambda row: report(row.values(), row.step)]
+        return [
+            log.add,
+            self.run.on_row,
+            lambda row: report({name: row[name] for name in row if name != "step"}, self.progress.step),
+        ]
 
     def _epoch(self, writers: list[Callable[[LogRow], None]]) -> None:
         """Run the steps to the end of the epoch or of the run."""
-        self.statistics.start_waiting()
-        for batch in self.loader:
-            self.statistics.stop_waiting()
+        for batch in self.statistics.timed(self.loader):
             self._train_on(batch)
             self.bar.reach(self.progress.step - self.first)
             ended = self.progress.step >= self.steps
@@ -201,12 +196,12 @@ class _Trainer:
     def _row(self) -> LogRow:
         step, scale = self.progress.step, getattr(self.step.model, "scale", None)
         row = self.statistics.row(step, step / len(self.loader), self.ranks, scale)
-        if not math.isfinite(row.loss):
+        if not math.isfinite(row["loss"]):
             raise PairwrightError(
-                f"the loss at step {row.step} is {row.loss}. Try a lower optimizer.lr, optimizer.clip=1, "
+                f"the loss at step {step} is {row['loss']}. Try a lower optimizer.lr, optimizer.clip=1, "
                 "a longer schedule.warmup, precision bf16 instead of fp16. Then choose another --out."
             )
-        self.progress.loss = row.loss
+        self.progress.loss = row["loss"]
         return row
 
     def _note_skipped(self) -> None:
@@ -243,7 +238,6 @@ class _Trainer:
             loss=self.progress.loss,
             trained=sizes.trained,
             frozen=sizes.frozen,
-            unit="samples",
             samples=self.loader.order.samples,
             left_out=dict(self.loader.index.left_out),
             skipped=dict(Counter(each.partition(":")[0] for each in self.progress.skipped.values())),

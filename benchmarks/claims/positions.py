@@ -20,10 +20,9 @@ from benchmarks.claims.results import Arms, Claim, Comparison
 from benchmarks.claims.trials import Trials
 from benchmarks.trainer.document_lookup import DUMMY, PARTS, TOPICS, VALUES, WORDS, Task, tokenizer
 from benchmarks.trainer.found_in_the_middle import toy_prompt
-from pairwright.training.attention.calibration import Form, calibrated_relevance
+from pairwright.training.attention.calibration import Form, calibrated_relevance, descending_order
 from pairwright.training.attention.decoder import DocumentDecoder
 from pairwright.training.attention.prompts import DocumentPrompt
-from pairwright.training.attention.ranking import descending_order
 
 Injected = Literal["own heads", "same heads", ""]
 TOP = 3

@@ -17,9 +17,9 @@ from pairwright.datasets.shards.samples import Sample, encode_members
 from pairwright.datasets.shards.writing import write_shards
 from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models
 from pairwright.training.finetuning.run import FinetuningRun, finetune
-from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.loading.tokenization import load_tokenizer
 from pairwright.training.recipes.reading import read_recipe
+from pairwright.training.recipes.settings import FinetuningRecipe
 from pairwright.training.tiny_clip import ClipSizes, new_clip, write_word_tokenizer
 from pairwright.training.trainer import TrainingReport, TrainingRun, train
 

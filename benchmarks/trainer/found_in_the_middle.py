@@ -29,15 +29,14 @@ from pairwright.datasets.reports.html_page import render_page, render_section
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.evaluation.charts import position_plot
 from pairwright.filters.evaluation.report import STYLE
-from pairwright.training.attention.calibration import Calibration, Form, calibrated_relevance
+from pairwright.training.attention.calibration import Calibration, Form, calibrated_relevance, descending_order
 from pairwright.training.attention.decoder import DocumentDecoder
 from pairwright.training.attention.prompts import DocumentPrompt
 from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer
-from pairwright.training.attention.ranking import descending_order, relevance_scores
 from pairwright.training.evaluation.multi_document import MultiDocumentPlan, check_attention_conditions
 
 LAYERS, OTHERS, DRAWS = 2, (100, 101), 2000
-ALONE, TESTED, TOP = 100, 50, 3  # questions for rankings that read documents alone, and for the model of attention
+TESTED, TOP = 50, 3  # questions for the model of attention
 FORMS: Mapping[str, tuple[Form, int, tuple[float, ...]]] = {
     "linear": ("linear", 0, (5e-5, 3e-3, 1e-2, 3e-2, 0.1)),
     "log-linear": ("log-linear", 0, (0.05, 0.1, 0.2, 0.35, 0.7, 1.0)),
@@ -111,9 +110,6 @@ def measured(task: Task, seed: int, count: int) -> Found:
                 for t in tried:
                     said = reader.answers(prompts, 1, relevances, Calibration(form, t, DUMMY))
                     found["right"].setdefault(f"{name}, t = {t:g}", {})[place] = right(said, asked)
-    for ranking in ("likelihood", "yes-no"):
-        given = [(one.text, one.documents(task.documents, middle)) for one in asked[:ALONE]]
-        found["recall"][ranking] = hits([relevance_scores(reader, ranking, text, held) for text, held in given], middle)
     plan = MultiDocumentPlan(task.documents, (middle,))
     held = check_attention_conditions(reader, asked[:TESTED], plan)
     found["conditions"] = {f"{one.part} {one.measure}": one.value for one in held}

@@ -80,9 +80,7 @@ def train_once(data: str, folder: Path, asked: argparse.Namespace, chunk: int, p
         train(run)
     except PairwrightError as error:
         return f"| {name} | {str(error).partition('.')[0]} | | | |"
-    rate, waiting = (
-        sum(getattr(row, of) for row in rows[1:]) / len(rows[1:]) for of in ("samples_per_second", "waiting")
-    )
+    rate, waiting = (sum(row[of] for row in rows[1:]) / len(rows[1:]) for of in ("samples_per_second", "waiting"))
     used = torch.cuda.max_memory_allocated() / 2**30
     return f"| {name} | {rate:,.0f} | {rate * training_flops() / peak / 1e12:.1%} | {used:.1f} | {waiting:.0%} |"
 

@@ -41,10 +41,9 @@ from benchmarks.trainer.image_decoders import photo_like_jpeg
 from pairwright.datasets.shards.index import scan_samples
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.writing import write_shards
-from pairwright.training.loading.batches import PairBatch
+from pairwright.training.loading.batches import PairBatch, PairCollator
 from pairwright.training.loading.image_transforms import ImageOptions, load_pixels
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
-from pairwright.training.loading.pairs import PairCollator
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 from pairwright.training.objectives.contrastive import clip_loss

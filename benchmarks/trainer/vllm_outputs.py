@@ -33,8 +33,8 @@ from transformers.models.clip.image_processing_pil_clip import CLIPImageProcesso
 
 from benchmarks.llm.real_servers import ENVIRONMENT, vllm_command
 from pairwright.training.finetuning.run import FinetuningRun, finetune
-from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.recipes.reading import read_recipe
+from pairwright.training.recipes.settings import FinetuningRecipe
 from tests.training.finetuning import tiny_vlms
 from tests.training.training_cases import shards
 

@@ -113,10 +113,10 @@ def _read_answers(
         named = identify_models("answers", models)
         image_sizes([question.image for question in questions])
         for subject in open_models(named, request.device):
-            note(f"{subject.named.name} answers {count_phrase(len(questions), 'question')}.")
+            note(f"{subject.name} answers {count_phrase(len(questions), 'question')}.")
             with explain_out_of_memory(lambda: f"with --batch-size {request.batch}. Use a smaller one."):
-                given[subject.named.name] = generate_answers(subject, questions, batch=request.batch)
-            kinds[subject.named.name] = subject.named.kind
+                given[subject.name] = generate_answers(subject, questions, batch=request.batch)
+            kinds[subject.name] = subject.kind
     return kinds, {name: given[name] for name in request.models}
 
 

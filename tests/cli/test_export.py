@@ -14,8 +14,7 @@ from PIL import Image
 
 from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.verification.checks import verify
-from pairwright.training.loading.samples import SampleSelection
-from pairwright.training.loading.shard_index import index_shards
+from pairwright.training.loading.shard_index import SampleSelection, index_shards
 from tests.cli.conftest import Run
 
 EMBEDDING = ["webdataset", "hf", "croissant", "hf-parquet", "trl", "llamafactory"]

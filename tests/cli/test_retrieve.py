@@ -58,11 +58,11 @@ def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused
     run_model: Run, searched: Path
 ) -> None:
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl"]
-    assert "--rerank-model" in run_model(*given, "--rerank", "yes-no", ok=False).stderr
+    assert "--rerank-model" in run_model(*given, "--rerank", "attention", ok=False).stderr
     assert "requires --rerank" in run_model(*given, "--rerank-model", "decoder", ok=False).stderr
     assert (
         "not a causal language model"
-        in run_model(*given, "--rerank", "yes-no", "--rerank-model", "index", ok=False).stderr
+        in run_model(*given, "--rerank", "attention", "--rerank-model", "index", ok=False).stderr
     )
     assert not (searched / "h.jsonl").exists()
 

@@ -17,8 +17,7 @@ from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.shards.stored_folder import OWNER_FILE
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build
-from pairwright.training.loading.samples import StoredSample
-from pairwright.training.loading.shard_index import index_shards
+from pairwright.training.loading.shard_index import StoredSample, index_shards
 from tests.flows.conftest import checked
 from tests.flows.test_build import Heard
 from tests.servers.s3 import BUCKET, SECRET, s3_server

@@ -17,7 +17,7 @@ def main(data: str, model: str, out: str, last: str, *changes: str) -> None:
     """Train, or resume the run in ``out``, until a log row of step ``last`` kills the process."""
 
     def log_row(row: LogRow) -> None:
-        if row.step == int(last):
+        if row["step"] == int(last):
             os.kill(os.getpid(), signal.SIGKILL)
 
     run("fsc-clip", data, model, Path(out), *changes, on_row=log_row, resume=(Path(out) / "run.json").is_file())

@@ -10,33 +10,24 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 
 from benchmarks.trainer.device_reads import DeviceReads  # noqa: E402 - behind the guard of torch
 from pairwright.datasets.errors import ConfigError  # noqa: E402
-from pairwright.training.gradient_cache import (  # noqa: E402
-    GradientCache,
-    join_rows,
-    split_rows,
-)
-from pairwright.training.models.react_clip import ReactClip  # noqa: E402
-from pairwright.training.models.siglip import Siglip  # noqa: E402
+from pairwright.training.models.extended_clip import ReactClip  # noqa: E402
 from pairwright.training.models.trainable_parameters import train_only  # noqa: E402
 from pairwright.training.objectives.distributed import ALONE  # noqa: E402
 from pairwright.training.recipes.preparation import batch_loss, pair_loss  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
 from pairwright.training.recipes.settings import PairMethod, Recipe, ScheduleSettings  # noqa: E402
-from pairwright.training.training_step import TrainingStep, WeightAverage, schedule_notes  # noqa: E402
+from pairwright.training.training_step import (  # noqa: E402
+    GradientCache,
+    TrainingStep,
+    WeightAverage,
+    join_rows,
+    schedule_notes,
+    split_rows,
+)
 from tests.training import tiny_models  # noqa: E402
 from tests.training.pair_batches import batch  # noqa: E402
 
-RECIPES = ("clip", "negclip", "hp-hn", "fsc-clip", "siglip", "siglip-hn", "react")
-
-
-def siglip() -> Any:
-    from transformers import SiglipConfig, SiglipModel
-
-    shared = {"hidden_size": 12, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
-    text = shared | {"vocab_size": 62, "max_position_embeddings": 10, "projection_size": 12}
-    vision = shared | {"image_size": tiny_models.SIZE, "patch_size": tiny_models.PATCH}
-    torch.manual_seed(0)
-    return Siglip(SiglipModel(SiglipConfig(text_config=text, vision_config=vision)))
+RECIPES = ("clip", "negclip", "hp-hn", "fsc-clip", "react")
 
 
 def prepared(recipe: str, dropout: float = 0.0) -> tuple[Any, Any]:
@@ -44,7 +35,7 @@ def prepared(recipe: str, dropout: float = 0.0) -> tuple[Any, Any]:
     method = read_recipe(recipe).method
     assert isinstance(method, PairMethod)
     torch.manual_seed(0)
-    model = siglip() if "siglip" in recipe else tiny_models.clip()
+    model: Any = tiny_models.clip()
     if recipe == "react":
         model = ReactClip(model, 2)
         with torch.no_grad():
@@ -155,7 +146,7 @@ def test_only_trained_weights_are_averaged() -> None:
     [
         ("focallens-clip", "batches.chunk=8", "batches.chunk is for objectives over pairs"),
         ("focallens-clip", "compile=true", "compile is for objectives over pairs"),
-        ("siglip", "save_openclip=true", "save_openclip is for objectives that finetune a CLIP"),
+        ("react", "save_openclip=true", "save_openclip is for objectives that finetune a CLIP"),
     ],
 )
 def test_settings_that_an_objective_cannot_have_are_refused(recipe: str, change: str, said: str) -> None:

@@ -43,24 +43,22 @@ class Calibration:
 
 
 def calibrated_relevance(attention: FloatArray, baseline: FloatArray, form: Form = "linear") -> FloatArray:
-    """Return the calibrated attention of each document, float64 (documents,), up to a constant.
-
-    Both arguments are float64 (documents,): Attn(x_k, k), each 0-1, and Attn(dummy, k).
-    """
+    """Return Attn(x_k, k) without Attn(dummy, k), up to a constant; all are float64 (documents,), attention 0-1."""
     if form == "linear":
         return attention - baseline
     return np.asarray(np.log(np.maximum(attention, _EPSILON)) - np.log(np.maximum(baseline, _EPSILON)))
 
 
+def descending_order(relevances: FloatArray) -> list[int]:
+    """Return the places of documents by descending relevance; ties in the given order."""
+    return [int(place) for place in np.argsort(-relevances, kind="stable")]
+
+
 def attention_shares(relevances: FloatArray, tokens: tuple[int, ...], temperature: float) -> FloatArray:
-    """Return log shares of each document in the attention on all documents (eq. 3.5, 3.6).
+    """Return log shares of each document in the attention on all documents (eq. 3.5, 3.6), float64 (documents,).
 
-    The softmax is over mean attention per token, so a document's share grows with its length.
-
-    Args:
-        relevances: float64 (documents,).
-        tokens: of each document, 1 or more.
-        temperature: above 0.
+    The softmax is over mean attention per token, so a share grows with the document's length: ``tokens``, 1 or more
+    each. Relevances are float64 (documents,), the temperature is above 0.
     """
     raw = relevances / temperature + np.log(np.asarray(tokens, dtype=np.float64))
     raw = raw - raw.max()

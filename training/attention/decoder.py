@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.attention.calibration import Calibration, FloatArray, calibrated_relevance
@@ -24,7 +24,7 @@ from pairwright.training.attention.prompts import (
     question_prompt,
     tokenize_prompt,
 )
-from pairwright.training.loading.tokenization import tokenizer_padding_id
+from pairwright.training.loading.tokenization import padding_id
 
 
 @dataclass
@@ -45,10 +45,7 @@ class DocumentDecoder:
         return as_chat(self.writer(question, documents), self.tokenizer)
 
     def attention(self, prompts: Sequence[DocumentPrompt], first_layer: int = 0) -> list[FloatArray]:
-        """Return Attn(x, k) of each prompt's documents, float64 (documents,), at the prediction of the next token.
-
-        Layers before ``first_layer`` do not count.
-        """
+        """Return Attn(x, k) of each prompt's documents, float64 (documents,), for the next token, from a layer on."""
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
             with torch.inference_mode(), record_attention(self.model, [row.layout for row in rows]) as seen:
@@ -72,6 +69,15 @@ class DocumentDecoder:
             calibrated_relevance(attention, self.baseline(prompt, calibration.dummy), calibration.form)
             for prompt, attention in zip(prompts, self.attention(prompts), strict=True)
         ]
+
+    def scores(self, query: str, documents: Sequence[str], calibration: Calibration | None) -> FloatArray:
+        """Return the relevance of each document to the query, float64 (documents,), higher is better (table 3.3).
+
+        By calibrated attention over all documents in one prompt, in the given order; without ``calibration`` by plain
+        attention.
+        """
+        prompt = [self.prompt(query, documents)]
+        return self.relevances(prompt, calibration)[0] if calibration else self.attention(prompt)[0]
 
     def answers(
         self,
@@ -97,37 +103,8 @@ class DocumentDecoder:
                 found += self._generate(inputs, longest)
         return found
 
-    def log_probabilities(self, before: Sequence[str], behind: Sequence[str]) -> list[FloatArray]:
-        """Return log probabilities of the tokens of each continuation, float64 (tokens,).
-
-        Both texts are tokenized as one and split by characters; a token across the border counts for neither.
-        ``before`` are contexts, ``behind`` continuations.
-        """
-        read = [self._split_tokens(first, second) for first, second in zip(before, behind, strict=True)]
-        self._check_length([ids for ids, _ in read])
-        found: list[FloatArray] = []
-        for first in range(0, len(read), self.batch):
-            rows = read[first : first + self.batch]
-            inputs = self._pad_batch([ids for ids, _ in rows], positions=True)
-            longest = max(len(ids) - start for ids, start in rows)
-            with torch.inference_mode():
-                logits = self.model(**inputs, use_cache=False, logits_to_keep=longest + 1).logits[:, :-1].float()
-            self.passes += len(rows)
-            wanted = inputs["input_ids"][:, -longest:, None]
-            values = logits.log_softmax(-1).gather(-1, wanted)[..., 0].double().cpu().numpy()
-            found += [value[longest - len(ids) + start :] for value, (ids, start) in zip(values, rows, strict=True)]
-        return found
-
-    def _split_tokens(self, before: str, behind: str) -> tuple[tuple[int, ...], int]:
-        """Return the tokens of both texts, and the place of the first that is of the second alone."""
-        read = self.tokenizer(before + behind, return_offsets_mapping=True, verbose=False)
-        places = [at for at, (start, end) in enumerate(read["offset_mapping"]) if len(before) <= start < end]
-        if not places or places[0] == 0:
-            raise UsageError(f"{behind[:40]!r} has no separate token after a text that ends in {before[-20:]!r}.")
-        return tuple(read["input_ids"][: places[-1] + 1]), places[0]
-
     def _generate(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
-        fill = tokenizer_padding_id(self.tokenizer) or 0
+        fill = padding_id(self.tokenizer)
         with torch.inference_mode():
             written = self.model.generate(
                 **inputs, max_new_tokens=longest, do_sample=False, num_beams=1, pad_token_id=fill
@@ -138,22 +115,33 @@ class DocumentDecoder:
 
     def _batches(self, prompts: Sequence[DocumentPrompt], answer: int = 0) -> list[list[PromptTokens]]:
         read = [tokenize_prompt(prompt, self.tokenizer) for prompt in prompts]
-        self._check_length([row.ids for row in read], answer)
-        return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
-
-    def _check_length(self, rows: Sequence[tuple[int, ...]], answer: int = 0) -> None:
         room = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        longest = max(map(len, rows), default=0)
+        longest = max((len(row.ids) for row in read), default=0)
         if room is not None and longest + answer > room:
             more = f" and an answer of {answer:,}" if answer else ""
             raise UsageError(f"a prompt of {longest:,} tokens{more}: the model's limit is {room:,}. {self.fix}")
+        return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
 
     def _pad_batch(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
         width = max(map(len, rows))
-        fill = tokenizer_padding_id(self.tokenizer) or 0
+        fill = padding_id(self.tokenizer)
         ids = torch.tensor([[fill] * (width - len(row)) + list(row) for row in rows])
         mask = torch.arange(width) >= torch.tensor([[width - len(row)] for row in rows])
         inputs = {"input_ids": ids, "attention_mask": mask.long()}
         if positions:
             inputs["position_ids"] = (mask.long().cumsum(1) - 1).clamp(min=0)
         return {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
+
+
+def open_decoder(model: str, device: str = "", batch: int = 8, fix: str = "Give fewer documents.") -> DocumentDecoder:
+    """Open a decoder of transformers by folder or name, on ``device`` (empty: a GPU if available)."""
+    on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    try:
+        found = AutoModelForCausalLM.from_pretrained(model, dtype="auto", device_map={"": on})
+        tokenizer = AutoTokenizer.from_pretrained(model)
+    except (OSError, ValueError, KeyError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise UsageError(f"{model}: not a causal language model of transformers ({first}).") from None
+    if not getattr(tokenizer, "is_fast", False):
+        raise UsageError(f"{model}: its tokenizer has no token offsets. Use a model with a tokenizer.json.")
+    return DocumentDecoder(found.eval(), tokenizer, batch, fix)

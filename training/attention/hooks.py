@@ -1,15 +1,8 @@
 """Recording and rescaling of a decoder's attention to documents (000, eq. 3.5 and 3.6).
 
-    with record_attention(model, layouts) as recorded:
-        model(**batch)
-    recorded.attention()  # float32 (batch, documents)
-
-    with calibrate_attention(model, layouts, shares):
-        model.generate(**batch)
-
-Both register an attention function with transformers for the duration of the block. It is transformers' ``sdpa`` for all
-queries but those that predict the answer: the last token of the prompt and all later ones. Only their probabilities are
-materialized, so memory is linear in the length of the prompt.
+`record_attention` and `calibrate_attention` register an attention function with transformers for the duration of a
+block. It is transformers' ``sdpa`` for all queries but those that predict the answer: the last token of the prompt and
+all later ones. Only their probabilities are materialized, so memory is linear in the length of the prompt.
 
 Rescaling, for each of those queries and each head of the later layers: a document's mean attention per token becomes
 proportional to its share, ``Attn(x_k) = alpha_k * C``, with C such that the total attention on documents is unchanged.
@@ -83,10 +76,7 @@ class RecordedAttention:
 
 
 def document_shares(relevances: Sequence[FloatArray], layouts: Sequence[DocumentLayout], temperature: float) -> Tensor:
-    """Return `attention_shares` of several prompts, float64 (batch, documents); minus infinity for missing documents.
-
-    ``relevances`` are those of each prompt's documents, float64 (documents,), and ``layouts`` the prompts'.
-    """
+    """Return `attention_shares` of several prompts, float64 (batch, documents), minus infinity for missing ones."""
     shares = [
         torch.from_numpy(attention_shares(own, layout.tokens, temperature))
         for own, layout in zip(relevances, layouts, strict=True)
@@ -95,15 +85,12 @@ def document_shares(relevances: Sequence[FloatArray], layouts: Sequence[Document
 
 
 def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -> Tensor:
-    """Return attention with its part on documents redistributed by shares.
+    """Return attention with its part on documents redistributed by shares, of the same shape and sum.
 
     Args:
         log_attention: float (batch, heads, queries, keys), log probabilities.
         document: int64 (batch, keys): index of the document that a key belongs to; the number of documents for none.
         shares: float (batch, documents), log shares of the attention on all documents; minus infinity for missing ones.
-
-    Returns:
-        Log probabilities of the same shape and the same sum.
     """
     asked = shares[:, None, None]
     mass = _log_masses(log_attention, document, shares.shape[1])[..., :-1]
@@ -111,7 +98,7 @@ def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -
     seen = (mass > _MASKED) & asked.isfinite()
     wanted = total + asked.masked_fill(~seen, -math.inf).log_softmax(-1)
     change = functional.pad(torch.where(seen, wanted - mass, 0.0), (0, 1))  # none outside documents
-    return log_attention + change.gather(-1, _index(document, log_attention))
+    return log_attention + change.gather(-1, document[:, None, None].expand_as(log_attention))
 
 
 @contextmanager
@@ -165,11 +152,14 @@ class _HookState(RecordedAttention):
         self.queries = max(0, min(columns, behind + 1))
 
     def document(self, keys: int) -> Tensor:
-        """Return the document of each key, int64 (batch, keys)."""
+        """Return the document of each key, int64 (batch, keys); the number of documents for none."""
         if keys not in self.places:
             assert self.positions is not None  # begin() comes first
-            back = torch.arange(keys - 1, -1, -1, device=self.positions.device)
-            self.places[keys] = _documents(self.layouts, self.positions[:, -1:] - back)
+            positions = self.positions[:, -1:] - torch.arange(keys - 1, -1, -1, device=self.positions.device)
+            spans = [torch.tensor(layout.spans, device=positions.device) for layout in self.layouts]
+            first, end = pad_sequence(spans, batch_first=True)[:, None].unbind(-1)  # missing documents are empty
+            inside = (positions[..., None] >= first) & (positions[..., None] < end)
+            self.places[keys] = torch.where(inside.any(-1), inside.int().argmax(-1), inside.shape[-1])
         return self.places[keys]
 
 
@@ -231,7 +221,9 @@ def _attend(  # noqa: PLR0913, PLR0917 - the signature that transformers calls
     if rescale:
         assert state.shares is not None  # as just seen
         log_attention = rescale_attention(log_attention, document, state.shares)
-        rescaled = _weighted_values(log_attention.exp().to(value.dtype), value)
+        attention = log_attention.exp().to(value.dtype)
+        grouped = attention.view(len(attention), value.shape[1], -1, *attention.shape[2:])
+        rescaled = torch.einsum("bgnqk,bgkd->bqgnd", grouped, value).flatten(2, 3)
         output = torch.cat([output[:, :-count], rescaled], dim=1)
     documents = max(len(layout.spans) for layout in state.layouts)
     state.masses[layer] = _log_masses(log_attention[:, :, -1:], document, documents)[:, :, 0, :-1].exp()
@@ -256,33 +248,11 @@ def _log_attention(query: Tensor, key: Tensor, mask: Tensor | None, scaling: flo
     return logits.log_softmax(-1)
 
 
-def _weighted_values(attention: Tensor, value: Tensor) -> Tensor:
-    """Return the attention output, (batch, queries, heads, width)."""
-    batch, heads, count, keys = attention.shape
-    grouped = attention.view(batch, value.shape[1], -1, count, keys)
-    found = torch.einsum("bgnqk,bgkd->bqgnd", grouped, value)
-    return found.reshape(batch, count, heads, value.shape[3])
-
-
 def _log_masses(log_attention: Tensor, document: Tensor, documents: int) -> Tensor:
     """Return log attention summed over each document's keys, and last over all other keys."""
-    index = _index(document, log_attention)
+    index = document[:, None, None].expand_as(log_attention)
     shape = (*log_attention.shape[:-1], documents + 1)
-    most = torch.full(
-        shape, torch.finfo(log_attention.dtype).min, device=log_attention.device, dtype=log_attention.dtype
-    )
+    most = log_attention.new_full(shape, torch.finfo(log_attention.dtype).min)
     most = most.scatter_reduce(-1, index, log_attention, "amax")
     found = torch.zeros_like(most).scatter_add(-1, index, (log_attention - most.gather(-1, index)).exp())
     return torch.where(found > 0, most + found.log(), torch.full_like(most, -math.inf))
-
-
-def _index(document: Tensor, log_attention: Tensor) -> Tensor:
-    return document[:, None, None, :].expand_as(log_attention)
-
-
-def _documents(layouts: Sequence[DocumentLayout], positions: Tensor) -> Tensor:
-    """Return the document of each token position, int64 (batch, keys); the number of documents for none."""
-    spans = [torch.tensor(layout.spans, device=positions.device) for layout in layouts]
-    first, end = pad_sequence(spans, batch_first=True)[:, None].unbind(-1)  # missing documents are empty
-    inside = (positions[..., None] >= first) & (positions[..., None] < end)
-    return torch.where(inside.any(-1), inside.int().argmax(-1), inside.shape[-1])

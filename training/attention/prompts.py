@@ -67,10 +67,7 @@ def as_chat(prompt: DocumentPrompt, tokenizer: Any) -> DocumentPrompt:
 
 
 def dummy_document(documents: Sequence[str]) -> str:
-    """Return a document without information, with the median number of words of ``documents``.
-
-    Attention per token falls with a document's length, so a dummy of another length would measure that as well.
-    """
+    """Return a document without information, as long as the median of ``documents``: attention falls with length."""
     words = max(1, median_low(len(document.split()) for document in documents))
     filler = _FILLER.split()
     return " ".join(filler[place % len(filler)] for place in range(words)).capitalize() + "."
@@ -85,10 +82,9 @@ class PromptTokens:
 
 
 def tokenize_prompt(prompt: DocumentPrompt, tokenizer: Any) -> PromptTokens:
-    """Return the prompt's tokens and the token ranges of its documents.
+    """Return the prompt's tokens, by a fast tokenizer, and the token ranges of its documents.
 
-    A token with a character of a document belongs to it; one with characters of two documents to the first. ``tokenizer``
-    is a fast one, with offsets.
+    A token with a character of a document belongs to it; one with characters of two documents to the first.
     """
     read = tokenizer(prompt.text, add_special_tokens=prompt.marks, return_offsets_mapping=True, verbose=False)
     offsets = [(place, start, end) for place, (start, end) in enumerate(read["offset_mapping"]) if end > start]

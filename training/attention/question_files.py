@@ -12,7 +12,7 @@ A document is its title, if any, and its text.
 
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def read_questions(
     if not path.is_file():
         raise InputError("no such file", where=str(path), fix="Check the path.")
     if name.endswith(".jsonl"):
-        found = [_natural_question(row.fields, row.place) for row in _rows(path)]
+        found = [_natural_question(row) for row in read_jsonl(path)]
     else:
         found = _synthwiki_questions(path, documents, seed)
     if not found:
@@ -74,10 +74,7 @@ def read_questions(
 
 
 def contains_answer(said: str, answers: Sequence[str]) -> bool:
-    """Return whether the first line of ``said`` contains an answer (best-subspan accuracy, Liu et al. 2023).
-
-    Both are lower-cased, without punctuation and articles.
-    """
+    """Return whether the first line contains an answer, without case, punctuation and articles (best-subspan)."""
     line = _normalize(said.strip().partition("\n")[0])
     return any(_normalize(answer) in line for answer in answers if _normalize(answer))
 
@@ -87,14 +84,10 @@ def _normalize(text: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", kept).split())
 
 
-def _rows(path: Path) -> Iterator[InputRow]:
-    for row in read_jsonl(path):
-        if isinstance(row, Reject):
-            raise InputError(row.detail, where=row.place, fix="Fix or remove this line.")
-        yield row
-
-
-def _natural_question(values: dict[str, Any], where: str) -> MultiDocumentQuestion:
+def _natural_question(row: InputRow | Reject) -> MultiDocumentQuestion:
+    if isinstance(row, Reject):
+        raise InputError(row.detail, where=row.place, fix="Fix or remove this line.")
+    values, where = row.fields, row.place
     try:
         documents = [(_document(one), bool(one.get("isgold"))) for one in values["ctxs"]]
         answers, question = values["answers"], values["question"]

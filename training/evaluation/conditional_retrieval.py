@@ -48,7 +48,7 @@ def select_conditions(given: LabelledImages, by: Sequence[str], instructions: Ma
     """Return the named conditions, or all columns with a known instruction.
 
     ``by`` names columns, several joined by ``+``, or ``rgb`` for the columns ``r``, ``g``, ``b``; empty: those of
-    `INSTRUCTIONS`. ``instructions`` overrides their instructions.
+    `INSTRUCTIONS`, which ``instructions`` overrides.
     """
     columns = set(given.labels.columns)
     known = columns | ({RGB} if set(RGB) <= columns else set())
@@ -75,7 +75,7 @@ def _condition(given: LabelledImages, name: str, instructions: Mapping[str, str]
 
 def conditional_precision(embedder: Embedder, images: Sequence[str], conditions: Sequence[Condition]) -> TaskResult:
     """Return mAP (or rank correlation) by condition, and the mean mAP of several conditions."""
-    reads = embedder.subject.named.kind in INSTRUCTED_KINDS
+    reads = embedder.subject.kind in INSTRUCTED_KINDS
     plain = None if reads else embedder.images(images)
     metrics: list[Metric] = []
     for condition in conditions:

@@ -19,32 +19,22 @@ from pairwright.datasets.images.loading import UnusableImageError, decode_image
 from pairwright.datasets.progress import track
 from pairwright.filters.evaluation.crops import cropped_size, open_cropped
 from pairwright.indexes.encoders.clip import ClipEncoder
-from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, OpenedModel
+from pairwright.training.evaluation.evaluated_models import ENCODER_KIND, EvaluatedModel
 from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage, load_parts
-from pairwright.training.loading.tokenization import (
-    TextOptions,
-    encode_by,
-    encode_without_end,
-    pad_rows,
-    tokenizer_padding_id,
-)
+from pairwright.training.loading.tokenization import encode, load_tokenizer
 from pairwright.training.models.anyres import Grid
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 
 EmbeddingRows = npt.NDArray[np.float32]
-IMAGE_TEXT_KINDS = ("clip", "siglip", "react-clip", "focallens-clip", ENCODER_KIND)
+IMAGE_TEXT_KINDS = ("clip", "react-clip", "focallens-clip", ENCODER_KIND)
 INSTRUCTED_KINDS = ("focallens-clip", "focallens-mllm")
 _INSTRUCTION_TOKENS = 512  # far below a language model's own limit
 _THREADS = 4
 
 
 def image_sizes(images: Sequence[str]) -> dict[str, int]:
-    """Return the shorter side in pixels of each distinct image by locator.
-
-    Raises:
-        InputError: images are not readable; the message has their number and the first one.
-    """
+    """Return the shorter side in pixels of each distinct image by locator; InputError on unreadable images."""
     sides: dict[str, int] = {}
     errors: list[UnusableImageError] = []
     wanted = dict.fromkeys(images)
@@ -66,7 +56,7 @@ def image_sizes(images: Sequence[str]) -> dict[str, int]:
 class Embedder:
     """Embeds images and texts with one model."""
 
-    subject: OpenedModel  # the model
+    subject: EvaluatedModel  # opened
     batch: int = 64  # images or texts per batch
     cut: int = field(default=0, init=False)  # truncated texts so far
 
@@ -78,14 +68,12 @@ class Embedder:
     @property
     def size(self) -> int:
         """Image side in pixels; 0 for a model that reads images in their own shape."""
-        encoder = self._encoder
-        return encoder.image_size if encoder is not None else self._pixels().size
+        return self._encoder.image_size if self._encoder is not None else self._pixels().size
 
     @property
     def context(self) -> int:
         """Maximum tokens of the text tower, including start and end token."""
-        encoder = self._encoder
-        return encoder.context if encoder is not None else self._clip().context
+        return self._encoder.context if self._encoder is not None else self._clip().context
 
     def images(self, images: Sequence[str], instruction: str = "") -> EmbeddingRows:
         """Return the unit embeddings of images, float32 (n, d).
@@ -93,14 +81,15 @@ class Embedder:
         Each distinct locator is read once. Models without instructions ignore ``instruction``.
         """
         places = {one: place for place, one in enumerate(dict.fromkeys(images))}
+        distinct, blocks = list(places), list[EmbeddingRows]()
         if (encoder := self._encoder) is not None:
-            return self._encoded_images(list(places), encoder)[[places[image] for image in images]]
-        instruction_ids = self._instruction_tokens(instruction)
-        with torch.inference_mode():
-            blocks = [
-                self._embed_batch(*shown, instruction_ids)
-                for shown in image_batches(list(places), self._pixels(), self.batch, self.device)
-            ]
+            for start in track(range(0, len(distinct), self.batch), "embedding images", unit="batches"):
+                opened = [decode_image(open_cropped(each), each) for each in distinct[start : start + self.batch]]
+                blocks.append(encoder.encode_images(opened))
+        else:
+            instruction_ids = self._instruction_tokens(instruction)
+            for shown, grids in image_batches(distinct, self._pixels(), self.batch, self.device):
+                blocks.append(self._embed_batch(shown, grids, instruction_ids))
         return np.concatenate(blocks)[[places[image] for image in images]]
 
     def texts(self, texts: Sequence[str]) -> EmbeddingRows:
@@ -114,23 +103,15 @@ class Embedder:
         clip = self._clip()
         distinct, blocks = list(places), []
         for start in range(0, len(distinct), self.batch):
-            ids, cut = encode_by(distinct[start : start + self.batch], clip.tokenizer, clip.context)
+            ids, _, cut = encode(distinct[start : start + self.batch], clip.tokenizer, clip.context)
             self.cut += cut
-            padded, _ = pad_rows(ids, tokenizer_padding_id(clip.tokenizer) or 0)
             with torch.inference_mode():
-                blocks.append(_to_numpy(clip.encode_texts(padded.to(self.device))))
+                blocks.append(_to_numpy(clip.encode_texts(ids.to(self.device))))
         return np.concatenate(blocks)[[places[text] for text in texts]]
 
     @property
     def _encoder(self) -> ClipEncoder | None:
         return self.subject.model if isinstance(self.subject.model, ClipEncoder) else None
-
-    def _encoded_images(self, images: Sequence[str], encoder: ClipEncoder) -> EmbeddingRows:
-        blocks = []
-        for start in track(range(0, len(images), self.batch), "embedding images", unit="batches"):
-            opened = [decode_image(open_cropped(each), each) for each in images[start : start + self.batch]]
-            blocks.append(encoder.encode_images(opened))
-        return np.concatenate(blocks)
 
     def _clip(self) -> Clip:
         model = self.subject.model
@@ -144,18 +125,20 @@ class Embedder:
 
     def _instruction_tokens(self, instruction: str) -> Tensor | None:
         """Return the instruction's tokens, int64 (1, t); None without one or if the model ignores it."""
-        named = self.subject.named
-        if isinstance(self.subject.model, FocalLensMllm):
+        subject = self.subject
+        if isinstance(subject.model, FocalLensMllm):
             if not instruction:
-                raise UsageError(f"{named.name} requires an instruction to embed an image.")
-            ids, cut = encode_without_end([instruction], TextOptions(f"{named.folder}/llava", _INSTRUCTION_TOKENS))
-        elif instruction and named.kind in INSTRUCTED_KINDS:
-            ids, cut = encode_by([instruction], self._clip().tokenizer, self.context)
+                raise UsageError(f"{subject.name} requires an instruction to embed an image.")
+            tokenizer = load_tokenizer(f"{subject.folder}/llava")
+            ids, _, cut = encode([instruction], tokenizer, _INSTRUCTION_TOKENS, end=False)
+        elif instruction and subject.kind in INSTRUCTED_KINDS:
+            ids, _, cut = encode([instruction], self._clip().tokenizer, self.context)
         else:
             return None
         self.cut += cut
-        return torch.tensor(ids, device=self.device)
+        return ids.to(self.device)
 
+    @torch.inference_mode()
     def _embed_batch(self, shown: Tensor, grids: list[Grid], instruction_ids: Tensor | None) -> EmbeddingRows:
         each = None if instruction_ids is None else instruction_ids.expand(len(grids or shown), -1)
         if isinstance(self.subject.model, FocalLensMllm):

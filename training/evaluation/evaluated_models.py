@@ -2,11 +2,11 @@
 
 A model is the folder of a run, a saved model, or a checkpoint of transformers by folder or name. Its kind is read before
 its weights, so that an unsupported task fails immediately. Models that are encoded but not trained here (OpenCLIP's own
-format, SigLIP 2 NaFlex) are opened as encoders of an index.
+format, SigLIP) are opened as encoders of an index.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,41 +20,34 @@ ENCODER_KIND: Final = "encoder"
 
 
 @dataclass(frozen=True, slots=True)
-class NamedModel:
-    """Name, folder and kind of a model."""
+class EvaluatedModel:
+    """A model, by name or opened."""
 
     name: str  # as the user named it
     folder: str  # of its weights; equal to the name except for a run
     kind: str  # see `models.registry`; `ENCODER_KIND` for one that is opened as an encoder
+    model: Model | ClipEncoder | None = None  # in evaluation mode on its device; None before it is opened
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedModel:
-    """A model in evaluation mode on its device."""
-
-    named: NamedModel  # its name and kind
-    model: Model | ClipEncoder  # with its weights
-
-
-def identify_model(name: str) -> NamedModel:
+def identify_model(name: str) -> EvaluatedModel:
     """Return the folder and kind of the model ``name`` without reading its weights."""
     folder = model_folder(name)
-    return NamedModel(name, folder, ENCODER_KIND if _is_encoder(folder) else model_kind(folder))
+    return EvaluatedModel(name, folder, ENCODER_KIND if _is_encoder(folder) else model_kind(folder))
 
 
 def _is_encoder(name: str) -> bool:
-    """Return whether a model is in OpenCLIP's own format (``ARCH::pretrained``, or a folder of it), or a NaFlex."""
+    """Return whether a model is in OpenCLIP's own format (``ARCH::pretrained``, or a folder of it), or a SigLIP."""
     folder = Path(name)
     if openclip_checkpoint.SEPARATOR in name or (folder / openclip_checkpoint.CONFIG_FILE).is_file():
         return not (folder / clip_checkpoint.CONFIG_FILE).is_file()
-    return not read_description(folder) and read_config(name).model_type == siglip_checkpoint.NAFLEX
+    return not read_description(folder) and read_config(name).model_type in siglip_checkpoint.KINDS
 
 
-def open_models(models: Sequence[NamedModel], device: str = "") -> Iterator[OpenedModel]:
+def open_models(models: Sequence[EvaluatedModel], device: str = "") -> Iterator[EvaluatedModel]:
     """Open the models one after the other on ``device``, a name of torch; empty: a GPU if available."""
     on = choose_device(device)
-    for named in models:
-        if named.kind == ENCODER_KIND:
-            yield OpenedModel(named, ClipEncoder(named.folder, device=device))
+    for one in models:
+        if one.kind == ENCODER_KIND:
+            yield replace(one, model=ClipEncoder(one.folder, device=device))
         else:
-            yield OpenedModel(named, open_model(named.folder).to(on).eval())
+            yield replace(one, model=open_model(one.folder).to(on).eval())

@@ -11,12 +11,12 @@ from pairwright.datasets.images.loading import decode_image
 from pairwright.datasets.progress import track
 from pairwright.filters.evaluation.crops import open_cropped
 from pairwright.filters.metrics.answer_judging import ImageQuestion
-from pairwright.training.evaluation.evaluated_models import OpenedModel
+from pairwright.training.evaluation.evaluated_models import EvaluatedModel
 from pairwright.training.models.generative import ImageTextModel
 
 
 def generate_answers(
-    subject: OpenedModel, questions: Sequence[ImageQuestion], *, batch: int = 8, longest: int = 512
+    subject: EvaluatedModel, questions: Sequence[ImageQuestion], *, batch: int = 8, longest: int = 512
 ) -> list[str]:
     """Return one answer of at most ``longest`` tokens per question, in order."""
     model = subject.model
@@ -24,7 +24,11 @@ def generate_answers(
     device = next(model.parameters()).device
     answers: list[str] = []
     for start in track(range(0, len(questions), batch), "answering", unit="batches"):
-        conversations = [_prompt(question) for question in questions[start : start + batch]]
+        conversations = []
+        for question in questions[start : start + batch]:
+            image = decode_image(open_cropped(question.image), question.image).convert("RGB")
+            content = [{"type": "image", "image": image}, {"type": "text", "text": question.text}]
+            conversations.append([{"role": "user", "content": content}])
         inputs = model.processor.apply_chat_template(
             conversations,
             add_generation_prompt=True,
@@ -38,8 +42,3 @@ def generate_answers(
         new = found[:, inputs["input_ids"].shape[1] :]
         answers += [text.strip() for text in model.processor.tokenizer.batch_decode(new, skip_special_tokens=True)]
     return answers
-
-
-def _prompt(question: ImageQuestion) -> list[dict[str, object]]:
-    image = decode_image(open_cropped(question.image), question.image).convert("RGB")
-    return [{"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": question.text}]}]

@@ -9,32 +9,31 @@ Measured for a decoder and a number of documents K:
   model (tables 3.2 and B.1).
 
 Treatments: *plain*; *calibrated*, rescaled attention (eq. 3.5); *attention-sorting*, the most attended document last
-(Peysakhovich and Lerer 2023); *likelihood-order* and *yes-no-order*, the most relevant first;
-*likelihood-order+calibrated*. Orders by likelihood or yes-no are independent of position, so they are measured with the
-gold document at one position only.
+(Peysakhovich and Lerer 2023).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from pairwright.datasets.rng import make_rng
 from pairwright.filters.evaluation.results import Metric, TaskResult
 from pairwright.filters.metrics.confidence_intervals import Z95
-from pairwright.training.attention.calibration import Calibration, FloatArray, Form, calibrated_relevance
+from pairwright.training.attention.calibration import (
+    Calibration,
+    FloatArray,
+    Form,
+    calibrated_relevance,
+    descending_order,
+)
 from pairwright.training.attention.decoder import DocumentDecoder
 from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer
-from pairwright.training.attention.ranking import RANKINGS, Ranking, descending_order, relevance_scores
 
-Treatment = Literal[
-    "plain", "calibrated", "attention-sorting", "yes-no-order", "likelihood-order", "likelihood-order+calibrated"
-]
+Treatment = Literal["plain", "calibrated", "attention-sorting"]
 TREATMENTS: tuple[Treatment, ...] = get_args(Treatment)
 DEFAULT_TREATMENTS: tuple[Treatment, ...] = ("plain", "calibrated")
-_POSITION_INDEPENDENT = ("yes-no-order", "likelihood-order", "likelihood-order+calibrated")
-_RANKING_OF: Mapping[str, Ranking] = {"attention-sorting": "plain-attention", "yes-no-order": "yes-no"}
 _RECALL = 3
 _PAIRS = 4  # pairs of documents and positions drawn for each question
 
@@ -54,24 +53,26 @@ class MultiDocumentPlan:
 def evaluate_multi_document(
     reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan
 ) -> TaskResult:
-    """Return the metrics of a decoder; ``detail`` has attention by position and the number of forward passes.
+    """Return the metrics of a decoder on questions that each have K - 1 or more distractors.
 
-    ``questions``: at least one, each with K - 1 or more distractors.
+    ``detail`` has attention by position and the number of forward passes.
     """
     before = reader.passes
     metrics: list[Metric] = []
     for treatment in plan.treatments:
-        places = {f"gold {place + 1}": place for place in plan.places}
-        if treatment in _POSITION_INDEPENDENT:
-            places = {"any place": plan.places[len(plan.places) // 2]}
-        right = {name: _accuracy(reader, questions, plan, treatment, place) for name, place in places.items()}
-        metrics += [Metric.share(treatment, f"{name} of {plan.documents}", sum(r), len(r)) for name, r in right.items()]
+        right = {place + 1: _accuracy(reader, questions, plan, treatment, place) for place in plan.places}
+        metrics += [
+            Metric.share(treatment, f"gold {at} of {plan.documents}", sum(r), len(r)) for at, r in right.items()
+        ]
         every = [one for r in right.values() for one in r]
-        if len(places) > 1:
+        if len(right) > 1:
             metrics.append(Metric.share(treatment, f"average of {plan.documents}", sum(every), len(every)))
     if plan.documents > _RECALL:
-        metrics += [_recall(reader, questions, plan, ranking) for ranking in RANKINGS]
-    attention = {place + 1: _attention(reader, questions, plan, place).tolist() for place in plan.places}
+        metrics += [_recall(reader, questions, plan, calibration) for calibration in (plan.calibration, None)]
+    attention = {}  # mean of Attn(x, k) by position k, for each position of the gold document
+    for place in plan.places:
+        prompts = [reader.prompt(one.text, one.documents(plan.documents, place)) for one in questions]
+        attention[place + 1] = np.mean(reader.attention(prompts), axis=0).tolist()
     metrics += check_attention_conditions(reader, questions, plan)
     detail = {f"attention of {plan.documents}": attention, f"passes of {plan.documents}": reader.passes - before}
     return TaskResult(tuple(metrics), {}, detail)
@@ -84,40 +85,29 @@ def _accuracy(
     treatment: Treatment,
     place: int,
 ) -> list[bool]:
-    held = [(question.text, question.documents(plan.documents, place)) for question in questions]
-    prompts = [reader.prompt(text, _order_documents(reader, treatment, text, given)) for text, given in held]
-    relevances = reader.relevances(prompts, plan.calibration) if treatment.endswith("calibrated") else None
+    prompts = []
+    for question in questions:
+        given = question.documents(plan.documents, place)
+        if treatment == "attention-sorting":
+            given = [given[number] for number in reversed(descending_order(reader.scores(question.text, given, None)))]
+        prompts.append(reader.prompt(question.text, given))
+    relevances = reader.relevances(prompts, plan.calibration) if treatment == "calibrated" else None
     generated = reader.answers(prompts, plan.longest, relevances, plan.calibration)
     return [contains_answer(text, question.answers) for text, question in zip(generated, questions, strict=True)]
 
 
-def _order_documents(reader: DocumentDecoder, treatment: Treatment, text: str, documents: list[str]) -> list[str]:
-    if treatment in ("plain", "calibrated"):
-        return documents
-    by = _RANKING_OF.get(treatment, "likelihood")
-    found = relevance_scores(reader, by, text, documents)
-    order = [documents[number] for number in descending_order(found)]
-    return order[::-1] if treatment == "attention-sorting" else order
-
-
 def _recall(
-    reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan, ranking: Ranking
+    reader: DocumentDecoder,
+    questions: Sequence[MultiDocumentQuestion],
+    plan: MultiDocumentPlan,
+    calibration: Calibration | None,
 ) -> Metric:
     middle, hits = (plan.documents - 1) // 2, 0
     for question in questions:
-        given = question.documents(plan.documents, middle)
-        found = relevance_scores(reader, ranking, question.text, given, plan.calibration)
+        found = reader.scores(question.text, question.documents(plan.documents, middle), calibration)
         hits += middle in descending_order(found)[:_RECALL]
-    chance = min(1.0, _RECALL / plan.documents)
+    chance, ranking = min(1.0, _RECALL / plan.documents), "attention" if calibration else "plain-attention"
     return Metric.share(f"ranking by {ranking}", f"recall@{_RECALL} of {plan.documents}", hits, len(questions), chance)
-
-
-def _attention(
-    reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan, place: int
-) -> FloatArray:
-    """Return the mean of Attn(x, k) by position k, float64 (documents,), with the gold document at ``place``."""
-    prompts = [reader.prompt(one.text, one.documents(plan.documents, place)) for one in questions]
-    return np.asarray(np.mean(reader.attention(prompts), axis=0))
 
 
 def check_attention_conditions(
@@ -125,8 +115,7 @@ def check_attention_conditions(
 ) -> list[Metric]:
     """Return how often conditions 1 and 2 hold, and the rank correlations of both models of attention.
 
-    Two documents are swapped and the others stay. One pass before and one after give the attention of each at both
-    positions.
+    Two documents are swapped; a pass before and one after give the attention of each at both positions.
     """
     rows: list[tuple[float, float, float, float]] = []
     for number, question in enumerate(questions):
@@ -163,21 +152,3 @@ def _correlation(part: str, measure: str, one: FloatArray, other: FloatArray) ->
     middle = np.arctanh(np.clip(rho, -0.999999, 0.999999))
     low, high = np.tanh(middle - spread), np.tanh(middle + spread)
     return Metric(part, measure, rho, float(low), float(high), len(one), 0.0, percent=False)
-
-
-def tables(found: TaskResult) -> list[list[list[object]]]:
-    """Return the metrics as tables in the shape of B.2, 3.3, and 3.2 with B.1; rows of cells, the header first."""
-    tests = ("condition 1", "condition 2", "linear", "log-linear")
-    ranked = [one for one in found.metrics if one.part.startswith("ranking by ")]
-    tested = [one for one in found.metrics if one.part in tests]
-    read = [one for one in found.metrics if one not in ranked and one not in tested]
-    return [_pivot("method", group) for group in (read, ranked, tested) if group]
-
-
-def _pivot(head: str, metrics: Sequence[Metric]) -> list[list[object]]:
-    names = list(dict.fromkeys(one.measure for one in metrics))
-    cells: Mapping[tuple[str, str], Any] = {
-        (one.part, one.measure): f"{one.written.strip()} ({one.written_interval})" for one in metrics
-    }
-    parts = dict.fromkeys(one.part for one in metrics)
-    return [[head, *names], *([part, *(cells.get((part, name), "-") for name in names)] for part in parts)]

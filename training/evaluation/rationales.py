@@ -6,20 +6,19 @@ its label after "So the answer is".
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import Reject
 from pairwright.filters.evaluation.results import Metric, TaskResult
-from pairwright.training.evaluation.evaluated_models import OpenedModel
+from pairwright.training.evaluation.evaluated_models import EvaluatedModel
 from pairwright.training.loading.rationales import RationaleCollator, index_samples
-from pairwright.training.loading.samples import SampleSelection
-from pairwright.training.loading.tokenization import encode_by, pad_rows, tokenizer_padding_id
+from pairwright.training.loading.shard_index import SampleSelection
+from pairwright.training.loading.tokenization import encode
 from pairwright.training.models.generative import EncoderDecoder
 
 ANSWER_MARK = "So the answer is"
@@ -27,26 +26,20 @@ _TOKENS = 1024  # per input; the maximum in the appendix
 _NO_ROWS = "no_rationales"
 
 
-@dataclass(frozen=True, slots=True)
-class StudentTask:
-    """A text to be generated."""
-
-    task: str  # such as ``nli``
-    objective: str  # label, rationale or both
-    input: str  # with its prefix
-    output: str  # expected text
+Row = Mapping[str, Any]
+"""A rationale row: ``task``, ``objective`` (label, rationale or both), ``input`` with its prefix, ``output``."""
 
 
 def read_student_tasks(
     data: Sequence[str], *, split: str = "validation", single: bool = False
-) -> tuple[list[StudentTask], int]:
-    """Return the tasks of the examples of a split, and the number of skipped examples.
+) -> tuple[list[Row], int]:
+    """Return the rows of the examples of a split (train or validation), and the number of skipped examples.
 
-    ``data`` are shards with rationales, or JSONL files of rationale rows; ``split`` is train or validation; ``single``:
-    one text with rationale and label.
+    ``data`` are shards with rationales, or JSONL files of rationale rows; ``single``: one text with rationale and
+    label.
     """
     collator = RationaleCollator("single-task" if single else "multi-task", split)
-    rows: list[StudentTask] = []
+    rows: list[Row] = []
     left_out = 0
     for one in data:
         given = index_samples(one, SampleSelection(collator.lacks))
@@ -54,10 +47,7 @@ def read_student_tasks(
         for sample in given.find(range(sum(given.counts))):
             if isinstance(sample, Reject):
                 raise sample.error()
-            rows += [
-                StudentTask(row.get("task", ""), row["objective"], row["input"], row["output"])
-                for row in collator.rows(sample.key, sample.body)
-            ]
+            rows += collator.rows(sample.key, sample.body)
     if not rows:
         kind = "both" if single else "label or rationale"
         fix = "Set another --split, or pass files with such rows (--single-task: rows with both)."
@@ -66,25 +56,22 @@ def read_student_tasks(
 
 
 def rationale_accuracy(
-    subject: OpenedModel, rows: Sequence[StudentTask], left_out: int, *, batch: int = 32, longest: int = 256
+    subject: EvaluatedModel, rows: Sequence[Row], left_out: int, *, batch: int = 32, longest: int = 256
 ) -> TaskResult:
-    """Return the accuracy of labels and rationales, also by task if there are several.
-
-    ``left_out``: skipped examples, to be reported; ``longest``: maximum tokens per output.
-    """
-    generated, cut = _generate(subject, [row.input for row in rows], batch, longest)
-    names = sorted({row.task for row in rows})
-    parts = [*(names if len(names) > 1 else []), "all"]
+    """Return the accuracy of labels and rationales, also by task if several; ``left_out`` examples are reported."""
+    generated, cut = _generate(subject, [row["input"] for row in rows], batch, longest)
+    tasks = [row.get("task", "") for row in rows]
+    parts = [*(sorted(set(tasks)) if len(set(tasks)) > 1 else []), "all"]
     metrics: list[Metric] = []
     labels, rationales = zip(*map(_label_and_rationale, rows, generated), strict=True)
     for part in parts:
-        chosen = np.array([part in ("all", row.task) for row in rows])
+        chosen = np.array([part in ("all", task) for task in tasks])
         for name, measure, pairs in (
             ("label", equal_texts, labels),
             ("rationale, same text", equal_texts, rationales),
             ("rationale, words (F1)", word_f1, rationales),
         ):
-            values = _compare(measure, pairs)
+            values = np.array([np.nan if pair is None else float(measure(*pair)) for pair in pairs])
             counted = chosen & ~np.isnan(values)
             if not counted.any():
                 continue
@@ -100,19 +87,14 @@ def rationale_accuracy(
 _Pair = tuple[str, str]  # expected, generated
 
 
-def _label_and_rationale(row: StudentTask, text: str) -> tuple[_Pair | None, _Pair | None]:
+def _label_and_rationale(row: Row, text: str) -> tuple[_Pair | None, _Pair | None]:
     """Return the (expected, generated) label and rationale of a row; None where not requested."""
-    if row.objective == "label":
-        return (row.output, text), None
-    if row.objective == "rationale":
-        return None, (row.output, text)
-    (expected_why, expected), (why, label) = split_answer(row.output), split_answer(text)
+    if row["objective"] == "label":
+        return (row["output"], text), None
+    if row["objective"] == "rationale":
+        return None, (row["output"], text)
+    (expected_why, expected), (why, label) = split_answer(row["output"]), split_answer(text)
     return (expected, label), (expected_why, why)
-
-
-def _compare(measure: Callable[[str, str], float], pairs: Sequence[_Pair | None]) -> npt.NDArray[np.float64]:
-    """Return the values of a measure, float64 (n,); NaN where not requested."""
-    return np.array([np.nan if pair is None else float(measure(*pair)) for pair in pairs])
 
 
 def equal_texts(expected: str, generated: str) -> bool:
@@ -138,16 +120,15 @@ def split_answer(text: str) -> tuple[str, str]:
     return why.strip(), label.removesuffix(".").strip()
 
 
-def _generate(subject: OpenedModel, inputs: Sequence[str], batch: int, longest: int) -> tuple[list[str], int]:
+def _generate(subject: EvaluatedModel, inputs: Sequence[str], batch: int, longest: int) -> tuple[list[str], int]:
     model = subject.model
     assert isinstance(model, EncoderDecoder)  # checked by tasks.py
     tokenizer = model.processor
     device = next(model.parameters()).device
     texts, cut = list[str](), 0
     for start in range(0, len(inputs), batch):
-        ids, lost = encode_by(inputs[start : start + batch], tokenizer, _TOKENS)
+        input_ids, mask, lost = encode(inputs[start : start + batch], tokenizer, _TOKENS)
         cut += lost
-        input_ids, mask = pad_rows(ids, tokenizer_padding_id(tokenizer) or 0)
         with torch.inference_mode():
             batch_inputs = {"input_ids": input_ids.to(device), "attention_mask": mask.long().to(device)}
             generated = model.answer(batch_inputs, most=longest)

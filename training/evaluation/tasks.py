@@ -12,14 +12,17 @@ from pathlib import Path
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.evaluation.readers import read_captioned_images, read_hard_negatives, read_labelled_images
 from pairwright.filters.evaluation.results import ModelResult, TaskResult
-from pairwright.indexes.retrieval.queries import Query, read_queries
+from pairwright.indexes.retrieval.queries import read_queries
 from pairwright.training.evaluation.conditional_retrieval import conditional_precision, select_conditions
 from pairwright.training.evaluation.embedding import IMAGE_TEXT_KINDS, Embedder, image_sizes
-from pairwright.training.evaluation.evaluated_models import NamedModel, OpenedModel, identify_model, open_models
-from pairwright.training.evaluation.hard_negatives import hard_negative_accuracy
+from pairwright.training.evaluation.evaluated_models import EvaluatedModel, identify_model, open_models
+from pairwright.training.evaluation.image_text import (
+    hard_negative_accuracy,
+    join_classes,
+    retrieval_recall,
+    zero_shot_accuracy,
+)
 from pairwright.training.evaluation.rationales import rationale_accuracy, read_student_tasks
-from pairwright.training.evaluation.retrieval import retrieval_recall
-from pairwright.training.evaluation.zero_shot import join_classes, zero_shot_accuracy
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.out_of_memory import explain_out_of_memory
 
@@ -32,7 +35,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "answers": ("image-text",),
 }
 
-TaskFunction = Callable[[OpenedModel], TaskResult]
+TaskFunction = Callable[[EvaluatedModel], TaskResult]
 
 
 @dataclass(frozen=True)
@@ -54,34 +57,30 @@ class EvaluationRequest:
     batch: int = 64  # images or texts per batch
 
 
-def identify_models(task: str, models: Sequence[str]) -> list[NamedModel]:
+def identify_models(task: str, models: Sequence[str]) -> list[EvaluatedModel]:
     """Return the models' folders and kinds."""
     found = [identify_model(name) for name in models]
-    for named in found:
-        if named.kind not in TASKS[task]:
-            able = [name for name, kinds in TASKS.items() if named.kind in kinds]
+    for one in found:
+        if one.kind not in TASKS[task]:
+            able = [name for name, kinds in TASKS.items() if one.kind in kinds]
             can = f"It supports {', '.join(able)}." if able else "It supports no task."
-            raise UsageError(f"{named.name} is of kind {named.kind}; {task} is for {', '.join(TASKS[task])}. {can}")
+            raise UsageError(f"{one.name} is of kind {one.kind}; {task} is for {', '.join(TASKS[task])}. {can}")
     return found
 
 
 def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> Iterator[ModelResult]:
-    """Yield the result of each model.
-
-    Raises:
-        PairwrightError: invalid input, before the first model is opened where possible.
-    """
+    """Yield the result of each model; invalid input is found before the first model is opened where possible."""
     if twice := [name for name, times in Counter(request.models).items() if times > 1]:
         raise UsageError(f"{twice[0]} is named twice.")
     named = identify_models(request.task, request.models)
     measure = _MEASURES[request.task](request)
     for subject in open_models(named, request.device):
-        note(f"{subject.named.name}: {request.task}")
+        note(f"{subject.name}: {request.task}")
         with explain_out_of_memory(
             lambda: f"with {request.batch} images or texts per batch. Set a smaller --batch-size."
         ):
             found = measure(subject)
-        yield ModelResult(subject.named.name, subject.named.kind, found)
+        yield ModelResult(subject.name, subject.kind, found)
 
 
 def _negatives(request: EvaluationRequest) -> TaskFunction:
@@ -98,17 +97,12 @@ def _zero_shot(request: EvaluationRequest) -> TaskFunction:
     if len(request.by) != 1:
         raise UsageError("zero-shot requires exactly one --by COLUMN with the class.")
     found = read_labelled_images(request.data, request.labels, request.images)
-    queries = _class_list(request.classes) if request.classes else []
+    if request.classes and request.classes.suffix.lower() != ".json":
+        example = '{"classes": ["beagle", ...], "templates": ["a photo of a {}."]}'
+        raise UsageError(f"{request.classes}: a class list is JSON, {example}.")
+    queries = read_queries(request.classes) if request.classes else []
     given = join_classes(found.images, found.texts(request.by[0]), queries, found.where)
     return _embedding_task(request, found.images, partial(zero_shot_accuracy, given=given))
-
-
-def _class_list(path: Path) -> list[Query]:
-    if path.suffix.lower() != ".json":
-        raise UsageError(
-            f'{path}: a class list is JSON, {{"classes": ["beagle", ...], "templates": ["a photo of a {{}}."]}}.'
-        )
-    return read_queries(path)
 
 
 def _conditions(request: EvaluationRequest) -> TaskFunction:
@@ -129,7 +123,7 @@ def _embedding_task(
     """Check that the images are readable, and return a task that also counts truncated texts and enlarged images."""
     sides = image_sizes(images)
 
-    def run(subject: OpenedModel) -> TaskResult:
+    def run(subject: EvaluatedModel) -> TaskResult:
         embedder = Embedder(subject, request.batch)
         found = measure(embedder)
         small = sum(side < embedder.size for side in sides.values())

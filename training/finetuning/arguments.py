@@ -21,7 +21,7 @@ from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.datasets.suggestions import did_you_mean, require_known
 from pairwright.training.accelerate_setup import default_workers
 from pairwright.training.finetuning.networks import sharded_layer_names, tie_embedding_modules
-from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
+from pairwright.training.recipes.settings import FinetuningRecipe, StepByStepMethod
 
 _LAYERS = "transformer_layer_cls_to_wrap"
 # Of what is ours here: order of samples, reports, resuming, evaluation by loss.
@@ -34,9 +34,7 @@ _REFUSALS = (ValueError, TypeError, KeyError, AttributeError, ImportError, OSErr
 
 
 def training_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> TrainingArguments:
-    """Join the process group of this process, if any, and return the arguments.
-
-    ``validated``: whether there are validation data.
+    """Join the process group of this process, if any, and return the arguments; ``validated``: with validation data.
 
     Raises:
         UsageError: settings that transformers refuses, that contradict each other, or that do not fit the processes.

@@ -53,29 +53,24 @@ def to_messages(
     Raises:
         RejectError: image_count_mismatch.
     """
-    roles, left = {"human": "user"}, iter(images)
-    several = len(images) > 1
+    several, left = len(images) > 1, iter(images)
     marks = count_marks(turn["text"] for turn in turns)
     if several and marks != len(images):
         raise RejectError("image_count_mismatch", f"{IMAGE_TOKEN} occurs {marks} times, for {len(images)} images")
-    messages: list[Message] = [
-        {
-            "role": roles.get(turn["role"], turn["role"]),
-            "content": [
-                {"type": "image", "image": next(left)} if several and part == IMAGE_TOKEN else _text_part(part)
-                for part in (split_at_marks(turn["text"]) if several else filter(None, [turn["text"]]))
-            ],
-        }
-        for turn in turns
-    ]
+    messages: list[Message] = []
+    for turn in turns:
+        parts = split_at_marks(turn["text"]) if several else filter(None, [turn["text"]])
+        content = [
+            {"type": "image", "image": next(left)}
+            if several and part == IMAGE_TOKEN
+            else {"type": "text", "text": part}
+            for part in parts
+        ]
+        messages.append({"role": "user" if turn["role"] == "human" else turn["role"], "content": content})
     if len(images) == 1:
         first = next(message for message in messages if message["role"] == "user")
         first["content"].insert(0 if image_first else 1, {"type": "image", "image": images[0]})
     return messages
-
-
-def _text_part(text: str) -> dict[str, str]:
-    return {"type": "text", "text": text}
 
 
 def render(processor: Any, conversation: Sequence[Message]) -> tuple[str, list[Span]]:
@@ -83,36 +78,27 @@ def render(processor: Any, conversation: Sequence[Message]) -> tuple[str, list[S
     template = processor.chat_template
     if not template:
         raise UsageError("the model has no chat template: pass --set method.chat_template=FILE.")
-    words = processor.tokenizer.special_tokens_map
+    marked = isinstance(template, str) and _MARKERS.search(template) is not None
 
-    def write(messages: Sequence[Message], *, prompt: bool = False) -> str:
-        return _write(template, words, messages, prompt=prompt)[0]
+    def write(messages: Sequence[Message], *, prompt: bool = False) -> tuple[str, list[Span]]:
+        texts, spans = cast("Any", render_jinja_template)(
+            conversations=[list(messages)],
+            chat_template=template,
+            add_generation_prompt=prompt,
+            return_assistant_tokens_mask=marked,
+            **processor.tokenizer.special_tokens_map,
+        )
+        return texts[0], [tuple(span) for span in spans[0]] if marked else []
 
-    if isinstance(template, str) and _MARKERS.search(template):
-        text, spans = _write(template, words, conversation, marked=True)
-        return text, spans
-    return write(conversation), find_answers(write, conversation)
-
-
-def _write(
-    template: str, words: dict[str, Any], messages: Sequence[Message], *, prompt: bool = False, marked: bool = False
-) -> tuple[str, list[Span]]:
-    texts, spans = cast("Any", render_jinja_template)(
-        conversations=[list(messages)],
-        chat_template=template,
-        add_generation_prompt=prompt,
-        return_assistant_tokens_mask=marked,
-        **words,
-    )
-    return texts[0], [tuple(span) for span in spans[0]] if marked else []
+    if marked:
+        return write(conversation)
+    return write(conversation)[0], find_answers(lambda *given, **named: write(*given, **named)[0], conversation)
 
 
 def find_answers(write: Callable[..., str], conversation: Sequence[Message]) -> list[Span]:
     """Return the character spans of the answers in ``write(conversation)``, with what ends a turn.
 
-    Args:
-        write: returns the text of messages; ``prompt=True`` adds the generation prompt.
-        conversation: messages.
+    ``write`` returns the text of messages; ``prompt=True`` adds the generation prompt.
     """
     text, spans = write(conversation), []
     for number, message in enumerate(conversation):
@@ -135,10 +121,8 @@ def answer_mask(
 ) -> Tensor:
     """Return which tokens overlap the spans, bool (t,).
 
-    Args:
-        offsets: start and end of each token in the text with expanded image tokens.
-        spans: in the text before the expansion.
-        replaced: the processor's record of the expansions: ``span`` before and ``new_span`` after, in order.
+    ``offsets`` are start and end of each token in the text with expanded image tokens, ``spans`` in the text before,
+    and ``replaced`` the processor's record of the expansions: ``span`` before and ``new_span`` after, in order.
     """
     ends = [each["span"][1] for each in replaced]
     gained = [0, *(each["new_span"][1] - each["span"][1] for each in replaced)]

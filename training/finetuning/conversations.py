@@ -8,21 +8,20 @@ beyond the limit is skipped, as are broken images.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from PIL import Image
 from torch import Tensor
 
-from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.images.loading import UnusableImageError, decode_image
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
 from pairwright.datasets.rng import make_rng
 from pairwright.training.finetuning.chat import Message, add_stop_tokens, answer_mask, render, to_messages
-from pairwright.training.loading.samples import SampleJson, StoredSample
+from pairwright.training.loading.batches import select_conversations
+from pairwright.training.loading.shard_index import SampleJson, StoredSample
 from pairwright.training.loading.tokenization import IGNORE_INDEX
-from pairwright.training.loading.triplets import select_conversations
 
 Found = StoredSample | Reject | PairwrightError
 _BLANK = ({"role": "human", "text": "?"}, {"role": "assistant", "text": "."})
@@ -70,16 +69,19 @@ class ConversationCollator:
                 skipped.append(make_reject(sample.where, error.reason, error.detail))
         batch, cut = self._encode([messages for _, messages in rows]), 0
         if batch["input_ids"].shape[1] > self.max_tokens:
-            lost = self._lost(batch)
+            lost = self._lost(batch).tolist()
+            detail = f"its images or answers exceed {self.max_tokens} tokens"
+            kept = [messages for (_, messages), gone in zip(rows, lost, strict=False) if not gone]
             skipped += [
-                make_reject(where, "too_many_tokens", f"its images or answers exceed {self.max_tokens} tokens")
-                for (where, _), gone in zip(rows, lost.tolist(), strict=False)
+                make_reject(where, "too_many_tokens", detail)
+                for (where, _), gone in zip(rows, lost, strict=False)
                 if gone
             ]
-            kept = [messages for (_, messages), gone in zip(rows, lost.tolist(), strict=False) if not gone]
             batch = self._encode(kept) if len(kept) < len(rows) else batch
             cut = int((batch["attention_mask"][: len(kept), self.max_tokens :].sum(dim=1) > 0).sum())
-            batch = self._truncate(batch)
+            shape = batch["input_ids"].shape
+            for name, one in batch.items():
+                batch[name] = one[:, : self.max_tokens].contiguous() if one.shape[:2] == shape else one
         return {**batch, "skipped": skipped, "cut": cut}
 
     def messages(self, sample: StoredSample) -> list[Message]:
@@ -130,20 +132,3 @@ class ConversationCollator:
         unlabelled: Tensor = (batch["labels"][:, : self.max_tokens] == IGNORE_INDEX).all(dim=1)
         lost: Tensor = image[:, self.max_tokens :].any(dim=1) | unlabelled
         return lost
-
-    def _truncate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        shape = batch["input_ids"].shape
-        return {
-            name: one[:, : self.max_tokens].contiguous() if one.shape[:2] == shape else one
-            for name, one in batch.items()
-        }
-
-
-def read_template(processor: Any, path: Path | None) -> None:
-    """Replace the processor's chat template by that of a file."""
-    if path is None:
-        return
-    try:
-        processor.chat_template = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"method.chat_template: {path} cannot be read ({error}).") from None

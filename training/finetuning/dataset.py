@@ -7,18 +7,16 @@ the samples before it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from torch.utils.data import Dataset, Sampler
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
-from pairwright.datasets.shards.indexed_shards import find_indexed_shards
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, check_rows_file, index_samples
+from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
-from pairwright.training.loading.samples import OnError, SampleSelection, StoredSample, check_usable
+from pairwright.training.loading.shard_index import OnError, SampleSelection, StoredSample, check_usable
 
 _READ_TOGETHER = 256
 
@@ -49,27 +47,11 @@ class ShardDataset(Dataset[Any]):
             return [error]
 
 
-def check_training_data(data: str) -> None:
-    """Check that data exist: shards, or a ``.jsonl`` of rationale rows."""
-    if data.endswith(".jsonl"):
-        check_rows_file(Path(data))
-    else:
-        find_indexed_shards(data)
-
-
 def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:
     """Index shards, or a ``.jsonl`` of rationale rows."""
     index = index_samples(data, SampleSelection(collator.lacks, units=collator.units, on_error=on_error))
     check_usable(sum(index.counts), index.left_out, {}, data)
     return ShardDataset(index, on_error)
-
-
-def read_lengths(dataset: ShardDataset, collator: RowCollator, numbers: Sequence[int]) -> dict[int, int]:
-    """Return the characters of rows by number; reads their samples. Unusable samples have 0."""
-    return {
-        number: collator.length(sample) if isinstance(sample, StoredSample) else 0
-        for number, sample in read_rows(dataset, numbers)
-    }
 
 
 def read_rows(
@@ -82,11 +64,7 @@ def read_rows(
 
 
 class EpochOrder(Sampler[int]):
-    """Row numbers in the order of an epoch.
-
-    Attributes:
-        epoch: of the next iteration; `trainers.RunCallback` sets it.
-    """
+    """Row numbers in the order of ``epoch``, that of the next iteration, which `trainers.RunCallback` sets."""
 
     def __init__(self, counts: tuple[int, ...], window: int, seed: int) -> None:
         self.epoch = 0

@@ -19,16 +19,11 @@ from transformers import (
     PreTrainedModel,
 )
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled, unset_hf_deepspeed_config
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import IMAGE_TOKEN
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
-from pairwright.training.finetuning.conversations import read_template
-from pairwright.training.finetuning.settings import (
-    AdapterSettings,
-    ConversationMethod,
-    FinetuningMethod,
-    FinetuningRecipe,
-)
 from pairwright.training.models.checkpoints import (
     explain_unreadable,
     load_pretrained,
@@ -39,8 +34,13 @@ from pairwright.training.models.checkpoints import (
 from pairwright.training.models.generative import EncoderDecoder, GenerativeModel, ImageTextModel
 from pairwright.training.models.registry import model_kind
 from pairwright.training.models.trainable_parameters import train_only
+from pairwright.training.recipes.settings import (
+    ConversationMethod,
+    FinetuningMethod,
+    FinetuningRecipe,
+)
 
-IMAGE_TOKEN = "<image>"  # noqa: S105 - a token of a vocabulary
+_CLIP_TOWER = "clip_vision_model"  # which has a class token; SigLIP's has none
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -48,25 +48,31 @@ def open_network(recipe: FinetuningRecipe, model: str) -> GenerativeModel:
     """Load ``model`` for a recipe, or assemble a LLaVA of its vision tower and ``method.language``."""
     method, dtype = recipe.method, _DTYPES[recipe.method.weights]
     _require_kind(method, model)
-    if isinstance(method, ConversationMethod):
-        language = method.language
-        if language:
-            unset_hf_deepspeed_config()  # parts are read whole; ZeRO-3 divides what they are joined to later
-        found = assemble_llava(model, language, dtype) if language else ImageTextModel.load(model, dtype=dtype)
-        if isinstance(found.network, LlavaForConditionalGeneration) or is_deepspeed_zero3_enabled():
-            save_by_hub_names(found.network)
-        read_template(found.processor, method.chat_template)
-        return found
-    return EncoderDecoder.load(model, dtype=dtype)
+    if not isinstance(method, ConversationMethod):
+        return EncoderDecoder.load(model, dtype=dtype)
+    if method.language:
+        unset_hf_deepspeed_config()  # parts are read whole; ZeRO-3 divides what they are joined to later
+        found = assemble_llava(model, method.language, dtype)
+    else:
+        found = ImageTextModel.load(model, dtype=dtype)
+    if isinstance(found.network, LlavaForConditionalGeneration) or is_deepspeed_zero3_enabled():
+        save_by_hub_names(found.network)
+    if (path := method.chat_template) is not None:
+        try:
+            found.processor.chat_template = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"method.chat_template: {path} cannot be read ({error}).") from None
+    return found
 
 
 def _require_kind(method: FinetuningMethod, model: str) -> None:
     """Check that ``model`` is what the method finetunes, or has the vision tower for a new LLaVA."""
-    kind = model_kind(model)
     if isinstance(method, ConversationMethod) and method.language:
-        if kind == ImageTextModel.kind or not hasattr(read_config(model), "vision_config"):
+        config = read_config(model)
+        if config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES or not hasattr(config, "vision_config"):
             raise UsageError(f"{model} is no CLIP or SigLIP whose vision tower could be used: remove method.language.")
         return
+    kind = model_kind(model)
     needed, what = EncoderDecoder.kind, "an encoder-decoder such as T5"
     if isinstance(method, ConversationMethod):
         needed, what = ImageTextModel.kind, "an image-text-to-text model, or --set method.language=PATH"
@@ -75,11 +81,10 @@ def _require_kind(method: FinetuningMethod, model: str) -> None:
 
 
 def assemble_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -> ImageTextModel:
-    """Assemble a vision tower and a causal language model to a ``LlavaForConditionalGeneration`` with a new projection.
+    """Assemble a vision tower (of a CLIP or SigLIP) and a causal language model to a LLaVA with a new projection.
 
     The projection has two layers (LLaVA-1.5) and is initialized from torch's global generator. ``<image>`` is added to
-    the vocabulary, and the chat template is LLaVA-1.5's. ``vision`` (a CLIP or SigLIP) and ``language`` are folders or
-    names.
+    the vocabulary, and the chat template is LLaVA-1.5's.
     """
     tower = cast("Any", load_pretrained(AutoModel, vision, dtype=dtype)).vision_model
     language_model = cast("Any", load_pretrained(AutoModelForCausalLM, language, dtype=dtype))
@@ -102,14 +107,10 @@ def assemble_llava(vision: str, language: str, dtype: torch.dtype = torch.float3
         tokenizer,
         patch_size=tower.config.patch_size,
         vision_feature_select_strategy=config.vision_feature_select_strategy,
-        num_additional_image_tokens=_class_tokens(tower.config),
+        num_additional_image_tokens=int(tower.config.model_type == _CLIP_TOWER),
         chat_template=LLAVA_TEMPLATE,
     )
     return ImageTextModel(model, processor)
-
-
-def _class_tokens(vision: Any) -> int:
-    return int(vision.model_type == "clip_vision_model")  # SigLIP has no class token
 
 
 def _llava_config(vision: Any, language: Any, image_token: int) -> LlavaConfig:
@@ -118,7 +119,7 @@ def _llava_config(vision: Any, language: Any, image_token: int) -> LlavaConfig:
         text_config=language,
         image_token_index=image_token,
         image_seq_length=(vision.image_size // vision.patch_size) ** 2,
-        vision_feature_select_strategy="default" if _class_tokens(vision) else "full",
+        vision_feature_select_strategy="default" if vision.model_type == _CLIP_TOWER else "full",
         tie_word_embeddings=bool(language.tie_word_embeddings),
     )
 
@@ -141,10 +142,8 @@ def build_meta_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:
 def freeze_untrained(model: PreTrainedModel, method: FinetuningMethod) -> PreTrainedModel:
     """Freeze what the recipe does not train, and return the model; with LoRA wrapped by peft; errors as of `train_only`."""
     train_only(model, method.train or ("*",), method.freeze, "change method.train or method.freeze.")
-    return model if method.lora is None else _add_adapters(model, method.lora)
-
-
-def _add_adapters(model: PreTrainedModel, settings: AdapterSettings) -> PreTrainedModel:
+    if method.lora is None:
+        return model
     head = model.get_output_embeddings()
     layers = [
         name
@@ -153,12 +152,8 @@ def _add_adapters(model: PreTrainedModel, settings: AdapterSettings) -> PreTrain
     ]
     if not layers:
         raise UsageError("method.lora: no linear layer is trained.")
-    config = LoraConfig(
-        r=settings.rank,
-        lora_alpha=settings.alpha,
-        lora_dropout=settings.dropout,
-        target_modules="|".join(map(re.escape, layers)),
-    )
+    targets = "|".join(map(re.escape, layers))
+    config = LoraConfig(r=method.lora.rank, lora_alpha=method.lora.alpha, target_modules=targets)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft reads an attribute of models that has been renamed
         return cast("PreTrainedModel", get_peft_model(model, config))

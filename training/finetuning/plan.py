@@ -23,13 +23,13 @@ from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.arguments import check_planned_arguments, divide_batch, explain_refusals
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import RowCollator, check_training_data, open_dataset, read_rows
+from pairwright.training.finetuning.dataset import RowCollator, open_dataset, read_rows
 from pairwright.training.finetuning.networks import build_meta_network, freeze_untrained, sharded_layer_names
-from pairwright.training.finetuning.settings import ConversationMethod, FinetuningRecipe, StepByStepMethod
-from pairwright.training.loading.rationales import RationaleCollator
-from pairwright.training.loading.samples import StoredSample, count_images
+from pairwright.training.loading.rationales import RationaleCollator, check_training_data
+from pairwright.training.loading.shard_index import StoredSample
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import count_parameters
+from pairwright.training.recipes.settings import ConversationMethod, FinetuningRecipe, StepByStepMethod
 
 _GB = 10**9
 _CHARACTERS_PER_TOKEN = 4
@@ -97,11 +97,7 @@ activations {memory.activations:.1f}{offloaded}
 
 
 def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str = "") -> FinetuningPlan:
-    """Return the plan of a run; reads the config of ``model`` and the texts of ``data``.
-
-    Raises:
-        PairwrightError: no such config or data; settings that a run would refuse.
-    """
+    """Return the plan of a run from the config of ``model`` and the texts of ``data``; refuses what a run would."""
     for one in filter(None, (data, validation)):
         check_training_data(one)
     sketch = build_meta_network(recipe, model_folder(model))
@@ -110,20 +106,25 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str, validation: str =
     network: Any = freeze_untrained(sketch, recipe.method)
     sizes, gpus = count_parameters(network), recipe.hardware.gpus
     batch = divide_batch(recipe, gpus)
-    collator = _text_collator(recipe)
+    collator: RowCollator
+    if isinstance(recipe.method, StepByStepMethod):
+        collator = RationaleCollator(recipe.method.objectives)
+    else:
+        collator = ConversationCollator(None, frozenset(), recipe.method.types)
     dataset = open_dataset(data, collator)
     some = range(0, len(dataset), max(1, len(dataset) // _SAMPLED_ROWS))
     sampled = [sample for _, sample in read_rows(dataset, some)]
     usable = [sample for sample in sampled if isinstance(sample, StoredSample)]
     characters = sum(map(collator.length, usable)) / len(sampled)
-    images = sum(map(count_images, usable)) / len(sampled)
+    images = sum(1 + len(one.further_images) for one in usable if one.image) / len(sampled)
     image_tokens = _image_tokens(network.config) if isinstance(recipe.method, ConversationMethod) else 0
     tokens = max(
         1, min(recipe.batches.max_tokens, round(characters / _CHARACTERS_PER_TOKEN) + round(images * image_tokens))
     )
     rows = len(dataset)
     steps = recipe.schedule.steps or recipe.schedule.epochs * -(-rows // recipe.batches.size)
-    flop = tokens * recipe.batches.size * _flop_per_token(sizes.trained, sizes.frozen, recipe)
+    passes = 3 if recipe.gradient_checkpointing else 2  # forward, gradients of activations, and forward again
+    flop = tokens * recipe.batches.size * 2 * (passes * (sizes.trained + sizes.frozen) + sizes.trained)
     seconds = flop / (gpus * recipe.hardware.tflops * 1e12 * recipe.hardware.utilization)
     each = batch["per_device_train_batch_size"]
     return FinetuningPlan(
@@ -165,12 +166,6 @@ def _zero_setting(recipe: FinetuningRecipe, name: str, default: Any = None) -> A
         return HfDeepSpeedConfig(config).get_value(f"zero_optimization.{name}", default)
 
 
-def _text_collator(recipe: FinetuningRecipe) -> RowCollator:
-    if isinstance(recipe.method, StepByStepMethod):
-        return RationaleCollator(recipe.method.objectives)
-    return ConversationCollator(None, frozenset(), recipe.method.types)
-
-
 def _image_tokens(config: Any) -> int:
     """Return the tokens of an image: the config's, or those of a square image of the vision tower's size."""
     known = getattr(config, "image_seq_length", None) or getattr(config, "mm_tokens_per_image", None)
@@ -180,12 +175,6 @@ def _image_tokens(config: Any) -> int:
     side = getattr(vision, "image_size", None) or 448  # towers of any resolution: a common size
     merged = getattr(vision, "spatial_merge_size", 1)
     return int(side // (vision.patch_size * merged)) ** 2
-
-
-def _flop_per_token(trained: int, frozen: int, recipe: FinetuningRecipe) -> float:
-    forward = 2 * (trained + frozen)
-    again = forward if recipe.gradient_checkpointing else 0
-    return forward + forward + 2 * trained + again
 
 
 def _memory(network: nn.Module, recipe: FinetuningRecipe, rows: int, sharding: str, images: float) -> MemoryEstimate:
@@ -243,8 +232,12 @@ def _activations(network: Any, recipe: FinetuningRecipe, rows: int, images: floa
     text = network.config.get_text_config()
     precise = 2 if recipe.precision == "fp32" else 1
     tokens = rows * recipe.batches.max_tokens
-    layers, width = text.num_hidden_layers, text.hidden_size
-    found = _stack(tokens, layers, width, checkpointing=recipe.gradient_checkpointing)
+
+    def stack(tokens: int, layers: int, width: int) -> int:
+        each = layers * _CHECKPOINT_BYTES + _LAYER_BYTES if recipe.gradient_checkpointing else layers * _LAYER_BYTES
+        return tokens * width * each
+
+    found = stack(tokens, text.num_hidden_layers, text.hidden_size)
     vision = getattr(network.config, "vision_config", None)
     if vision is not None and any(
         "vision" in name or "visual" in name for name, one in network.named_parameters() if one.requires_grad
@@ -252,12 +245,5 @@ def _activations(network: Any, recipe: FinetuningRecipe, rows: int, images: floa
         depth = getattr(vision, "num_hidden_layers", None) or vision.depth
         merged = getattr(vision, "spatial_merge_size", 1) ** 2
         patches = round(rows * images * merged * _image_tokens(network.config))
-        found += _stack(patches, depth, vision.hidden_size, checkpointing=recipe.gradient_checkpointing)
+        found += stack(patches, depth, vision.hidden_size)
     return float(precise * found + _LOGIT_BYTES * tokens * text.vocab_size)
-
-
-def _stack(tokens: int, layers: int, width: int, *, checkpointing: bool) -> float:
-    each = tokens * width
-    if checkpointing:
-        return each * (layers * _CHECKPOINT_BYTES + _LAYER_BYTES)
-    return each * layers * _LAYER_BYTES

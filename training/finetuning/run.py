@@ -1,13 +1,8 @@
 """Finetuning run: a generative model of transformers, trained by its `Trainer` on our shards.
 
-    OUT/recipe.yaml, run.json   all settings, and the model and data they were used with
-    OUT/checkpoints/            of transformers, the newest ``keep``
-    OUT/log.csv                 loss, learning rate, gradient norm
-    OUT/model/                  the finished model with its processor and chat template, as transformers and vLLM open it
-    OUT/adapter/                with LoRA: the adapter alone
-    OUT/skipped.jsonl           samples that could not be used, if any
-
-A checkpoint has weights, optimizer, schedule, random state and position, so a resumed run ends as an uninterrupted one.
+The run folder is as in `run_folder.py`, with checkpoints of transformers, the newest ``keep``, a model that
+transformers and vLLM open with its processor and chat template, and with LoRA the adapter alone in ``adapter/``. A
+checkpoint has weights, optimizer, schedule, random state and position, so a resumed run ends as an uninterrupted one.
 """
 
 import shutil
@@ -30,20 +25,19 @@ from pairwright.training.finetuning.dataset import (
     EpochOrder,
     RowCollator,
     ShardDataset,
-    check_training_data,
     open_dataset,
-    read_lengths,
+    read_rows,
 )
 from pairwright.training.finetuning.networks import freeze_untrained, open_network, stop_tokens
-from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
-from pairwright.training.loading.rationales import RationaleCollator
-from pairwright.training.loading.samples import skip_notes
+from pairwright.training.loading.rationales import RationaleCollator, check_training_data
+from pairwright.training.loading.shard_index import StoredSample, skip_notes
 from pairwright.training.metrics_log import write_history
 from pairwright.training.models.generative import GenerativeModel
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
 from pairwright.training.out_of_memory import explain_out_of_memory
+from pairwright.training.recipes.settings import FinetuningRecipe, StepByStepMethod
 from pairwright.training.reporters import open_reporters
 from pairwright.training.run_folder import Run, check_run_folder, lock_run_folder, replace_folder, write_run_description
 from pairwright.training.trainer import TrainingReport
@@ -110,9 +104,11 @@ def _trainer(
 
 
 def _all_lengths(dataset: ShardDataset, collator: RowCollator, arguments: TrainingArguments) -> list[int]:
-    """Return the lengths of all rows; each process reads its share."""
+    """Return the lengths of all rows, 0 of unusable samples; each process reads its share."""
     own = range(arguments.process_index, len(dataset), arguments.world_size)
-    found = dict(gather_object(list(read_lengths(dataset, collator, own).items())))
+    rows = read_rows(dataset, own)
+    lengths = [(number, collator.length(one) if isinstance(one, StoredSample) else 0) for number, one in rows]
+    found = dict(gather_object(lengths))
     return [found[number] for number in range(len(dataset))]
 
 
@@ -183,7 +179,6 @@ def _report(
         samples=len(dataset),
         left_out=dict(dataset.index.left_out),
         skipped=dict(Counter(one.reason for one in skipped.values())),
-        lacking={},
         cut=cut,
         seconds=round(next((row["train_runtime"] for row in state.log_history if "train_runtime" in row), 0.0), 1),
         main=trainer.args.process_index == 0,

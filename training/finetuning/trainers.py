@@ -21,8 +21,6 @@ from pairwright.training.metrics_log import log_columns, write_history
 from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss
 from pairwright.training.reporters import Report
 
-_PARTS = ("label", "rationale")
-
 
 class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow transformers
     """A `Trainer` whose epochs follow our order, and which records skipped samples and truncated rows.
@@ -93,10 +91,8 @@ class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow trans
 def answer_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
     """Return the cross entropy of the labelled tokens (LLaVA, eq. 3.3), as a part of the whole batch's mean.
 
-    Args:
-        outputs: with ``logits``, float (b, t, v).
-        labels: int64 (b, t), `IGNORE_INDEX` at tokens without a loss.
-        num_items_in_batch: labelled tokens of the whole batch; None: those of ``labels``.
+    ``outputs`` have ``logits``, float (b, t, v); ``labels`` are int64 (b, t), `IGNORE_INDEX` without a loss;
+    ``num_items_in_batch`` counts the labelled tokens of the whole batch, None: those of ``labels``.
     """
     wanted = labels[:, 1:].contiguous()
     logits = outputs.logits[:, :-1].float()
@@ -107,8 +103,7 @@ def answer_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | None 
 class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
     """L_label + lambda L_rationale (Hsieh, eq. 2.1, 2.3 and 2.4), each the mean over the examples of the whole batch.
 
-    Attributes:
-        rationale_weight: lambda; None: no row is a rationale, and the parts are not logged.
+    ``rationale_weight`` is lambda; None: no row is a rationale, and the parts are not logged.
     """
 
     rationale_weight: float | None = None
@@ -155,7 +150,7 @@ class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
         """Add both parts of the loss to a row of the log."""
         if "loss" in logs and self.rationale_weight is not None:
             parts = self.accelerator.reduce(self._parts.to(self.args.device), "sum") / max(1, self._steps)
-            logs |= {f"loss_{name}": round(part, 6) for name, part in zip(_PARTS, parts.tolist(), strict=True)}
+            logs |= {"loss_label": round(float(parts[0]), 6), "loss_rationale": round(float(parts[1]), 6)}
             self._parts, self._steps = torch.zeros(2), 0
         super().log(logs, *arguments, **named)
 

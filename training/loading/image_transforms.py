@@ -1,6 +1,6 @@
 """Image transforms of CLIP: from image bytes to the square of pixels that a vision tower reads.
 
-Evaluation (``crop`` 1): resize the shorter side to ``size`` (bicubic), then center crop; or squash to the square. Training (``crop`` below 1): a
+Evaluation (``crop`` 1): resize the shorter side to ``size`` (bicubic), then center crop. Training (``crop`` below 1): a
 rectangle with a random share of the area and an aspect ratio from 3:4 to 4:3 is resized to the square (OpenCLIP: 0.9 to
 1). Images are never mirrored: captions with "left" and "right" would become false.
 
@@ -65,7 +65,6 @@ class ImageOptions:
     tiles: bool = False  # return the whole image and its tiles (AnyRes), uncropped, instead of one square
     mean: tuple[float, float, float] = CLIP_MEAN  # of the channels in 0-1, red first
     std: tuple[float, float, float] = CLIP_STD  # likewise
-    squash: bool = False  # without a random crop, resize to the square instead of cropping (SigLIP)
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.crop <= 1 or min(self.std) <= 0:
@@ -92,19 +91,18 @@ def load_parts(data: bytes, options: ImageOptions, rng: random.Random, where: st
 def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> npt.NDArray[np.uint8]:
     """Return the image as uint8 (3, size, size), red first; ignores ``options.tiles``.
 
-    ``data`` are the bytes of an image file; ``rng`` is for the crop, ``where`` for messages.
-
-    Raises:
-        UnusableImageError: the bytes do not decode.
+    ``data`` are the bytes of an image file; ``rng`` is for the crop, ``where`` for messages. Raises
+    `UnusableImageError` if the bytes do not decode.
     """
     if options.crop < 1:
         least = math.ceil(options.size / math.sqrt(options.crop))
-        return _random_crop(_decode_at_least(data, least, where), options, rng)
+        pixels = _decode_jpeg(data, least) if data.startswith(_JPEG_START) else None
+        if pixels is None:
+            with _decoding(where):
+                pixels = np.array(_open_rgb(data, least))
+        return _random_crop(pixels, options, rng)
     with _decoding(where):
-        plain = _open_rgb(data)
-        if options.squash:
-            return _channels_first(plain.resize((options.size, options.size), Image.Resampling.BICUBIC))
-        return _channels_first(_center_crop(plain, options.size))
+        return _channels_first(_center_crop(_open_rgb(data), options.size))
 
 
 def load_tiles(data: bytes, options: ImageOptions, where: str) -> tuple[npt.NDArray[np.uint8], Grid]:
@@ -132,15 +130,6 @@ def _decoding(where: str) -> Iterator[None]:
         raise UnusableImageError("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
 
 
-def _decode_at_least(data: bytes, least: int, where: str) -> _Pixels:
-    """Return an image as uint8 (h, w, 3), red first; a JPEG at the smallest of 1/1 to 1/8 with no side below ``least``."""
-    pixels = _decode_jpeg(data, least) if data.startswith(_JPEG_START) else None
-    if pixels is not None:
-        return pixels
-    with _decoding(where):
-        return np.array(_open_rgb(data, least))
-
-
 def _open_rgb(data: bytes, least: int = 0) -> Image.Image:
     """Return an image of 8-bit RGB by Pillow; ``least``: minimum sides of a JPEG decoded at a smaller size, 0: its own."""
     image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
@@ -150,7 +139,7 @@ def _open_rgb(data: bytes, least: int = 0) -> Image.Image:
 
 
 def _decode_jpeg(data: bytes, least: int) -> _Pixels | None:
-    """Return the pixels as `_decode_at_least`; None if Pillow must decode the file, or say why it is broken."""
+    """Return uint8 (h, w, 3) at the smallest of 1/1 to 1/8 with sides from ``least``; None if Pillow must decode it."""
     if simplejpeg is None:
         return None
     try:

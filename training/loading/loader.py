@@ -1,13 +1,8 @@
 """Loader of batches from shards, with workers, ranks, epochs and exact resuming.
 
-    loader = ShardLoader("shards/{00000..00004}.tar", PairCollator(negatives=3), options, texts, ImageOptions(size=224))
-    for batch in loader:                  # one epoch, or the rest of it
-        ...
-        torch.save(loader.state_dict(), ...)
-    for batch in loader:                  # the next epoch
-
-The order is that of `sample_order.py`. The state is taken between batches and is a few numbers. Random choices (crops,
-negatives) are functions of (seed, epoch, key): a sample repeated within an epoch is identical, and differs in the next.
+An iteration is an epoch, or the rest of it, in the order of `sample_order.py`. The state is taken between batches and
+is a few numbers. Random choices (crops, negatives) are functions of (seed, epoch, key): a sample repeated within an
+epoch is identical, and differs in the next.
 
 A sample that cannot be used (such as an image that does not decode) is skipped, which makes its batch smaller; a rank
 whose whole batch is unusable takes the samples of a later step. Both depend on (seed, epoch, step, rank) alone, so
@@ -30,8 +25,14 @@ from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import B, CollationContext, Collator, move_batch
 from pairwright.training.loading.image_transforms import ImageOptions, PreparedImage, load_parts
 from pairwright.training.loading.sample_order import Ends, SampleOrder
-from pairwright.training.loading.samples import OnError, StoredSample, check_usable, skip_notes
-from pairwright.training.loading.shard_index import ShardSamples, index_shards
+from pairwright.training.loading.shard_index import (
+    OnError,
+    ShardSamples,
+    StoredSample,
+    check_usable,
+    index_shards,
+    skip_notes,
+)
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 
 LoaderState = dict[str, Any]
@@ -225,10 +226,9 @@ class ShardLoader(Generic[B]):
         return {"epoch": self.epoch, "step": self.step, "places": self._places, **order}
 
     def load_state_dict(self, state: LoaderState) -> None:
-        """Move to the position of a state. Workers may differ, and ranks, if the total batch size is the same.
+        """Move to the position of a state; UsageError if it is of other data or another order.
 
-        Raises:
-            UsageError: the state is of other data or another order.
+        Workers may differ, and ranks, if the total batch size is the same.
         """
         for name, value in self.state_dict().items():
             if name not in ("epoch", "step") and state.get(name) != value:

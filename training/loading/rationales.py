@@ -18,13 +18,18 @@ import torch
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.rationales import StudentRows
-from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.records import Example, Origin
 from pairwright.datasets.rejects import Reject
-from pairwright.training.loading.samples import SampleJson, SampleSelection, StoredSample
-from pairwright.training.loading.shard_index import ShardSamples, index_shards
-from pairwright.training.loading.tokenization import IGNORE_INDEX, encode_by, pad_rows, tokenizer_padding_id
+from pairwright.datasets.shards.indexed_shards import find_indexed_shards
+from pairwright.training.loading.shard_index import (
+    SampleJson,
+    SampleSelection,
+    ShardSamples,
+    StoredSample,
+    index_shards,
+)
+from pairwright.training.loading.tokenization import IGNORE_INDEX, encode
 
 ROWS = "student_rows"
 _MEMBERS = ("id", "objective", "input", "output", "split")
@@ -59,11 +64,15 @@ def index_samples(data: str, selection: SampleSelection) -> SampleIndex:
 
 
 def _read_file(path: Path, selection: SampleSelection) -> RationaleFile:
-    check_rows_file(path)
+    check_training_data(str(path))
     rows: defaultdict[str, list[SampleJson]] = defaultdict(list)
     for found in read_jsonl(path):
-        row = _row(found)
-        rows[row["id"]].append(row)
+        if isinstance(found, Reject):
+            raise InputError(found.detail, where=found.place, fix="Write the rows again.")
+        if not all(isinstance(found.fields.get(name), str) for name in _MEMBERS):
+            what = f"not a rationale row: {', '.join(_MEMBERS)} must be strings"
+            raise InputError(what, where=found.place, fix="pairwright export --to rationales writes such rows.")
+        rows[found.fields["id"]].append(found.fields)
     if not rows:
         raise InputError("no rows", where=str(path), fix="Write rows with pairwright generate rationales.")
     reasons = {name: selection.lacks({ROWS: found}) if selection.lacks else "" for name, found in rows.items()}
@@ -71,22 +80,12 @@ def _read_file(path: Path, selection: SampleSelection) -> RationaleFile:
     return RationaleFile(path, kept, Counter(filter(None, reasons.values())))
 
 
-def _row(found: InputRow | Reject) -> SampleJson:
-    if isinstance(found, Reject):
-        raise InputError(found.detail, where=found.place, fix="Write the rows again.")
-    if not all(isinstance(found.fields.get(name), str) for name in _MEMBERS):
-        raise InputError(
-            f"not a rationale row: {', '.join(_MEMBERS)} must be strings",
-            where=found.place,
-            fix="pairwright export --to rationales writes such rows.",
-        )
-    return found.fields
-
-
-def check_rows_file(path: Path) -> None:
-    """Raise InputError if the file is missing."""
-    if not path.is_file():
-        raise InputError("no such file", where=str(path), fix="Pass a .jsonl of rationale rows.")
+def check_training_data(data: str) -> None:
+    """Check that data exist: shards, or a ``.jsonl`` of rationale rows."""
+    if not data.endswith(".jsonl"):
+        find_indexed_shards(data)
+    elif not Path(data).is_file():
+        raise InputError("no such file", where=data, fix="Pass a .jsonl of rationale rows.")
 
 
 Objectives = Literal["multi-task", "single-task", "label"]
@@ -122,10 +121,9 @@ class RationaleCollator:
         rows = [row for sample in usable for row in self.rows(sample.key, sample.body)]
         counted = bool(rows)
         rows = rows or [{"input": "", "output": "", "objective": "label"}]  # a process cannot miss a step
-        inputs, cut_inputs = encode_by([row["input"] for row in rows], self.processor, self.max_tokens)
-        outputs, cut_outputs = encode_by([row["output"] for row in rows], self.processor, self.max_tokens)
-        ids, mask = pad_rows(inputs, tokenizer_padding_id(self.processor) or 0)
-        labels, _ = pad_rows(outputs, IGNORE_INDEX)
+        ids, mask, cut_inputs = encode([row["input"] for row in rows], self.processor, self.max_tokens)
+        outputs = [row["output"] for row in rows]
+        labels, _, cut_outputs = encode(outputs, self.processor, self.max_tokens, fill=IGNORE_INDEX)
         return {
             "input_ids": ids,
             "attention_mask": mask.long(),

@@ -31,11 +31,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SampleOrder:
-    """Order of samples.
-
-    Raises:
-        UsageError: a value out of range, or too few samples for one step.
-    """
+    """Order of samples; UsageError on values out of range and on too few samples for one step."""
 
     counts: tuple[int, ...]  # samples per shard
     batch_size: int  # maximum samples per step and rank

@@ -1,4 +1,4 @@
-"""Numbered samples of a set of shards, on disk or in an object store, readable by number.
+"""Numbered samples of a set of shards, on disk or in an object store, readable by number; and which of them are used.
 
 The byte range of each sample comes from the index beside its shard (`datasets/shards/index.py`), or from one scan of the
 shard's headers. So samples are readable in any order, and all shards that webdataset reads can be used for training.
@@ -13,25 +13,92 @@ import hashlib
 import io
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 from webdataset.tariterators import group_by_keys, tar_file_expander
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.images.loading import select_further_images, select_image_extensions
-from pairwright.datasets.rejects import REASONS, Reject, RejectError, make_reject
+from pairwright.datasets.rejects import REASONS, Reject, RejectError, make_reject, rank_reasons
 from pairwright.datasets.remote.reading import Range, read_ranges
 from pairwright.datasets.shards.index import SampleContents, ShardIndex, split_member_name
 from pairwright.datasets.shards.indexed_shards import ShardFile, find_indexed_shards, load_indexes
 from pairwright.datasets.shards.sample_json import parse_sample_json
 from pairwright.datasets.shards.ustar import END_MARKER, iter_members
-from pairwright.training.loading.samples import SampleSelection, StoredSample
+
+SampleJson = Mapping[str, Any]
+SampleCheck = Callable[[SampleJson], str]
+"""Returns the reason why a sample cannot be used; empty if it can."""
+
+OnError = Literal["skip", "stop"]
+
+_CONVERSATIONS: Final = "Build shards with the section `conversations` (and method.types, if set)."
+_FIXES: Final = {
+    "missing_image": "Use shards with images.",
+    "several_images": "Conversations about several images are for recipes of generative models.",
+    "missing_caption": "Use shards with captions, as .txt.",
+    "no_hard_negatives": "Build shards with the section `negatives`, or set method.online.",
+    "no_hard_positives": "Build shards with the section `positives`.",
+    "no_hard_texts": "Build shards with the sections `negatives` and `positives`.",
+    "no_triplets": _CONVERSATIONS,
+    "no_conversations": _CONVERSATIONS,
+    "no_rationales": "Build shards with the section `rationales`; the split must be the same.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSelection:
+    """Which samples are used, and how many units of an epoch each one is."""
+
+    # Check of a sample's JSON, of which only the outline may be given (`datasets/shards/sample_json.py`); None: all
+    # samples are used
+    lacks: SampleCheck | None = None
+    # Skip samples that lack something; False: use them, and count them in ``ShardSamples.lacking``
+    required: bool = True
+    units: Callable[[SampleJson], int] | None = None  # number of units of a sample by its JSON; None: one per sample
+    members: frozenset[str] = frozenset()  # required members besides the JSON: ``image``, ``caption``
+    on_error: OnError = "skip"  # ``skip`` skips and counts broken and incomplete samples, ``stop`` raises
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSample:
+    """A sample as stored in its file."""
+
+    key: str  # of the sample
+    where: str  # file and key, for messages
+    caption: str  # contents of ``.txt``; empty if missing
+    body: SampleJson  # contents of ``.json``; empty if missing
+    image: bytes  # bytes of the image; empty for text-only samples
+    unit: int = 0  # selected unit of the sample, from 0 (`SampleSelection.units`)
+    further_images: tuple[bytes, ...] = ()  # of a conversation of several images, those after the first
+
+
+def skip_notes(left_out: Mapping[str, int]) -> list[str]:
+    """Return sentences on skipped samples, by their number for each reason."""
+    return [
+        f"{count_phrase(count, 'sample')} skipped: {reason.replace('_', ' ')}."
+        for reason, count in rank_reasons(left_out)
+    ]
+
+
+def check_usable(used: int, left_out: Mapping[str, int], lacking: Mapping[str, int], data: str) -> None:
+    """Raise InputError if each of the ``used`` samples of ``data`` lacks some kind of text, or none is used."""
+    if sum(lacking.values()) < used:
+        return
+    counts = rank_reasons({**left_out, **lacking})
+    found = ", ".join(f"{count:,}: {reason.replace('_', ' ')}" for reason, count in counts)
+    raise InputError(
+        f"no sample has what the recipe needs ({found})",
+        where=data,
+        fix=_FIXES.get(counts[0][0], "Write the shards again."),
+    )
 
 
 @dataclass(frozen=True)
@@ -65,17 +132,16 @@ class ShardSamples:
 
     def find(self, numbers: Sequence[int]) -> Iterator[StoredSample | Reject]:
         """Yield the samples with these numbers, or the rejects of unusable ones, in order."""
-        places = [self._place(number) for number in numbers]
+        places: list[tuple[Range, int]] = []
+        for number in numbers:
+            shard = int(np.searchsorted(self._ends, number, side="right"))
+            at = number - int(self._ends[shard] - len(self.spans[shard]))
+            start, end = self.spans[shard][at].tolist()
+            places.append(((self.names[shard], start, end), 0 if self.units is None else int(self.units[shard][at])))
         distinct = list(dict.fromkeys(span for span, _ in places))
         data = dict(zip(distinct, read_ranges(distinct), strict=True))
         for span, unit in places:
             yield _sample(span, data[span], unit)
-
-    def _place(self, number: int) -> tuple[Range, int]:
-        shard = int(np.searchsorted(self._ends, number, side="right"))
-        at = number - int(self._ends[shard] - len(self.spans[shard]))
-        start, end = self.spans[shard][at].tolist()
-        return (self.names[shard], start, end), 0 if self.units is None else int(self.units[shard][at])
 
 
 def _sample(span: Range, data: bytes, unit: int) -> StoredSample | Reject:
@@ -161,7 +227,14 @@ class _SampleFilter:
 
     def _count_units(self, contents: SampleContents, samples: int) -> int:
         """Return the units of each of several samples with these contents; 0 if they lack something required."""
-        self._check(contents)
+        if contents.duplicate:
+            raise RejectError("duplicate_member", "duplicate member")
+        if "image" in self.selection.members and not contents.image:
+            raise RejectError("missing_image", "no image")
+        if "image" in self.selection.members and contents.further_images:
+            raise RejectError("several_images", "several images")
+        if "caption" in self.selection.members and not contents.caption:
+            raise RejectError("missing_caption", "no .txt")
         lacks, units = self.selection.lacks, self.selection.units
         if lacks is None and units is None:
             return 1
@@ -173,16 +246,6 @@ class _SampleFilter:
         if reason and self.selection.required:
             return 0
         return units(contents.texts) if units else 1
-
-    def _check(self, contents: SampleContents) -> None:
-        if contents.duplicate:
-            raise RejectError("duplicate_member", "duplicate member")
-        if "image" in self.selection.members and not contents.image:
-            raise RejectError("missing_image", "no image")
-        if "image" in self.selection.members and contents.further_images:
-            raise RejectError("several_images", "several images")
-        if "caption" in self.selection.members and not contents.caption:
-            raise RejectError("missing_caption", "no .txt")
 
     def raise_rejects(self) -> None:
         """Raise InputError on broken and incomplete samples with ``on_error`` ``stop``."""

@@ -41,53 +41,46 @@ class TextOptions:
 @lru_cache(maxsize=4)
 def load_tokenizer(name: str) -> Any:
     """Return the tokenizer of a name or folder, cached per process."""
-    tokenizer = read_tokenizer(name)
-    if tokenizer_padding_id(tokenizer) is None:
+    tokenizer: Any = read_tokenizer(name)
+    if tokenizer.pad_token_id is None and tokenizer.eos_token_id is None:
         raise UsageError(f"the tokenizer {name!r} has neither padding nor end token. Set its pad_token.")
     return tokenizer
 
 
-def tokenizer_padding_id(tokenizer: Any) -> int | None:
-    """Return the padding token id: the tokenizer's padding token, else its end token."""
-    padded: int | None = tokenizer.pad_token_id
-    return tokenizer.eos_token_id if padded is None else padded
+def padding_id(tokenizer: Any) -> int:
+    """Return the id of the tokenizer's padding token, else that of its end token, else 0."""
+    return next((one for one in (tokenizer.pad_token_id, tokenizer.eos_token_id) if one is not None), 0)
 
 
-def encode(texts: Sequence[str], options: TextOptions) -> tuple[list[list[int]], int]:
-    """Return the ids of each text, at most ``max_tokens``, and the number of truncated texts."""
-    return encode_by(texts, load_tokenizer(options.tokenizer), options.max_tokens)
+def encode(  # noqa: PLR0913 - three are for one caller each
+    texts: Sequence[str],
+    tokenizer: Any,
+    max_tokens: int,
+    *,
+    end: bool = True,
+    fill: int | None = None,
+    width: int = 0,
+) -> tuple[Tensor, Tensor, int]:
+    """Return ids of texts, int64 (n, t), their mask, bool (n, t), False at padding, and the number of truncated texts.
 
-
-def encode_without_end(texts: Sequence[str], options: TextOptions) -> tuple[list[list[int]], int]:
-    """Return as `encode`, without the end token that some tokenizers add."""
-    rows, cut = encode(texts, options)
-    end = load_tokenizer(options.tokenizer).eos_token_id
-    return [row[:-1] if row and row[-1] == end else row for row in rows], cut
-
-
-def encode_by(texts: Sequence[str], tokenizer: Any, max_tokens: int) -> tuple[list[list[int]], int]:
-    """Return the ids of each text by a loaded tokenizer, at most ``max_tokens``, and the number of truncated texts."""
-    if not texts:
-        return [], 0
-    ids: list[list[int]] = tokenizer(list(texts), verbose=False)["input_ids"]
+    Args:
+        texts: any number.
+        tokenizer: of transformers.
+        max_tokens: of a text, at most.
+        end: keep the end token that some tokenizers add.
+        fill: id at padding; None: `padding_id`.
+        width: columns, at least.
+    """
+    ids: list[list[int]] = tokenizer(list(texts), verbose=False)["input_ids"] if texts else []
     long = [place for place, row in enumerate(ids) if len(row) > max_tokens]
     if long:
         again = [texts[place] for place in long]
         for place, row in zip(long, tokenizer(again, truncation=True, max_length=max_tokens)["input_ids"], strict=True):
             ids[place] = row
-    return ids, len(long)
-
-
-def pad_rows(rows: Sequence[Sequence[int]], fill: int, width: int = 0) -> tuple[Tensor, Tensor]:
-    """Return int64 (n, t) rows padded with ``fill``, and a bool (n, t) mask, False at padding; t is at least ``width``."""
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    width = max(width, int(lengths.max(initial=0)))
-    mask = np.arange(width) < lengths[:, None]
-    ids = np.full((len(rows), width), fill, dtype=np.int64)
-    ids[mask] = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
-    return torch.from_numpy(ids), torch.from_numpy(mask)
-
-
-def padding_id(options: TextOptions) -> int:
-    """Return the padding token id of the tokenizer."""
-    return tokenizer_padding_id(load_tokenizer(options.tokenizer)) or 0
+    if not end:
+        ids = [row[:-1] if row and row[-1] == tokenizer.eos_token_id else row for row in ids]
+    lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
+    mask = np.arange(max(width, int(lengths.max(initial=0)))) < lengths[:, None]
+    padded = np.full(mask.shape, padding_id(tokenizer) if fill is None else fill, dtype=np.int64)
+    padded[mask] = np.fromiter(chain.from_iterable(ids), dtype=np.int64, count=int(lengths.sum()))
+    return torch.from_numpy(padded), torch.from_numpy(mask), len(long)

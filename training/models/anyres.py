@@ -57,15 +57,10 @@ def fit_size(width: int, height: int, most_width: int, most_height: int) -> tupl
 
 
 def split_image(image: Tensor, size: int, grid: Grid | None = None) -> Tensor:
-    """Return the whole image and its tiles.
+    """Return the whole image and its tiles row by row, float (1 + tiles, 3, size, size).
 
-    Args:
-        image: float (3, h, w), normalized, so that the padding, 0, is the mean color.
-        size: tile side in pixels.
-        grid: by default that of `choose_grid`.
-
-    Returns:
-        Float (1 + tiles, 3, size, size): the whole image first, then the tiles row by row.
+    The image is float (3, h, w), normalized, so that the padding, 0, is the mean color; ``size`` is the tile side in
+    pixels, ``grid`` by default that of `choose_grid`.
     """
     grid = grid or choose_grid(image.shape[2], image.shape[1], size)
     large = _fit(image, grid.rows * size, grid.columns * size)
@@ -76,12 +71,8 @@ def split_image(image: Tensor, size: int, grid: Grid | None = None) -> Tensor:
 def merge_features(features: Tensor, grid: Grid) -> Tensor:
     """Return the features of the parts of `split_image` in reading order.
 
-    Args:
-        features: float (1 + tiles, p, d); p patches, a square, row by row.
-        grid: of the tiles.
-
-    Returns:
-        Float ((1 + tiles) * p, d): those of the whole image, then the large map row by row, across the tiles.
+    Float (1 + tiles, p, d), p patches of a square row by row, become float ((1 + tiles) * p, d): those of the whole
+    image, then the large map row by row, across the tiles.
     """
     parts, patches, dim = features.shape
     side = round(patches**0.5)

@@ -3,8 +3,7 @@
 A checkpoint is anything that `transformers` reads: a folder or a name on the Hugging Face hub. A model that extends a
 checkpoint (gated blocks, an instruction token, a projection) is a folder with transformers' files, the added weights in
 ``added.safetensors``, and its description in ``pairwright.json``, which is written last: a folder with it is complete.
-
-Not covered: pickled weights (``pytorch_model.bin``) are left to transformers, which rejects unsafe ones.
+Pickled weights (``pytorch_model.bin``) are left to transformers, which rejects unsafe ones.
 """
 
 import json
@@ -64,20 +63,14 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _is_path(name: str) -> bool:
-    """Return whether ``name`` is a path and not a name on the hub (``owner/name``)."""
-    return Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1
-
-
 @contextmanager
 def explain_unreadable(name: str) -> Iterator[None]:
     """Translate what transformers raises on an unreadable checkpoint ``name`` into a one-line error.
 
-    Raises:
-        MissingResourceError: no such checkpoint, and it cannot be downloaded.
-        InputError: it is damaged or of another kind.
+    MissingResourceError: there is none, and it cannot be downloaded; InputError: it is damaged or of another kind.
     """
-    if _is_path(name) and not Path(name).is_dir():
+    is_path = Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1  # not owner/name
+    if is_path and not Path(name).is_dir():
         raise MissingResourceError(f"checkpoint {name}: no such folder")
     try:
         yield
@@ -99,10 +92,7 @@ def start_saving(folder: Path) -> None:
 
 
 def save_added_weights(folder: Path, weights: Mapping[str, Tensor], description: Mapping[str, object]) -> None:
-    """Write the weights that a model adds to a checkpoint, then its description.
-
-    The description is JSON, to which ``version`` is added; without weights no weights file is written.
-    """
+    """Write the weights that a model adds to a checkpoint, if any, then its description and version as JSON."""
     if weights:
         save_weights(weights, folder / ADDED_FILE)
     write_text(folder / DESCRIPTION_FILE, json.dumps({"version": VERSION, **description}, indent=2) + "\n")
@@ -135,28 +125,14 @@ def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     return {name: one for name, one in model.named_parameters() if one.requires_grad}
 
 
-def save_trained(model: nn.Module, path: Path) -> None:
-    """Write `trained_parameters` to ``path`` as safetensors, atomically."""
-    save_weights(trained_parameters(model), path)
-
-
 def save_weights(weights: Mapping[str, Tensor], path: Path) -> None:
     """Write tensors by name to ``path`` as safetensors, atomically; `read_weights` reads them."""
     with replace_atomically(path) as temporary:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, temporary)
 
 
-def load_trained(model: nn.Module, path: Path) -> None:
-    """Load parameters that `save_trained` wrote into ``model``, which must train the same ones."""
-    copy_weights(trained_parameters(model), read_weights(path), path)
-
-
 def copy_weights(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor], path: Path) -> None:
-    """Copy ``weights`` into ``parameters`` by name.
-
-    Raises:
-        UsageError: a name or shape differs; the message has ``path``.
-    """
+    """Copy ``weights`` into ``parameters`` by name; UsageError with ``path`` if a name or shape differs."""
     shapes = {name: tuple(one.shape) for name, one in parameters.items()}
     given = {name: tuple(one.shape) for name, one in weights.items()}
     if shapes != given:

@@ -11,26 +11,21 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import CLIPModel, CLIPVisionModel, PreTrainedTokenizerBase
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
-from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 from transformers.utils.hub import cached_file
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.loading.image_transforms import CLIP_MEAN, CLIP_STD, Channels, ImageOptions
+from pairwright.training.loading.image_transforms import CLIP_MEAN, CLIP_STD, ImageOptions
 from pairwright.training.models.checkpoints import (
-    ADDED_FILE,
-    copy_weights,
     explain_unreadable,
     load_pretrained,
-    read_description,
     read_tokenizer,
-    read_weights,
     save_added_weights,
     start_saving,
 )
@@ -51,7 +46,6 @@ class ClipOutput:
     tokens: Tensor | None = None  # float32 (n, t, d) in the shared space, not normalized; None unless requested
     # bool (n, t): words and the end token; False for the start token and padding. None with ``tokens``.
     token_mask: Tensor | None = None
-    bias: Tensor | None = None  # 0-d, of SigLIP's sigmoid; None for a CLIP
 
 
 class Clip(nn.Module):
@@ -64,9 +58,6 @@ class Clip(nn.Module):
     """
 
     kind = "clip"
-    network_class: ClassVar[type[Any]] = CLIPModel
-    # Mean and standard deviation of the channels where a checkpoint has no image processor
-    channels: ClassVar[tuple[Channels, Channels]] = CLIP_MEAN, CLIP_STD
 
     def __init__(
         self, network: CLIPModel, tokenizer: PreTrainedTokenizerBase | None = None, pixels: ImageOptions | None = None
@@ -74,15 +65,13 @@ class Clip(nn.Module):
         super().__init__()
         self.network = network
         self.tokenizer = tokenizer
-        mean, std = self.channels
-        self.pixels = pixels or ImageOptions(network.config.vision_config.image_size, mean=mean, std=std)
+        self.pixels = pixels or ImageOptions(network.config.vision_config.image_size)
 
     @classmethod
     def load(cls, name: str) -> Self:
         """Load a checkpoint by folder or name; errors as of `load_pretrained`."""
-        network: Any = load_pretrained(cls.network_class, name)
-        pixels = read_pixel_settings(name, network.config.vision_config.image_size, *cls.channels)
-        return cls(network, read_tokenizer(name), pixels)
+        network: Any = load_pretrained(CLIPModel, name)
+        return cls(network, read_tokenizer(name), read_pixel_settings(name, network.config.vision_config.image_size))
 
     @property
     def dim(self) -> int:
@@ -100,27 +89,20 @@ class Clip(nn.Module):
         scale: Tensor = self.network.logit_scale.float().exp().squeeze()
         return scale
 
-    @property
-    def bias(self) -> Tensor | None:
-        """The bias of the sigmoid, 0-d, with its gradient; None for a CLIP."""
-        return None
-
     def limit_scale(self) -> None:
         """Clamp the scale to 1 to `MAX_SCALE`; call after each training step (CLIP, section 2.5)."""
         clamp_scale(self.network.logit_scale)
 
     def encode_images(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
-        """Return the unit embeddings, float32 (b, d).
+        """Return the unit embeddings, float32 (b, d), of normalized images, float (b, 3, h, w).
 
-        Args:
-            images: float (b, 3, h, w), normalized.
-            instructions: token ids, int64 (b, t), one per image; only a `FocalLensClip` reads them.
+        ``instructions``: token ids, int64 (b, t), one per image; only a `FocalLensClip` reads them.
         """
         return self.pool(self.image_states(images, instructions))
 
     def encode_texts(self, texts: Tensor) -> Tensor:
         """Return the unit embeddings, float32 (n, d), of token ids (n, t)."""
-        return self._text_rows(self._text_states(texts)[1])
+        return _normalize(self.network.text_projection(self.network.text_model(input_ids=texts).pooler_output))
 
     def image_states(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
         """Return the tower's last states (b, 1 + p, width) before the last norm; subclasses extend this."""
@@ -146,28 +128,37 @@ class Clip(nn.Module):
             instructions: int64 (b, t), one per image; only a `FocalLensClip` reads them.
         """
         states = self.image_states(images, instructions)
-        words, pooled = self._text_states(texts)
-        images, rows = self.pool(states), self._text_rows(pooled)
+        words = self.network.text_model(input_ids=texts)
+        images, rows = self.pool(states), _normalize(self.network.text_projection(words.pooler_output))
         if not local:
-            return ClipOutput(images, rows, self.scale, bias=self.bias)
-        patches, tokens = self._patches(states), self.network.text_projection(words).float()
+            return ClipOutput(images, rows, self.scale)
+        tower = self.network.vision_model
+        near = tower.post_layernorm(states[:, 1 : 1 + tower.embeddings.num_patches])
+        patches = self.network.visual_projection(near).float()
+        tokens = self.network.text_projection(words.last_hidden_state).float()
         return ClipOutput(images, rows, self.scale, patches, tokens, self.token_mask(texts, text_mask))
 
     def token_mask(self, texts: Tensor, text_mask: Tensor | None = None) -> Tensor:
         """Return a mask of the words and the first end token, bool (n, t)."""
+        end = self.network.text_model.eos_token_id
+        # As in transformers; old configs wrongly have 2: the end token is then the highest id.
+        ends = (texts if end == 2 else (texts == end).int()).argmax(dim=1, keepdim=True)
         places = torch.arange(texts.shape[1], device=texts.device)
-        is_word = (places > 0) & (places <= self._ends(texts)[:, None])
+        is_word = (places > 0) & (places <= ends)
         return is_word if text_mask is None else is_word & text_mask
 
     def save(self, folder: Path) -> None:
         """Write the model as a checkpoint of transformers (safetensors) with its tokenizer and pixel settings."""
         if any(".lora_" in name for name, _ in self.named_parameters()):
-            raise UsageError("cannot save a CLIP with LoRA: call merge_lora(model) first, or save_trained(model, path)")
+            raise UsageError("cannot save a CLIP with LoRA: call merge_lora(model) first")
         start_saving(folder)
         self.network.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
-        _image_processor(self.pixels).save_pretrained(folder)
+        size, mean, std = self.pixels.size, self.pixels.mean, self.pixels.std
+        square = {"height": size, "width": size}
+        images = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size=square, image_mean=mean, image_std=std)
+        images.save_pretrained(folder)  # torchvision's processor reads it too
         save_added_weights(folder, self.added_weights(), {"kind": self.kind, **self.description()})
 
     def added_weights(self) -> dict[str, Tensor]:
@@ -181,41 +172,6 @@ class Clip(nn.Module):
     def pool(self, states: Tensor) -> Tensor:
         """Return the unit embeddings, float32 (b, d), of the tower's last states."""
         return _normalize(self.network.visual_projection(self.network.vision_model.post_layernorm(states[:, 0])))
-
-    def _patches(self, states: Tensor) -> Tensor:
-        last = 1 + self.network.vision_model.embeddings.num_patches
-        normal = self.network.vision_model.post_layernorm(states[:, 1:last])
-        found: Tensor = self.network.visual_projection(normal).float()
-        return found
-
-    def _text_states(self, texts: Tensor) -> tuple[Tensor, Tensor]:
-        found = self.network.text_model(input_ids=texts)
-        return found.last_hidden_state, found.pooler_output
-
-    def _text_rows(self, pooled: Tensor) -> Tensor:
-        return _normalize(self.network.text_projection(pooled))
-
-    def _ends(self, texts: Tensor) -> Tensor:
-        """Return the position of each text's first end token, as in transformers; 0 without one."""
-        end = self.network.text_model.eos_token_id
-        # Old configs wrongly have 2: the end token is then the highest id.
-        ends: Tensor = texts if end == 2 else (texts == end).int()
-        return ends.argmax(dim=1)
-
-
-class ExtendedClip(Clip):
-    """A CLIP with added weights; the constructor takes a CLIP and the arguments in `description`."""
-
-    @classmethod
-    def load(cls, name: str) -> Self:
-        """Load a folder that `save` wrote."""
-        folder = Path(name)
-        described = read_description(folder)
-        if described.pop("kind", None) != cls.kind:
-            raise UsageError(f"{name} is not a saved {cls.kind}: create one with {cls.__name__}(Clip.load({name!r}))")
-        model: Self = cast("Any", cls)(Clip.load(name), **described)
-        copy_weights(model.added_weights(), read_weights(folder / ADDED_FILE), folder)
-        return model
 
 
 def vision_states(
@@ -257,21 +213,13 @@ def _normalize(rows: Tensor) -> Tensor:
     return functional.normalize(rows.float(), dim=-1)
 
 
-def read_pixel_settings(name: str, size: int, mean: Channels = CLIP_MEAN, std: Channels = CLIP_STD) -> ImageOptions:
-    """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``std`` where it has none."""
+def read_pixel_settings(name: str, size: int) -> ImageOptions:
+    """Return the pixel settings of a checkpoint's image processor; CLIP's channels where it has none."""
     found: dict[str, Any] = {}
     for file in ("preprocessor_config.json", "processor_config.json"):  # the second contains the first
         with explain_unreadable(name):
             path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
             read = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
         found = found or read.get("image_processor", read)
-    return ImageOptions(size, mean=tuple(found.get("image_mean", mean)), std=tuple(found.get("image_std", std)))
-
-
-def _image_processor(pixels: ImageOptions) -> Any:
-    """Return the image processor of transformers that prepares images so; torchvision's kind reads its config too."""
-    square = {"height": pixels.size, "width": pixels.size}
-    channels = {"image_mean": pixels.mean, "image_std": pixels.std}
-    if pixels.squash:
-        return SiglipImageProcessorPil(size=square, resample=3, do_convert_rgb=True, **channels)
-    return CLIPImageProcessorPil(size={"shortest_edge": pixels.size}, crop_size=square, **channels)
+    mean, std = found.get("image_mean", CLIP_MEAN), found.get("image_std", CLIP_STD)
+    return ImageOptions(size, mean=tuple(mean), std=tuple(std))

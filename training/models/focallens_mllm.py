@@ -61,8 +61,7 @@ class FocalLensMllm(nn.Module):
     ) -> None:
         """Join both models; the head is initialized from torch's global generator.
 
-        ``pixels`` are by default CLIP's, of the vision tower's size; ``end``, the end token, by default the
-        tokenizer's.
+        ``pixels`` are by default CLIP's, of the vision tower's size; ``end`` is by default the tokenizer's end token.
         """
         super().__init__()
         if end is None:

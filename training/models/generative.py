@@ -12,12 +12,7 @@ from pairwright.training.models.checkpoints import explain_unreadable, load_pret
 
 
 class GenerativeModel(nn.Module):
-    """A model of transformers with its tokenizer or processor.
-
-    Attributes:
-        network: the model; its parameters are named ``network.*``.
-        processor: tokenizer, or processor of images and texts; None for a model made from a config.
-    """
+    """A model of transformers with its tokenizer or processor, which is None for a model made from a config."""
 
     kind: ClassVar[str]
     loader: ClassVar[type[Any]]

@@ -7,7 +7,7 @@
 The weights are those of transformers' CLIPModel: OpenCLIP stacks query, key and value in one matrix, and its two
 projections are transposed. `pairwright index` reads the same layout (`indexes/encoders/openclip_checkpoint.py`).
 
-Not covered: SigLIP, whose towers are timm's in OpenCLIP; models that add weights to CLIP.
+Not covered: models that add weights to CLIP.
 """
 
 import json
@@ -113,6 +113,6 @@ def openclip_config(model: Clip) -> dict[str, Any]:
             "mean": list(model.pixels.mean),
             "std": list(model.pixels.std),
             "interpolation": "bicubic",
-            "resize_mode": "squash" if model.pixels.squash else "shortest",
+            "resize_mode": "shortest",
         },
     }

@@ -1,24 +1,20 @@
 """Registry of the model classes; opens any saved model or checkpoint of transformers by folder or name."""
 
 from pathlib import Path
-from typing import Final
 
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.training.models.checkpoints import read_config, read_description
 from pairwright.training.models.clip import Clip
-from pairwright.training.models.focallens_clip import FocalLensClip
+from pairwright.training.models.extended_clip import FocalLensClip, ReactClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.models.generative import EncoderDecoder, ImageTextModel
-from pairwright.training.models.react_clip import ReactClip
-from pairwright.training.models.siglip import Siglip
 
 Model = Clip | EncoderDecoder | ImageTextModel | FocalLensMllm
 
-_NAFLEX: Final = "siglip2"  # transformers' name; a SigLIP 2 of a fixed resolution is a "siglip"
 _KINDS: dict[str, type[Model]] = {
-    kind.kind: kind for kind in (Clip, Siglip, ReactClip, FocalLensClip, ImageTextModel, FocalLensMllm, EncoderDecoder)
+    kind.kind: kind for kind in (Clip, ReactClip, FocalLensClip, ImageTextModel, FocalLensMllm, EncoderDecoder)
 }
 
 
@@ -28,36 +24,24 @@ def open_model(name: str) -> Model:
 
 
 def model_kind(name: str) -> str:
-    """Return the kind of the model ``name`` without reading its weights; any encoder-decoder is a ``student``.
-
-    Raises:
-        PairwrightError: no such checkpoint, or it is damaged or of an unsupported kind.
-    """
+    """Return the kind of a model without reading its weights; PairwrightError if there is none that is supported."""
     kind = read_description(Path(name)).get("kind")
     if kind is not None and kind not in _KINDS:
         raise StorageError(f"{name} has the unknown kind {kind!r}; known: {', '.join(_KINDS)}")
-    return kind or _kind_of_checkpoint(name)
-
-
-def _kind_of_checkpoint(name: str) -> str:
+    if kind is not None:
+        return str(kind)
     config = read_config(name)
     if config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
         return ImageTextModel.kind
     if config.is_encoder_decoder:
         return EncoderDecoder.kind
-    if config.model_type in (Clip.kind, Siglip.kind):
-        return str(config.model_type)
-    if config.model_type == _NAFLEX:
-        raise InputError(
-            "a SigLIP 2 of variable resolution (NaFlex), which is not trained",
-            where=name,
-            fix="Use its sibling of a fixed resolution (google/siglip2-base-patch16-224 instead of "
-            "google/siglip2-base-patch16-naflex). `evaluate`, `index`, `filter` and `validate` read NaFlex.",
-        )
+    if config.model_type == Clip.kind:
+        return Clip.kind
     raise InputError(
-        f"a checkpoint of kind {config.model_type}",
+        f"a checkpoint of kind {config.model_type}, which is not trained",
         where=name,
-        fix="Pass a CLIP, a SigLIP of a fixed resolution, an image-text-to-text model such as LLaVA, an encoder-decoder such as T5, or a model of `pairwright train`.",
+        fix="Pass a CLIP, an image-text-to-text model such as LLaVA, an encoder-decoder such as T5, or a model of "
+        "`pairwright train`.",
     )
 
 

@@ -27,13 +27,11 @@ def conditional_loss(  # noqa: PLR0913 - two of them are sets of rows
         conditioned: float (b, d), rows of unit length: phi(image, instruction).
         outputs: float (b, d), rows of unit length: the frozen text encoder's embeddings of the expected outputs.
         scale: 1 / temperature, above 0.
-        same: int64 (b,), equal for equal outputs, which are not negatives of each other. None: all other rows are
-            negatives.
-        both_ways: average with the direction from output to image and instruction.
+        same: int64 (b,), equal for equal outputs, which are no negatives of each other. None: all others are negatives.
+        both_ways: average with the direction from output to image and instruction, as `clip_loss`.
         ranks: processes that hold the other rows of the batch.
 
-    Returns:
-        A 0-d tensor: the mean over rows, in nats; ``clip_loss`` with ``both_ways`` and distinct outputs.
+    Returns a 0-d tensor: the mean over rows, in nats.
     """
     # The paper: "scaled Softmax to the rows", and "the contrastive loss following CLIP", which has rows and columns.
     # Rows are the default; CLIP's second direction is `both_ways`.

@@ -1,4 +1,4 @@
-"""Objectives of CLIP and SigLIP, and of both with hard negatives as additional texts.
+"""Objectives of CLIP, and of CLIP with hard negatives as additional texts (NegCLIP).
 
 NegCLIP's paper also puts similar images into a batch, which is up to the loader.
 """
@@ -13,14 +13,9 @@ from pairwright.training.objectives.embeddings import mask_value, scaled_similar
 def clip_loss(images: Tensor, texts: Tensor, scale: Tensor | float, ranks: Ranks = ALONE) -> Tensor:
     """Return the symmetric cross entropy of matching images and texts (CLIP, section 2.3).
 
-    Args:
-        images: float (b, d), rows of unit length.
-        texts: float (b, d), rows of unit length; row i belongs to image i.
-        scale: 1 / temperature, above 0.
-        ranks: processes that hold the other rows of the batch.
-
-    Returns:
-        A 0-d tensor: the mean of both directions, in nats; of the whole batch after the mean over ranks.
+    Both are float (b, d), rows of unit length, and row i belongs to row i; ``scale`` is 1 / temperature, above 0;
+    ``ranks`` hold the other rows of the batch. The result is a 0-d tensor: the mean of both directions over this rank's
+    rows, in nats, whose mean over ranks is the loss of the whole batch.
     """
     to_text, to_image, _ = paired_logits(images, texts, scale, ranks)
     return _mean_of_directions(to_text, to_image, images, ranks)
@@ -45,42 +40,3 @@ def _mean_of_directions(to_text: Tensor, to_image: Tensor, images: Tensor, ranks
     own = ranks.places(images)
     each = (functional.cross_entropy(logits, own, reduction="none") for logits in (to_text, to_image))
     return ranks.mean(sum(each, start=images.new_zeros(()))) / 2
-
-
-def siglip_loss(
-    images: Tensor, texts: Tensor, scale: Tensor | float, bias: Tensor | float, ranks: Ranks = ALONE
-) -> Tensor:
-    """Return the sigmoid loss: each image decides for each text whether they match (SigLIP, section 3.2).
-
-    ``bias`` is added to the scaled similarities; of other ranks only texts are gathered. Other arguments as of
-    `contrastive.clip_loss`.
-
-    Returns:
-        A 0-d tensor: the sum over the pairs of the batch, divided by b, in nats.
-    """
-    logits = scaled_similarities(images, ranks.gather(texts), scale) + bias
-    present = ranks.present(texts)
-    each = functional.softplus(logits)
-    if present is not None:
-        each = each.masked_fill(~present, 0.0)
-    # log sigmoid(-z) = log sigmoid(z) - z, so the own text is counted as wrong first and then corrected.
-    return ranks.mean(each.sum(dim=1) - logits.gather(1, ranks.places(images).unsqueeze(1)).squeeze(1))
-
-
-def siglip_hn_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `siglip_loss`
-    images: Tensor,
-    texts: Tensor,
-    negatives: Tensor,
-    mask: Tensor,
-    scale: Tensor | float,
-    bias: Tensor | float,
-    ranks: Ranks = ALONE,
-) -> Tensor:
-    """Return the sigmoid loss with all hard negatives of the batch as texts that match no image.
-
-    ``negatives``: float (b, k, d), rows of unit length, those of text i; ``mask``: bool (b, k), False at missing ones. All else
-    as of `siglip_loss`, which it is without negatives.
-    """
-    extra = scaled_similarities(images, ranks.gather(zero_masked(negatives, mask)).flatten(0, 1), scale) + bias
-    wrong = functional.softplus(extra).masked_fill(~ranks.gather(mask).flatten(), 0.0).sum(dim=1)
-    return siglip_loss(images, texts, scale, bias, ranks) + ranks.mean(wrong)

@@ -42,13 +42,10 @@ class Ranks:
         return Ranks(self.rank, self.count, int(most))
 
     def gather(self, own: Tensor) -> Tensor:
-        """Return the rows (first dimension) of all ranks in rank order, each rank's padded with zeros (False).
+        """Return the rows of all ranks in rank order, each rank's padded with zeros (False).
 
-        Args:
-            own: at most ``self.rows`` rows; the other dimensions are equal on all ranks.
-
-        Returns:
-            The same type: (N, ...), N = count * rows.
+        ``own``: at most ``self.rows`` rows (first dimension), whose other dimensions are equal on all ranks. The result
+        is of the same type: (N, ...), N = count * rows.
         """
         if self.count == 1:
             return own
@@ -68,9 +65,7 @@ class Ranks:
     def mean(self, values: Tensor, counted: Tensor | None = None) -> Tensor:
         """Return this rank's part of a mean over rows: the mean over ranks of it is that of all counted values.
 
-        Args:
-            values: float, of this rank; finite also where not counted.
-            counted: bool, the same shape; None: all count.
+        ``values``: float, of this rank, finite also where not counted; ``counted``: bool, the same shape, None: all.
         """
         counted = torch.ones_like(values, dtype=torch.bool) if counted is None else counted
         number = counted.sum()
@@ -94,11 +89,8 @@ def paired_logits(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Return scaled similarities of the own images with all texts, of the own texts with all images, and the padding.
 
-    Arguments as of `contrastive.clip_loss`.
-
-    Returns:
-        Float (b, N) twice, with `mask_value` at padding; row i belongs to column ``ranks.places(images)[i]``. Then
-        ``ranks.present(images)``.
+    Arguments as of `contrastive.clip_loss`. Both are float (b, N), with `mask_value` at padding; row i belongs to
+    column ``ranks.places(images)[i]``. Then ``ranks.present(images)``.
     """
     to_text = scaled_similarities(images, ranks.gather(texts), scale)
     present = ranks.present(images)

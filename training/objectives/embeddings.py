@@ -22,7 +22,6 @@ class PairEmbeddings(NamedTuple):
     positives: Tensor  # float (b, p, d), edited captions that are still true for image i; p may be 0
     positives_mask: Tensor  # bool (b, p), likewise
     scale: Tensor  # 0-d, 1 / temperature
-    bias: Any = None  # Tensor, 0-d, of SigLIP; None for a CLIP
     # Tensors of FSC-CLIP, None for other objectives. Patches in the shared space after the projection: float (b, p, d)
     patches: Any = None
     tokens: Any = None  # float (b, 1 + k, w, d), tokens of the caption and its negatives, in the order of ``negatives``
@@ -45,15 +44,9 @@ def to_full_precision(values: Tensor) -> Tensor:
 
 
 def scaled_similarities(queries: Tensor, keys: Tensor, scale: Tensor | float) -> Tensor:
-    """Return ``scale`` times the dot product of each query with each key.
+    """Return ``scale`` (1 / temperature) times the dot product of each query with each key.
 
-    Args:
-        queries: float (..., q, d).
-        keys: float (..., k, d), leading sizes as those of the queries or broadcast to them.
-        scale: 1 / temperature, a number or a 0-d tensor.
-
-    Returns:
-        float (..., q, k), float32 at least.
+    Float (..., q, d) and (..., k, d), whose leading sizes are equal or broadcast, give (..., q, k), float32 at least.
     """
     with torch.autocast(device_type=queries.device.type, enabled=False):
         return scale * (to_full_precision(queries) @ to_full_precision(keys).mT)

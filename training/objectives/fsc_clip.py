@@ -37,13 +37,9 @@ class FscWeights:
 def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:
     """Return the weight of each patch for each token (FSC-CLIP, section 3.2, eq. 6-7).
 
-    Args:
-        patches: float (b, p, d).
-        tokens: float (b, n, w, d), finite also at padding.
-
-    Returns:
-        float (b, n, w, p), 0 to 1, summing to 1 per token: eq. 6 with the divisor of eq. 7. Where all patches are equally
-        similar to a token, eq. 6 is 0 / 0; here they have equal weights.
+    Patches are float (b, p, d), tokens float (b, n, w, d), finite also at padding. The weights are float (b, n, w, p),
+    0 to 1, summing to 1 per token: eq. 6 with the divisor of eq. 7. Where all patches are equally similar to a token,
+    eq. 6 is 0 / 0; here they have equal weights.
     """
     alike = scaled_similarities(tokens, patches.unsqueeze(1), 1.0)
     least, most = alike.aminmax(dim=-1, keepdim=True)
@@ -56,13 +52,11 @@ def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:
 def local_scores(
     patches: Tensor, tokens: Tensor, tokens_mask: Tensor, weights: Tensor, scale: Tensor | float
 ) -> Tensor:
-    """Return log S_l, the score of each text by its tokens (FSC-CLIP, section 3.2, eq. 7-8).
+    """Return log S_l, the score of each text by its tokens (FSC-CLIP, section 3.2, eq. 7-8), float (b, 1 + k).
 
-    ``weights``: float (b, 1 + k, w, p), from ``patch_weights``; the others as in `PairEmbeddings`.
-
-    Returns:
-        float (b, 1 + k), the log of the sum over tokens, as exp(100) overflows half precision. Eq. 8 sums, so a longer text
-        scores higher; a text without tokens has the lowest score.
+    ``weights``: float (b, 1 + k, w, p), from `patch_weights`; the others as in `PairEmbeddings`. It is the log of the
+    sum over tokens, as exp(100) overflows half precision: a longer text scores higher, one without tokens has the
+    lowest score.
     """
     tokens = to_full_precision(zero_masked(tokens, tokens_mask))
     with torch.autocast(device_type=tokens.device.type, enabled=False):
@@ -75,9 +69,8 @@ def local_scores(
 def fsc_clip_loss(pairs: PairEmbeddings, weights: FscWeights, ranks: Ranks = ALONE) -> WeightedLoss:
     """Return CLIP's loss with global and local hard-negative losses, regularized (FSC-CLIP, section 3.4, eq. 11).
 
-    Positives of the batch are ignored; ``weights`` are of the parts, and of the regularization of both hard-negative losses.
-    Of other ranks images and captions are gathered, for CLIP's loss. The result has the parts ``contrastive``, ``whole`` and
-    ``local``.
+    Positives are ignored. Of other ranks images and captions are gathered, for CLIP's loss. The parts are
+    ``contrastive``, ``whole`` and ``local``.
     """
     # The paper does not say whether gradients pass through the weights of eq. 6; the authors' code stops them, so that
     # a token does not learn to choose its patches. Masked texts have zeros for tokens: no NaN.

@@ -16,10 +16,7 @@ def hard_negative_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_
 ) -> Tensor:
     """Return the cross entropy of the caption among itself and its hard negatives (FSC-CLIP, section 3.1, eq. 3-4).
 
-    Arguments as of `contrastive.negclip_loss`; of other ranks only the number of rows is gathered.
-
-    Returns:
-        A 0-d tensor: the mean over rows with a negative, in nats; 0 without any.
+    Arguments as of `contrastive.negclip_loss`, result as of `choice_loss`.
     """
     return choice_loss(choice_scores(images, texts, negatives, mask, scale), mask, ranks=ranks)
 
@@ -44,8 +41,7 @@ def choice_loss(
         smoothing: beta, 0 to 1: the label mass that is distributed evenly over the choices.
         ranks: processes that hold the other rows of the batch; nothing but the number of rows is gathered.
 
-    Returns:
-        A 0-d tensor: the mean over rows with a negative, in nats; 0 without any.
+    Returns a 0-d tensor: the mean over rows with a negative, in nats; 0 without any.
     """
     # Eq. 4 divides by B, while appendix A.1 drops rows without negatives: the mean is over rows with one.
     # Eq. 10 distributes beta over 1 + K; a row with fewer negatives over those it has, so that labels sum to 1.

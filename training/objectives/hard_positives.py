@@ -26,13 +26,10 @@ def analogy_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`
 ) -> Tensor:
     """Return the loss of images and captions retrieving their hard positives (The Hard Positive Truth, appendix D.1).
 
-    The source has one positive per row. Of several, each is retrieved separately among those of other rows: other positives
-    of the row are no negatives, and their order does not matter. ``positives``: float (b, p, d), rows of unit length, those of
-    text i; ``mask``: bool (b, p), False at missing ones. Other arguments as of `clip_loss`.
-
-    Returns:
-        A 0-d tensor: half the image's and half the caption's cross entropy, mean over positives, in nats; 0 if fewer than
-        two rows have positives.
+    The source has one positive per row. Of several, each is retrieved separately among those of other rows: other
+    positives of the row are no negatives. ``positives``: float (b, p, d), rows of unit length, those of text i;
+    ``mask``: bool (b, p), False at missing ones; the others as of `clip_loss`. The result is a 0-d tensor: half the
+    image's and half the caption's cross entropy, mean over positives, in nats; 0 if fewer than two rows have positives.
     """
     candidates, known = ranks.gather(zero_masked(positives, mask)), ranks.gather(mask)
     own = ranks.places(images)
@@ -44,10 +41,7 @@ def analogy_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`
 
 
 def _retrieval_loss(found: Tensor, mask: Tensor, own: Tensor) -> Tensor:
-    """Return float (b, p): the negative log share of each own candidate against those of other rows.
-
-    ``found`` are the logits (b, N * p) of all candidates, ``mask`` (N, p) those that exist, ``own`` (b,) each row's own.
-    """
+    """Return float (b, p): the negative log share of each own candidate among logits (b, N * p) of other rows."""
     found, low = found.view(len(own), *mask.shape), mask_value(found)
     same = (own.unsqueeze(1) == torch.arange(len(mask), device=own.device)).unsqueeze(-1)
     others = found.masked_fill(same | ~mask, low).flatten(1).logsumexp(dim=1, keepdim=True)
@@ -58,11 +52,10 @@ def _retrieval_loss(found: Tensor, mask: Tensor, own: Tensor) -> Tensor:
 def hp_hn_loss(pairs: PairEmbeddings, *, negatives: float, positives: float, ranks: Ranks = ALONE) -> WeightedLoss:
     """Return CLIP's loss with hard negatives and hard positives (The Hard Positive Truth, section 5.1, appendix D.1).
 
-    The paper says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the contrastive
-    part has images and captions only, and negatives and positives have parts of their own.
-
-    ``negatives`` weighs the hard-negative loss, from 0 to 1 in table 3 of the paper; ``positives`` the analogy loss, 1 in the
-    paper, 0 for training on negatives only ("HN"). The result has the parts ``contrastive``, ``negatives`` and ``positives``.
+    The paper says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here it has images
+    and captions only, and the others are parts of their own. ``negatives`` weighs the hard-negative loss, from 0 to 1
+    in table 3; ``positives`` the analogy loss, 1 in the paper, 0 for training on negatives only ("HN"). The parts are
+    ``contrastive``, ``negatives`` and ``positives``.
     """
     pair, scale = (pairs.images, pairs.texts), pairs.scale
     parts = {

@@ -18,10 +18,7 @@ def react_loss(
     """Return the bidirectional loss with texts of at least ``threshold`` cosine as positives (REACT, eq. 2.4-2.6).
 
     ``threshold`` is gamma, 0.9 in the paper for classification; above 1: one-to-one, as CLIP. Images are u, texts v, and the
-    scale tau; arguments as of `contrastive.clip_loss`. REACT freezes the text encoder, so which texts are similar never changes.
-
-    Returns:
-        A 0-d tensor, as ``soft_positive_loss``.
+    scale tau; arguments as of `contrastive.clip_loss`, result as of `soft_positive_loss`.
     """
     return soft_positive_loss(images, texts, similar_texts(texts, threshold, ranks), scale, ranks)
 
@@ -31,11 +28,9 @@ def soft_positive_loss(
 ) -> Tensor:
     """Return the bidirectional loss, averaged over all positives of a row (REACT, eq. 2.5 and 2.6).
 
-    ``positives``: bool (b, b), whether image i and text j belong together (by class as in UniCL: ``ids[:, None] == ids``); with
-    several ranks (b, N), and symmetric over the whole batch. Other arguments as of `contrastive.clip_loss`.
-
-    Returns:
-        A 0-d tensor: the mean of both directions over rows with a positive, in nats; 0 without any.
+    ``positives``: bool (b, b), whether image i and text j belong together (by class as in UniCL: ``ids[:, None] ==
+    ids``); with several ranks (b, N), and symmetric over the whole batch. Others as of `contrastive.clip_loss`. The
+    result is a 0-d tensor: the mean of both directions over rows with a positive, in nats; 0 without any.
     """
     # Eq. 2.4-2.6 sum over the batch and over both directions. The mean of both is 1 / 2b times that: it does not grow
     # with the batch, and is CLIP's loss exactly when each pair is alone.
@@ -51,15 +46,10 @@ def _spread_loss(logits: Tensor, positives: Tensor, ranks: Ranks) -> Tensor:
 
 
 def similar_texts(texts: Tensor, threshold: float = 0.9, ranks: Ranks = ALONE) -> Tensor:
-    """Return which texts have at least ``threshold`` cosine: P(i) and Q(j) of REACT, section 2.3.
+    """Return which texts have at least ``threshold`` cosine: P(i) and Q(j) of REACT, section 2.3; bool (b, N).
 
-    Args:
-        texts: float (b, d), not 0.
-        threshold: gamma, from -1. At 1 only equal embeddings are similar, up to rounding; above 1 none.
-        ranks: processes that hold the other rows of the batch.
-
-    Returns:
-        bool (b, N), symmetric over the batch up to rounding; True where a text meets itself.
+    Texts are float (b, d), not 0; they do not change, as REACT freezes the text encoder. At 1 only equal embeddings are
+    similar, up to rounding; above 1 none. A text is always similar to itself.
     """
     unit = functional.normalize(to_full_precision(texts.detach()), dim=1)
     rounding = 16 * torch.finfo(unit.dtype).eps

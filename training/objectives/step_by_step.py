@@ -28,32 +28,22 @@ class WrittenTexts:
 def multi_task_loss(
     labels: WrittenTexts, rationales: WrittenTexts, weight: float = 1.0, totals: Sequence[Tensor | None] = (None, None)
 ) -> WeightedLoss:
-    """Return L_label + lambda L_rationale (section 2.3.2, eq. 2.1, 2.3 and 2.4).
+    """Return L_label + lambda L_rationale (section 2.3.2, eq. 2.1, 2.3 and 2.4) and both parts, 0 without counted rows.
 
-    Args:
-        labels: outputs for inputs with the prefix ``[label]``.
-        rationales: outputs for inputs with the prefix ``[rationale]``; sizes may differ.
-        weight: lambda; 1 weighs both tasks equally. The authors' code uses ``a L_label + (1 - a) L_rationale``, which is
-            ``a`` times this with lambda = (1 - a) / a.
-        totals: of both tasks, see `written_loss`.
-
-    Returns:
-        Parts ``label`` and ``rationale``, each 0 without counted rows.
+    ``labels`` and ``rationales`` are outputs for inputs with the prefix ``[label]`` or ``[rationale]``, of any sizes,
+    and ``totals`` of both as of `written_loss`. ``weight`` is lambda; 1 weighs both equally. The authors' code uses ``a
+    L_label + (1 - a) L_rationale``, which is ``a`` times this with lambda = (1 - a) / a.
     """
     parts = {"label": written_loss(labels, totals[0]), "rationale": written_loss(rationales, totals[1])}
     return WeightedLoss(parts["label"] + weight * parts["rationale"], parts)
 
 
 def written_loss(written: WrittenTexts, total: Tensor | None = None) -> Tensor:
-    """Return the mean over examples of the cross entropy of their tokens (eq. 2.1; of rationale and label as one text: eq. 2.5).
+    """Return the mean over examples of the cross entropy of their tokens (eq. 2.1; of both as one text: eq. 2.5).
 
-    Args:
-        written: targets and logits.
-        total: number of counted examples of the whole batch if this is a part of it (processes, gradient accumulation):
-            the parts then sum to its loss. None: those of this call.
-
-    Returns:
-        A 0-d tensor, in nats per token; 0 without counted rows.
+    ``total`` is the number of counted examples of the whole batch if this is a part of it (processes, gradient
+    accumulation): the parts then sum to its loss. None: those of this call. The result is a 0-d tensor, in nats per
+    token; 0 without counted rows.
     """
     # "The cross-entropy loss between the predicted and target tokens" does not define the average over tokens. The outer
     # sum is over examples, so an example is the mean over its tokens, and long and short rationales weigh the same.

@@ -10,49 +10,26 @@ from torch import Tensor, nn
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.online import OnlineNegatives
-from pairwright.training.loading.batches import Collator, PairBatch, TripletBatch
+from pairwright.training.loading.batches import Collator, PairBatch, PairCollator, TripletCollator
 from pairwright.training.loading.image_transforms import ImageOptions
-from pairwright.training.loading.pairs import PairCollator
 from pairwright.training.loading.tokenization import TextOptions
-from pairwright.training.loading.triplets import TripletCollator
 from pairwright.training.models.anyres import Grid
 from pairwright.training.models.checkpoints import check_model_limits
 from pairwright.training.models.clip import Clip, ClipOutput
-from pairwright.training.models.focallens_clip import FocalLensClip
+from pairwright.training.models.extended_clip import FocalLensClip, ReactClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.models.generative import ImageTextModel
-from pairwright.training.models.lora import add_lora
-from pairwright.training.models.react_clip import ReactClip
 from pairwright.training.models.registry import model_kind, open_model
-from pairwright.training.models.siglip import Siglip
-from pairwright.training.models.trainable_parameters import train_only
+from pairwright.training.models.trainable_parameters import add_lora, train_only
 from pairwright.training.objectives.conditional import conditional_loss
-from pairwright.training.objectives.contrastive import clip_loss, negclip_loss, siglip_hn_loss, siglip_loss
+from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.objectives.embeddings import PairEmbeddings, WeightedLoss
 from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 from pairwright.training.objectives.hard_positives import hp_hn_loss
 from pairwright.training.objectives.soft_positives import react_loss
-from pairwright.training.recipes.settings import (
-    ClipMethod,
-    FocalLensClipMethod,
-    FocalLensMethod,
-    FocalLensMllmMethod,
-    FscClipMethod,
-    HardNegativesMethod,
-    HardPositivesMethod,
-    LoraSettings,
-    NegClipMethod,
-    OnlineNegativeSettings,
-    PairMethod,
-    ReactMethod,
-    Recipe,
-    RecipeMethod,
-    SiglipHnMethod,
-    SiglipMethod,
-    SiglipTowerMethod,
-    TowerMethod,
-)
+from pairwright.training.recipes import settings
+from pairwright.training.recipes.settings import PairMethod, Recipe, RecipeMethod
 
 _INSTRUCTION_TOKENS = 2048
 
@@ -70,7 +47,7 @@ class PreparedMethod:
 def prepare(recipe: Recipe, model: str) -> PreparedMethod:
     """Open ``model``, a folder or a name, and freeze what the recipe does not train."""
     method = recipe.method
-    if isinstance(method, FocalLensMllmMethod):
+    if isinstance(method, settings.FocalLensMllmMethod):
         return _prepare_mllm(method, recipe, model)
     clip = _open_model(method, model)
     most = recipe.batches.max_tokens or clip.context
@@ -82,15 +59,17 @@ def prepare(recipe: Recipe, model: str) -> PreparedMethod:
 def batch_loss(method: RecipeMethod, model: nn.Module, batch: Any, ranks: Ranks) -> WeightedLoss:
     """Return the loss of a step and its parts; the mean over ranks is that of the whole batch.
 
-    Args:
-        method: the objective.
-        model: the model, possibly wrapped for several processes; it is called exactly once.
-        batch: of this rank.
-        ranks: all processes.
+    ``model`` may be wrapped for several processes; it is called exactly once.
     """
     if isinstance(method, PairMethod):
         return pair_loss(method, embed_pairs(model, batch, local=method.local_features), ranks)
-    out = _embed_triplets(method, model, batch)
+    images = batch.images[batch.image_index]
+    out: ClipOutput
+    if isinstance(method, settings.FocalLensClipMethod):
+        out = model(images, batch.texts, batch.text_mask, instructions=batch.instructions)
+    else:
+        grids = [Grid(*one) for one in batch.grids] or None
+        out = model(images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
     ranks = ranks.agree(len(out.images), out.images.device)  # a sample has any number of rows
     same = _hash_texts(batch.texts, batch.text_mask)  # rows with the same answer are not negatives of each other
     loss = conditional_loss(out.images, out.texts, out.scale, same=same, both_ways=method.both_ways, ranks=ranks)
@@ -122,7 +101,6 @@ def embed_pairs(model: nn.Module, batch: PairBatch, *, local: bool = False) -> P
         positives=rows[:, first:],
         positives_mask=batch.mask[:, first:],
         scale=out.scale,
-        bias=out.bias,
         **features,
     )
 
@@ -137,32 +115,18 @@ def pair_loss(method: PairMethod, pairs: PairEmbeddings, ranks: Ranks) -> Weight
     """Return the loss of this rank's rows among those of all ranks."""
     own, wrong = (pairs.images, pairs.texts), (pairs.negatives, pairs.negatives_mask)
     match method:
-        case HardPositivesMethod(negatives_weight=negatives, positives_weight=positives):
+        case settings.HardPositivesMethod(negatives_weight=negatives, positives_weight=positives):
             return hp_hn_loss(pairs, negatives=negatives, positives=positives, ranks=ranks)
-        case FscClipMethod():
+        case settings.FscClipMethod():
             weights = FscWeights(method.whole_weight, method.local_weight, method.focal, method.smoothing)
             return fsc_clip_loss(pairs, weights, ranks)
-        case ClipMethod():
+        case settings.ClipMethod():
             loss = clip_loss(*own, pairs.scale, ranks)
-        case NegClipMethod():
+        case settings.NegClipMethod():
             loss = negclip_loss(*own, *wrong, pairs.scale, ranks)
-        case SiglipMethod():
-            loss = siglip_loss(*own, pairs.scale, pairs.bias, ranks)
-        case SiglipHnMethod():
-            loss = siglip_hn_loss(*own, *wrong, pairs.scale, pairs.bias, ranks)
-        case ReactMethod():
+        case settings.ReactMethod():
             loss = react_loss(*own, pairs.scale, method.threshold, ranks)
     return WeightedLoss(loss)
-
-
-def _embed_triplets(method: FocalLensMethod, model: nn.Module, batch: TripletBatch) -> ClipOutput:
-    images = batch.images[batch.image_index]
-    if isinstance(method, FocalLensClipMethod):
-        out: ClipOutput = model(images, batch.texts, batch.text_mask, instructions=batch.instructions)
-    else:
-        grids = [Grid(*one) for one in batch.grids] or None
-        out = model(images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
-    return out
 
 
 def _hash_texts(texts: Tensor, mask: Tensor) -> Tensor:
@@ -174,33 +138,35 @@ def _hash_texts(texts: Tensor, mask: Tensor) -> Tensor:
 
 def _collator(method: RecipeMethod, seed: int) -> Collator[Any]:
     match method:
-        case FocalLensMethod():
+        case settings.FocalLensMethod():
             return TripletCollator(method.turns, method.types)
-        case HardPositivesMethod():
+        case settings.HardPositivesMethod():
             return PairCollator(method.negatives, method.positives)
-        case HardNegativesMethod(online=OnlineNegativeSettings(pool=pool, types=types)):
+        case settings.HardNegativesMethod(online=settings.OnlineNegativeSettings(pool=pool, types=types)):
             if not pool.is_file():
                 raise UsageError(f"method.online.pool: {pool} does not exist.")
             online = OnlineNegatives(pool, types, seed=seed) if types else OnlineNegatives(pool, seed=seed)
             return PairCollator(method.negatives, online=online)
-        case HardNegativesMethod():
+        case settings.HardNegativesMethod():
             return PairCollator(method.negatives)
     return PairCollator()
 
 
 def _open_model(method: RecipeMethod, model: str) -> Clip:
-    """Return a CLIP or SigLIP, extended as the method says, with all but its parameters frozen."""
+    """Return a CLIP, extended as the method says, with all but its parameters frozen."""
     match method:
-        case TowerMethod(lora=LoraSettings(rank=rank, alpha=alpha)):
+        case settings.TowerMethod(lora=settings.LoraSettings(rank=rank, alpha=alpha)):
             clip, trained = _open_clip(model, (Clip,)), "lora"
             add_lora(clip, rank, alpha=alpha)
-        case TowerMethod():
+        case settings.TowerMethod():
             clip, trained = _open_clip(model, (Clip,)), "clip-locked-text" if method.locked_text else "clip"
-        case SiglipTowerMethod():
-            clip, trained = _open_clip(model, (Siglip,)), "siglip-locked-text" if method.locked_text else "clip"
-        case ReactMethod():
-            clip, trained = _open_react(model, method.blocks), "react"
-        case FocalLensClipMethod():
+        case settings.ReactMethod(blocks=blocks):
+            clip, trained = _open_clip(model, (Clip, ReactClip)), "react"
+            clip = clip if isinstance(clip, ReactClip) else ReactClip(clip, blocks)
+            if len(clip.blocks) != blocks:
+                fix = f"Pass --set method.blocks={len(clip.blocks)}."
+                raise UsageError(f"{model} has {len(clip.blocks)} gated blocks. {fix}")
+        case settings.FocalLensClipMethod():
             clip, trained = _open_clip(model, (Clip, FocalLensClip)), "focallens-clip"
             clip = clip if isinstance(clip, FocalLensClip) else FocalLensClip(clip)
     train_only(clip, trained)
@@ -215,18 +181,18 @@ def _open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
     return found
 
 
-def _open_react(model: str, blocks: int) -> ReactClip:
-    """Return a CLIP with gated blocks added, or a REACT model to continue with."""
-    clip = _open_clip(model, (Clip, ReactClip))
-    if not isinstance(clip, ReactClip):
-        return ReactClip(clip, blocks)
-    if len(clip.blocks) != blocks:
-        raise UsageError(f"{model} has {len(clip.blocks)} gated blocks. Pass --set method.blocks={len(clip.blocks)}.")
-    return clip
-
-
-def _prepare_mllm(method: FocalLensMllmMethod, recipe: Recipe, model: str) -> PreparedMethod:
-    lens = _open_mllm(model, method.target)
+def _prepare_mllm(method: settings.FocalLensMllmMethod, recipe: Recipe, model: str) -> PreparedMethod:
+    kind = model_kind(model)
+    if kind == FocalLensMllm.kind and method.target:
+        raise UsageError(f"{model} is a FocalLens-MLLM with its own target: remove method.target.")
+    if kind not in {FocalLensMllm.kind, ImageTextModel.kind}:
+        raise UsageError(
+            f"{model} is of kind {kind}; this recipe requires a LLaVA, as trained by "
+            "llava-align and llava-instruct, or a focallens-mllm."
+        )
+    if kind == ImageTextModel.kind and not method.target:
+        raise UsageError(f"{model} has no target CLIP: pass --set method.target=PATH.")
+    lens = FocalLensMllm.begin(model, Clip.load(method.target)) if method.target else FocalLensMllm.load(model)
     lens.pixels = replace(lens.pixels, tiles=lens.pixels.tiles or method.tiles)
     train_only(lens, "focallens-mllm")
     names = (model, method.target) if method.target else (str(Path(model) / "llava"), str(Path(model) / "target"))
@@ -235,20 +201,3 @@ def _prepare_mllm(method: FocalLensMllmMethod, recipe: Recipe, model: str) -> Pr
     answers = TextOptions(names[1], min(asked or context, context))
     rows = TripletCollator(method.turns, method.types, instructions)
     return PreparedMethod(lens, rows, answers, replace(lens.pixels, crop=recipe.batches.crop))
-
-
-def _open_mllm(model: str, target: str) -> FocalLensMllm:
-    """Return a LLaVA with its target CLIP, or a FocalLens-MLLM to continue with."""
-    kind = model_kind(model)
-    if kind == FocalLensMllm.kind:
-        if target:
-            raise UsageError(f"{model} is a FocalLens-MLLM with its own target: remove method.target.")
-        return FocalLensMllm.load(model)
-    if kind != ImageTextModel.kind:
-        raise UsageError(
-            f"{model} is of kind {kind}; this recipe requires a LLaVA, as trained by "
-            "llava-align and llava-instruct, or a focallens-mllm."
-        )
-    if not target:
-        raise UsageError(f"{model} has no target CLIP: pass --set method.target=PATH.")
-    return FocalLensMllm.begin(model, Clip.load(target))

@@ -10,9 +10,8 @@ from pydantic import ValidationError
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.settings_files import load_settings, validation_messages
 from pairwright.datasets.suggestions import suggest_alternatives
-from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.recipes.names import RECIPES_FOLDER, recipe_names
-from pairwright.training.recipes.settings import Recipe
+from pairwright.training.recipes.settings import FinetuningRecipe, Recipe
 
 _SCHEMAS: dict[str, type[Recipe | FinetuningRecipe]] = {
     kind: schema

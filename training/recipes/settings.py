@@ -1,15 +1,19 @@
-"""Settings of a recipe: the sections, the objectives with one class each, and the recipe of our own loop. Imports no torch.
+"""Settings of a recipe: sections, methods with one class each, and both kinds of recipes. Imports no torch.
 
-`reading.py` reads recipes from YAML; the built-in ones are in this folder. Each method has only the settings that it uses,
-so a setting without effect is an unknown key. A new objective is a class here, a case in `preparation.py` and a YAML file.
-Recipes that transformers' Trainer runs are in `finetuning.settings`.
+`reading.py` reads recipes from YAML; the built-in ones are in this folder. Each method has only the settings that it
+uses, so a setting without effect is an unknown key. A new objective is a class here, a case in `preparation.py` and a
+YAML file.
+
+`Recipe` is run by our own loop, `FinetuningRecipe` by transformers' Trainer. Its step is a whole batch
+(``batches.size``) on any number of GPUs: each process computes ``per_device`` rows at a time and accumulates their
+gradients. Settings of `transformers.TrainingArguments` without a key of their own are in ``trainer``.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FilePath, model_validator
 
 
 class RecipeSection(BaseModel):
@@ -115,12 +119,6 @@ class TowerMethod(PairMethod):
         return self
 
 
-class SiglipTowerMethod(PairMethod):
-    """An objective that finetunes SigLIP's towers."""
-
-    locked_text: bool = Field(default=False, description="Freeze the text tower.")
-
-
 class HardNegativesMethod(PairMethod):
     """Settings of objectives with hard negatives, of the shards or generated during training."""
 
@@ -165,19 +163,6 @@ class FscClipMethod(HardNegativesMethod, TowerMethod):
     smoothing: float = Field(0.02, ge=0, le=1, description="beta, eq. 10.")
 
 
-class SiglipMethod(SiglipTowerMethod):
-    """Decide for each image and caption of a batch whether they match (SigLIP, section 3.2)."""
-
-    kind: Literal["siglip"]
-    compares_samples: ClassVar[bool] = True
-
-
-class SiglipHnMethod(HardNegativesMethod, SiglipTowerMethod):
-    """SigLIP with the hard negatives of all rows as texts that match no image."""
-
-    kind: Literal["siglip-hn"]
-
-
 class ReactMethod(PairMethod):
     """Gated blocks in a frozen CLIP; retrieved pairs with similar texts are positives of each other (Liu, chapter 2)."""
 
@@ -220,8 +205,6 @@ RecipeMethod = (
     | NegClipMethod
     | HardPositivesMethod
     | FscClipMethod
-    | SiglipMethod
-    | SiglipHnMethod
     | ReactMethod
     | FocalLensClipMethod
     | FocalLensMllmMethod
@@ -253,3 +236,75 @@ class Recipe(RunSettings):
         if method.compares_samples and batches.size < 2:
             raise ValueError("this loss compares the samples of a step: set batches.size to 2 or more")
         return self
+
+
+class AdapterSettings(RecipeSection):
+    """LoRA by peft on the linear layers that would be trained otherwise; merged into the weights at the end."""
+
+    rank: int = Field(16, ge=1)
+    alpha: float = Field(32.0, gt=0)
+
+
+class FinetuningMethod(RecipeSection):
+    """Which parameters are trained."""
+
+    train: tuple[str, ...] = Field((), description="Patterns of trained parameters; empty: all.")
+    freeze: tuple[str, ...] = Field((), description="Patterns of frozen parameters, of those that `train` names.")
+    lora: AdapterSettings | None = None
+    weights: Literal["fp32", "bf16"] = Field("fp32", description="Weights in memory; bf16 for LoRA on a large model.")
+
+
+class ConversationMethod(FinetuningMethod):
+    """Answers in conversations about images, under the model's own chat template."""
+
+    kind: Literal["conversations"]
+    language: str = Field("", description="Language model to join with the vision tower of --model to a LLaVA.")
+    chat_template: FilePath | None = Field(None, description="Jinja file; null: the model's own.")
+    types: tuple[str, ...] = Field((), description="Conversation types; empty: all.")
+    image_first: bool = Field(
+        default=True, description="A single image before the first question; false: before or after, at random."
+    )
+
+
+class StepByStepMethod(FinetuningMethod):
+    """Labels and rationales of an encoder-decoder."""
+
+    kind: Literal["step-by-step"]
+    objectives: Literal["multi-task", "single-task", "label"] = "multi-task"
+    rationale_weight: float = Field(1.0, ge=0, description="lambda, eq. 2.3; for multi-task only.")
+
+    @model_validator(mode="after")
+    def _weight_of_a_task(self) -> Self:
+        if self.objectives != "multi-task" and "rationale_weight" in self.model_fields_set:
+            raise ValueError(f"`rationale_weight` is for multi-task, not for {self.objectives}")
+        return self
+
+
+class FinetuningBatches(LoadingSettings):
+    """The batch of a step."""
+
+    size: int = Field(32, ge=1, description="Conversations or examples per step, over all processes.")
+    per_device: int = Field(0, ge=0, description="Of these at a time on each device; 0: no gradient accumulation.")
+    max_tokens: int = Field(2048, ge=3, description="Tokens per row, image tokens included.")
+    group_by_length: bool = Field(default=False, description="Batches of rows of similar length: less padding.")
+
+
+class HardwareSettings(RecipeSection):
+    """The machine that ``--dry-run`` computes for."""
+
+    gpus: int = Field(1, ge=1, description="GPUs of all machines.")
+    memory_gb: float = Field(80.0, gt=0, description="Memory of each GPU in GB.")
+    tflops: float = Field(989.0, gt=0, description="Peak of each GPU in the run's precision, in TFLOP/s.")
+    utilization: float = Field(0.4, gt=0, le=1, description="Reached share of that peak.")
+
+
+class FinetuningRecipe(RunSettings):
+    """A finetuning run, except for its data and the initial model."""
+
+    method: ConversationMethod | StepByStepMethod = Field(discriminator="kind")
+    batches: FinetuningBatches = FinetuningBatches()
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    gradient_checkpointing: bool = Field(default=False, description="Compute activations again in the backward pass.")
+    keep: int = Field(1, ge=1, description="Checkpoints to keep.")
+    trainer: dict[str, Any] = Field({}, description="Further settings of transformers.TrainingArguments.")
+    hardware: HardwareSettings = HardwareSettings()

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -151,7 +150,7 @@ def tiny_clip(
 
     check_new_folder(out)
     check_outputs(out)
-    print(json.dumps(asdict(make(data, out, seed=seed))))  # noqa: T201 - results go to stdout
+    print(json.dumps(make(data, out, seed=seed)))  # noqa: T201 - results go to stdout
 
 
 def _plausible_model() -> "PlausibleModel":

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pairwright.indexes.retrieval.exclusion import ExclusionFilter, PairLookup
     from pairwright.indexes.retrieval.results import Retrieval
     from pairwright.training.attention.decoder import DocumentDecoder
-    from pairwright.training.attention.ranking import Ranking
 
 _SHOWN = 20  # uncovered concepts on a terminal
 
@@ -65,7 +64,7 @@ def retrieve(
     model: Annotated[str, advanced_option(help="Checkpoint of the encoder, if it was moved.")] = "",
     device: Annotated[str, advanced_option(help="Device of a model: cpu, cuda; else detected.")] = "",
     rerank: Annotated[
-        Literal["attention", "plain-attention", "likelihood", "yes-no"] | None,
+        Literal["attention", "plain-attention"] | None,
         typer.Option(help="Rerank hits by a decoder."),
     ] = None,
     rerank_model: Annotated[str, typer.Option(help="Decoder of --rerank: folder or hub name.")] = "",
@@ -151,7 +150,7 @@ def _open_reranker(rerank: str | None, model: str, opened: "IndexWithEncoder", d
     """Return the decoder that reranks, opened before the search; None without ``--rerank``."""
     if not rerank:
         if model:
-            raise UsageError("--rerank-model requires --rerank: attention, plain-attention, likelihood, yes-no.")
+            raise UsageError("--rerank-model requires --rerank: attention, plain-attention.")
         return None
     if not model:
         raise UsageError("--rerank requires --rerank-model: folder or name of a decoder, such as Llama or Qwen.")
@@ -161,24 +160,24 @@ def _open_reranker(rerank: str | None, model: str, opened: "IndexWithEncoder", d
         raise MissingResourceError(f"--rerank requires {', '.join(missing)}: pip install 'pairwright[train]'")
     from pairwright.indexes.encoders.checkpoints import quiet_transformers
     from pairwright.indexes.encoders.pretrained_models import choose_device
-    from pairwright.training.attention.ranking import open_decoder
+    from pairwright.training.attention.decoder import open_decoder
 
     with quiet_transformers():
         return open_decoder(model, str(choose_device(device)), fix="Lower --rerank-top.")
 
 
 def _rerank(
-    found: "Retrieval", opened: "IndexWithEncoder", reranker: "DocumentDecoder", rerank: "Ranking", top: int
+    found: "Retrieval", opened: "IndexWithEncoder", reranker: "DocumentDecoder", rerank: str, top: int
 ) -> "pl.DataFrame":
     from pairwright.indexes.building.stored_pairs import map_captions_by_index
     from pairwright.indexes.retrieval.reranking import rerank_hits
-    from pairwright.training.attention.ranking import relevance_scores
+    from pairwright.training.attention.calibration import Calibration
 
     hits = found.hits
     stored = opened.pairs(hits["key"].unique().to_list())
     assert stored is not None  # checked when the reranker was opened
-    captions = map_captions_by_index(stored)
-    return rerank_hits(hits, captions, lambda query, texts: relevance_scores(reranker, rerank, query, texts), top)
+    captions, calibration = map_captions_by_index(stored), Calibration() if rerank == "attention" else None
+    return rerank_hits(hits, captions, lambda query, texts: reranker.scores(query, texts, calibration), top)
 
 
 def _write(  # noqa: PLR0917 - the outputs and their files

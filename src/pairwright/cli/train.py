@@ -19,9 +19,7 @@ from pairwright.datasets.progress import open_step
 from pairwright.training.recipes.names import recipe_names
 
 if TYPE_CHECKING:
-    from pairwright.training.finetuning.settings import FinetuningRecipe
-    from pairwright.training.metrics_log import LogRow
-    from pairwright.training.recipes.settings import Recipe
+    from pairwright.training.recipes.settings import FinetuningRecipe, Recipe
     from pairwright.training.trainer import TrainingReport
 
 _NEEDED = ("torch", "transformers", "accelerate", "peft", "safetensors")
@@ -76,8 +74,8 @@ def train(
       pairwright train vlm-instruct --data shards --model Qwen/Qwen2.5-VL-3B-Instruct --out run --set method.lora.rank=16
       pairwright train llava-7b-8gpu --data shards --model llava-hf/llava-1.5-7b-hf --out run --dry-run
     """
-    from pairwright.training.finetuning.settings import FinetuningRecipe
     from pairwright.training.recipes.reading import read_recipe
+    from pairwright.training.recipes.settings import FinetuningRecipe
 
     settings = read_recipe(recipe, changes or [])  # before torch, whose import takes seconds
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
@@ -90,7 +88,7 @@ def train(
         from transformers.utils import logging
 
         from pairwright.datasets.shards.indexed_shards import find_indexed_shards
-        from pairwright.training.finetuning.dataset import check_training_data
+        from pairwright.training.loading.rationales import check_training_data
         from pairwright.training.reporters import check_reporters
 
     check_reporters(reporters)
@@ -134,7 +132,7 @@ def _print_plan(
     from dataclasses import asdict
 
     from pairwright.training.finetuning.plan import make_plan
-    from pairwright.training.finetuning.settings import FinetuningRecipe
+    from pairwright.training.recipes.settings import FinetuningRecipe
 
     if not isinstance(settings, FinetuningRecipe):
         raise UsageError("--dry-run is for recipes that finetune a generative model, such as llava-instruct.")
@@ -142,11 +140,11 @@ def _print_plan(
     emit(asdict(plan), plan.lines(), as_json=as_json)
 
 
-def _log_line(row: "LogRow") -> str:
-    parts = "".join(f"  {name} {value:.4f}" for name, value in row.parts.items())
+def _log_line(row: Mapping[str, float]) -> str:
+    parts = "".join(f"  {name[5:]} {value:.4f}" for name, value in row.items() if name.startswith("loss_"))
     return (
-        f"  step {row.step}  epoch {row.epoch:.2f}  loss {row.loss:.4f}{parts}  lr {row.lr:.2e}  "
-        f"{row.samples_per_second:,.0f} samples/s  waiting {row.waiting:.0%}"
+        f"  step {row['step']}  epoch {row['epoch']:.2f}  loss {row['loss']:.4f}{parts}  lr {row['lr']:.2e}  "
+        f"{row['samples_per_second']:,.0f} samples/s  waiting {row['waiting']:.0%}"
     )
 
 

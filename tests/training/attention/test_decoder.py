@@ -1,6 +1,7 @@
 # ruff: noqa: S106 - special tokens, no passwords
 """Prompts with documents, their tokens, the relevance of their documents, and answers by calibrated attention."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,14 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.attention.calibration import TEMPERATURE, Calibration, attention_shares, calibrated_relevance
-from pairwright.training.attention.decoder import DocumentDecoder
+from pairwright.training.attention.calibration import (
+    TEMPERATURE,
+    Calibration,
+    attention_shares,
+    calibrated_relevance,
+    descending_order,
+)
+from pairwright.training.attention.decoder import DocumentDecoder, open_decoder
 from pairwright.training.attention.prompts import (
     DocumentPrompt,
     as_chat,
@@ -201,7 +208,7 @@ def test_an_answer_beyond_the_model_s_limit_is_refused_with_advice() -> None:
     with pytest.raises(UsageError, match=rf"of {length} tokens and an answer of {701 - length}: .* 700\. Lower --rer"):
         found.answers([prompt], 701 - length)
     with pytest.raises(UsageError, match=r"limit is 700\. Lower --rerank-top"):
-        found.log_probabilities(["word " * 140], ["Who?"])
+        found.scores("Who?", ["word " * 140], None)
 
 
 def test_attention_is_the_mean_over_tokens_heads_and_layers() -> None:
@@ -215,3 +222,38 @@ def test_attention_is_the_mean_over_tokens_heads_and_layers() -> None:
     each = torch.stack(seen).mean((0, 2))[0, -1]
     wanted = [float(each[start:end].mean()) for start, end in held.layout.spans]
     assert read.attention([prompt])[0] == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize(("calibration", "passes"), [(Calibration(), 4), (None, 1)])
+def test_a_ranking_scores_every_document_and_costs_what_it_says(calibration: Calibration | None, passes: int) -> None:
+    found = reader()
+    values = found.scores("Who flies?", DOCUMENTS, calibration)
+    assert values.shape == (3,)
+    assert np.isfinite(values).all()
+    assert len(set(values)) == 3
+    assert found.passes == passes
+
+
+def test_plain_attention_is_what_the_prompt_gets() -> None:
+    expected = reader().attention([question_prompt("Who flies?", DOCUMENTS)])[0]
+    assert np.array_equal(reader().scores("Who flies?", DOCUMENTS, None), expected)
+
+
+def test_the_order_is_by_score_and_of_equals_as_they_came() -> None:
+    assert descending_order(np.array([0.1, 0.3, 0.1, 0.3])) == [1, 3, 0, 2]
+
+
+def test_a_saved_decoder_opens_and_scores_as_before(tmp_path: Path) -> None:
+    found = reader(8)
+    found.model.save_pretrained(tmp_path)
+    found.tokenizer.save_pretrained(tmp_path)
+    opened = open_decoder(str(tmp_path), "cpu")
+    for how in (Calibration(), None):
+        np.testing.assert_allclose(
+            opened.scores("Who?", DOCUMENTS, how), found.scores("Who?", DOCUMENTS, how), atol=1e-6
+        )
+
+
+def test_what_is_no_decoder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a causal language model"):
+        open_decoder(str(tmp_path), "cpu")

@@ -16,9 +16,8 @@ from pairwright.filters.evaluation.report import evaluation_page
 from pairwright.filters.evaluation.results import Metric, ModelResult, TaskResult, describe_counts
 from pairwright.indexes.retrieval.queries import queries_from_classes
 from pairwright.training.evaluation.conditional_retrieval import rank_correlations
+from pairwright.training.evaluation.image_text import best_ranks, chance_recall, join_classes
 from pairwright.training.evaluation.rationales import equal_texts, split_answer, word_f1
-from pairwright.training.evaluation.retrieval import best_ranks, chance_recall
-from pairwright.training.evaluation.zero_shot import join_classes
 
 
 def unit(rows: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.filters.evaluation.results import TaskResult
 from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer, read_questions
-from pairwright.training.evaluation.multi_document import TREATMENTS, MultiDocumentPlan, evaluate_multi_document, tables
+from pairwright.training.evaluation.multi_document import TREATMENTS, MultiDocumentPlan, evaluate_multi_document
 from tests.training.attention.test_decoder import reader
 
 QUESTION = MultiDocumentQuestion("Who flies?", ("Anna",), "Anna flies.", ("Ben walks.", "Cleo swims.", "Dan rests."))
@@ -139,14 +139,23 @@ def measured() -> TaskResult:
 
 def test_every_way_ranking_and_test_of_the_model_is_reported_with_its_numbers() -> None:
     found = measured()
-    shapes = [(len(table), table[0]) for table in tables(found)]
-    assert shapes[0] == (7, ["method", "gold 1 of 4", "gold 2 of 4", "gold 4 of 4", "average of 4", "any place of 4"])
-    assert shapes[1] == (5, ["method", "recall@3 of 4"])
-    assert shapes[2] == (5, ["method", "valid of 4", "rank correlation of 4"])
+    by_part: dict[str, list[str]] = {}
+    for one in found.metrics:
+        by_part.setdefault(one.part, []).append(one.measure)
+    for treatment in TREATMENTS:
+        assert by_part.pop(treatment) == ["gold 1 of 4", "gold 2 of 4", "gold 4 of 4", "average of 4"]
+    assert by_part == {
+        "ranking by attention": ["recall@3 of 4"],
+        "ranking by plain-attention": ["recall@3 of 4"],
+        "condition 1": ["valid of 4"],
+        "condition 2": ["valid of 4"],
+        "linear": ["rank correlation of 4"],
+        "log-linear": ["rank correlation of 4"],
+    }
     attention = found.detail["attention of 4"]
     assert list(attention) == [1, 2, 4]
     assert np.asarray(list(attention.values())).shape == (3, 4)
-    assert found.detail["passes of 4"] > 100
+    assert found.detail["passes of 4"] > 50
     recall = [metric for metric in found.metrics if metric.measure.startswith("recall")]
     assert {metric.chance for metric in recall} == {0.75}
 

@@ -26,9 +26,8 @@ from pairwright.training.evaluation.rationales import rationale_accuracy, read_s
 from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models  # noqa: E402
 from pairwright.training.loading.tokenization import load_tokenizer  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
-from pairwright.training.models.focallens_clip import FocalLensClip  # noqa: E402
+from pairwright.training.models.extended_clip import FocalLensClip, ReactClip  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
-from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 from tests.training.training_cases import clip, shards, student  # noqa: E402
 

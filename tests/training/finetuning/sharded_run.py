@@ -17,8 +17,8 @@ from accelerate.state import AcceleratorState  # type: ignore[import-untyped]
 from accelerate.utils import DistributedType  # type: ignore[import-untyped]
 
 from pairwright.training.finetuning.run import FinetuningRun, finetune
-from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.recipes.reading import read_recipe
+from pairwright.training.recipes.settings import FinetuningRecipe
 from tests.training.finetuning import tiny_vlms  # noqa: F401 - registers the processor of Qwen2.5-VL
 
 _start = AcceleratorState.__init__

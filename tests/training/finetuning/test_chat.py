@@ -17,7 +17,7 @@ from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE, find_answers, to_messages  # noqa: E402
 from pairwright.training.finetuning.conversations import ConversationCollator  # noqa: E402
 from pairwright.training.finetuning.dataset import EpochOrder, open_dataset  # noqa: E402
-from pairwright.training.loading.samples import StoredSample  # noqa: E402
+from pairwright.training.loading.shard_index import StoredSample  # noqa: E402
 from pairwright.training.loading.tokenization import IGNORE_INDEX  # noqa: E402
 from pairwright.training.models.generative import ImageTextModel  # noqa: E402
 from tests.datasets.sample_builders import conversation, pair, picture  # noqa: E402

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("accelerate", reason="the trainer's processes are those of accelerate")
 pytest.importorskip("peft", reason="LoRA is peft's")
 
-from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig  # noqa: E402 - after the skips
+from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, SiglipConfig  # noqa: E402 - after the skips
 from typer.testing import CliRunner  # noqa: E402
 
 from pairwright.cli.main import app  # noqa: E402
@@ -20,8 +20,8 @@ from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.training.finetuning.arguments import training_arguments  # noqa: E402
 from pairwright.training.finetuning.plan import FinetuningPlan, make_plan, sharding_of  # noqa: E402
 from pairwright.training.finetuning.run import FinetuningRun, finetune  # noqa: E402
-from pairwright.training.finetuning.settings import FinetuningRecipe  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
+from pairwright.training.recipes.settings import FinetuningRecipe  # noqa: E402
 from tests.datasets.sample_builders import conversation, pair, picture  # noqa: E402
 from tests.training.finetuning import tiny_vlms  # noqa: E402
 from tests.training.training_cases import clip, language, shards, student  # noqa: E402
@@ -72,6 +72,16 @@ def test_llava_7b_fits_eight_gpus_when_sharded_and_not_without(data: str, llava:
     ]
     assert not any(line.endswith("\\") for line in found.lines())
     assert found.rows_per_second * found.tokens == pytest.approx(found.tokens_per_second)
+
+
+def test_a_siglip_s_vision_tower_and_a_language_model_are_planned_as_a_llava(data: str, tmp_path: Path) -> None:
+    SiglipConfig(vision_config={"num_hidden_layers": 2}).save_pretrained(tmp_path / "siglip")
+    LlamaConfig(num_hidden_layers=1).save_pretrained(tmp_path / "language")
+    found = plan("llava-align", data, str(tmp_path / "siglip"), f"method.language={tmp_path / 'language'}")
+    assert (found.model, found.image_tokens) == ("LlavaForConditionalGeneration", (224 // 16) ** 2)
+    assert 0 < found.trained < found.frozen
+    with pytest.raises(UsageError, match="no CLIP or SigLIP whose vision tower"):
+        plan("llava-align", data, str(tmp_path / "language"), f"method.language={tmp_path / 'language'}")
 
 
 def test_lora_and_zero_reduce_what_they_are_meant_to(data: str, tmp_path: Path) -> None:

@@ -27,10 +27,10 @@ from pairwright.training.evaluation.evaluated_models import identify_model, open
 from pairwright.training.evaluation.image_answers import generate_answers  # noqa: E402
 from pairwright.training.finetuning.networks import tie_embedding_modules  # noqa: E402
 from pairwright.training.finetuning.run import FinetuningRun, finetune  # noqa: E402
-from pairwright.training.finetuning.settings import FinetuningRecipe  # noqa: E402
 from pairwright.training.models.generative import EncoderDecoder, ImageTextModel  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
+from pairwright.training.recipes.settings import FinetuningRecipe  # noqa: E402
 from pairwright.training.trainer import TrainingReport  # noqa: E402
 from tests.datasets.sample_builders import conversation, pair, picture  # noqa: E402
 from tests.training import tiny_models  # noqa: E402

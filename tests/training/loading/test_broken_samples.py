@@ -19,8 +19,7 @@ from safetensors.torch import load_file  # noqa: E402 - behind the guard of torc
 from pairwright.datasets.errors import InputError  # noqa: E402
 from pairwright.datasets.shards.reading import read_shard  # noqa: E402
 from pairwright.filters.evaluation.readers import read_hard_negatives  # noqa: E402
-from pairwright.training.loading.pairs import PairCollator  # noqa: E402
-from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
+from pairwright.training.loading.batches import PairCollator, TripletCollator  # noqa: E402
 from pairwright.training.metrics_log import LogRow  # noqa: E402
 from tests.datasets.sample_builders import picture, samples  # noqa: E402
 from tests.training.loading_cases import loader, tokenizer  # noqa: E402
@@ -244,7 +243,7 @@ def test_a_resumed_run_with_broken_images_ends_with_the_same_weights_and_lists_t
     assert all(row["sample"].startswith("0000") and row["why"].startswith("bad_image: ") for row in listed)
 
     def kill(row: LogRow) -> None:
-        if row.step == 5:
+        if row["step"] == 5:
             raise Killed
 
     with pytest.raises(Killed):

@@ -18,10 +18,9 @@ from pairwright.datasets.shards.samples import Sample  # noqa: E402
 from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.generators.language.wordnet import wordnet_status  # noqa: E402
 from pairwright.training.finetuning.dataset import open_dataset  # noqa: E402
-from pairwright.training.loading.pairs import PairCollator  # noqa: E402
+from pairwright.training.loading.batches import PairCollator, TripletCollator  # noqa: E402
 from pairwright.training.loading.rationales import RationaleCollator  # noqa: E402
 from pairwright.training.loading.tokenization import IGNORE_INDEX, TextOptions, load_tokenizer  # noqa: E402
-from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
 from tests.datasets.sample_builders import conversation, negative, pair, picture, samples  # noqa: E402
 from tests.training.loading_cases import loader, shards, tokenizer  # noqa: E402
 

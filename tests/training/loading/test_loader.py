@@ -18,10 +18,8 @@ import webdataset  # noqa: E402
 
 from pairwright.datasets.errors import InputError, MissingResourceError, StorageError, UsageError  # noqa: E402
 from pairwright.datasets.shards.writing import write_shards  # noqa: E402
-from pairwright.training.loading.pairs import PairCollator  # noqa: E402
-from pairwright.training.loading.samples import StoredSample  # noqa: E402
-from pairwright.training.loading.shard_index import index_shards  # noqa: E402
-from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
+from pairwright.training.loading.batches import PairCollator, TripletCollator  # noqa: E402
+from pairwright.training.loading.shard_index import StoredSample, index_shards  # noqa: E402
 from pairwright.training.models.checkpoints import check_model_limits  # noqa: E402
 from tests.datasets.sample_builders import conversation, pair, picture, samples  # noqa: E402
 from tests.training.loading_cases import SIDE, loader, shards, tokenizer  # noqa: E402

@@ -17,10 +17,8 @@ from typer.testing import CliRunner  # noqa: E402 - behind the guard of torch
 from pairwright.cli.main import app  # noqa: E402
 from pairwright.datasets.errors import InputError, StorageError  # noqa: E402
 from pairwright.datasets.shards.index import decode_index, index_path, scan_samples  # noqa: E402
-from pairwright.training.loading.pairs import PairCollator  # noqa: E402
-from pairwright.training.loading.samples import SampleSelection  # noqa: E402
-from pairwright.training.loading.shard_index import index_shards  # noqa: E402
-from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
+from pairwright.training.loading.batches import PairCollator, TripletCollator  # noqa: E402
+from pairwright.training.loading.shard_index import SampleSelection, index_shards  # noqa: E402
 from tests.servers.s3 import BUCKET, s3_server  # noqa: E402
 from tests.training import training_cases  # noqa: E402
 from tests.training.loading.test_loader import same  # noqa: E402

@@ -16,8 +16,8 @@ from pairwright.indexes.encoders.clip import ClipEncoder  # noqa: E402
 from pairwright.indexes.encoders.openclip_checkpoint import check_plain_clip, map_weights  # noqa: E402
 from pairwright.training.loading.tokenization import load_tokenizer  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
+from pairwright.training.models.extended_clip import ReactClip  # noqa: E402
 from pairwright.training.models.openclip_checkpoint import openclip_config, save_openclip  # noqa: E402
-from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.tiny_clip import ClipSizes, new_clip, write_word_tokenizer  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 

@@ -12,8 +12,11 @@ from transformers import CLIPConfig, CLIPModel  # noqa: E402
 
 from pairwright.datasets.errors import UsageError  # noqa: E402
 from pairwright.training.models.clip import Clip, vision_states  # noqa: E402
-from pairwright.training.models.focallens_clip import FocalLensClip  # noqa: E402
-from pairwright.training.models.react_clip import GatedBlock, ReactClip  # noqa: E402
+from pairwright.training.models.extended_clip import (  # noqa: E402
+    FocalLensClip,
+    GatedBlock,
+    ReactClip,
+)
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.models.trainable_parameters import ParameterCounts, train_only  # noqa: E402
 from pairwright.training.objectives.contrastive import clip_loss  # noqa: E402
@@ -113,7 +116,8 @@ def test_the_instruction_is_one_token_behind_the_patches_through_the_copy_of_the
     model, images, (texts, _) = FocalLensClip(tiny_models.clip()), tiny_models.images(), tiny_models.texts()
     states = model.image_states(images, texts)
     assert states.shape[1] == 1 + tiny_models.PATCHES + 1
-    embedded = model.instructions(texts)
+    tower = model.instructions
+    embedded = tower["text_projection"](tower["text_model"](input_ids=texts).pooler_output)
     expected = vision_states(model.network.vision_model, images, extra=model.condition(embedded)[:, None])
     assert torch.equal(states, expected)
     assert torch.equal(torch.nn.functional.normalize(embedded, dim=-1), model.encode_texts(texts))

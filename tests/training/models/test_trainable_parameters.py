@@ -11,12 +11,16 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 from torch import Tensor, nn  # noqa: E402
 
 from pairwright.datasets.errors import StorageError, UsageError  # noqa: E402
-from pairwright.training.models.checkpoints import load_trained, save_trained, trained_parameters  # noqa: E402
+from pairwright.training.models.checkpoints import (  # noqa: E402
+    copy_weights,
+    read_weights,
+    save_weights,
+    trained_parameters,
+)
+from pairwright.training.models.extended_clip import ReactClip  # noqa: E402
 from pairwright.training.models.generative import EncoderDecoder  # noqa: E402
-from pairwright.training.models.lora import add_lora, merge_lora  # noqa: E402
-from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
-from pairwright.training.models.trainable_parameters import count_parameters, train_only  # noqa: E402
+from pairwright.training.models.trainable_parameters import add_lora, count_parameters, merge_lora, train_only  # noqa: E402  # noqa: E402
 from pairwright.training.objectives.contrastive import clip_loss  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 
@@ -118,11 +122,11 @@ def test_what_is_trained_can_be_kept_alone_and_put_into_the_same_model(tmp_path:
     train_only(model, "react")
     for one in model.added_weights().values():
         torch.nn.init.normal_(one, std=0.2)
-    save_trained(model, path)
+    save_weights(trained_parameters(model), path)
     assert path.stat().st_size < 4 * count_parameters(model).trained + 4096
     again = ReactClip(tiny_models.clip(), 1)
     train_only(again, "react")
-    load_trained(again, path)
+    copy_weights(trained_parameters(again), read_weights(path), path)
     for name, one in trained_parameters(model).items():
         assert torch.equal(one, trained_parameters(again)[name])
     images = tiny_models.images()
@@ -130,13 +134,13 @@ def test_what_is_trained_can_be_kept_alone_and_put_into_the_same_model(tmp_path:
     other = ReactClip(tiny_models.clip(), 2)
     train_only(other, "react")
     with pytest.raises(UsageError, match=r"blocks\.1\.\S+ is missing there"):
-        load_trained(other, path)
-    save_trained(other, path)
+        copy_weights(trained_parameters(other), read_weights(path), path)
+    save_weights(trained_parameters(other), path)
     with pytest.raises(UsageError, match=r"blocks\.1\.\S+ is \(.*\) there and unknown here"):
-        load_trained(again, path)
+        copy_weights(trained_parameters(again), read_weights(path), path)
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(StorageError, match="cannot be read"):
-        load_trained(again, path)
+        copy_weights(trained_parameters(again), read_weights(path), path)
 
 
 def test_a_saved_student_answers_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pairwright.training.objectives.conditional import conditional_loss
-from pairwright.training.objectives.contrastive import clip_loss, negclip_loss, siglip_hn_loss, siglip_loss
+from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
 from pairwright.training.objectives.distributed import ALONE, Ranks
 from pairwright.training.objectives.embeddings import PairEmbeddings
 from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
@@ -18,7 +18,7 @@ from pairwright.training.objectives.soft_positives import react_loss
 
 Rows = Mapping[str, Tensor]
 FULL, SHORT = 3, 2  # rows of a rank; the last rank lacks one
-SCALE, BIAS = 7.0, -3.0
+SCALE = 7.0
 
 
 def _batch(rows: Rows, scale: Tensor) -> PairEmbeddings:
@@ -29,26 +29,22 @@ def _wrong(rows: Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return rows["images"], rows["texts"], rows["negatives"], rows["negatives_mask"]
 
 
-def _fsc(rows: Rows, scale: Tensor, _: Tensor, ranks: Ranks) -> Tensor:
+def _fsc(rows: Rows, scale: Tensor, ranks: Ranks) -> Tensor:
     return fsc_clip_loss(_batch(rows, scale), FscWeights(0.5, 0.2, 2.0, 0.02), ranks).loss
 
 
-def _focallens(rows: Rows, scale: Tensor, _: Tensor, ranks: Ranks) -> Tensor:
+def _focallens(rows: Rows, scale: Tensor, ranks: Ranks) -> Tensor:
     pair, same = (rows["images"], rows["texts"]), rows["ids"]
     ranks = ranks.agree(len(same), same.device)
     return conditional_loss(*pair, scale, same=same, both_ways=True, ranks=ranks)
 
 
-OBJECTIVES: dict[str, Callable[[Rows, Tensor, Tensor, Ranks], Tensor]] = {
-    "clip": lambda rows, scale, _, ranks: clip_loss(rows["images"], rows["texts"], scale, ranks),
-    "negclip": lambda rows, scale, _, ranks: negclip_loss(*_wrong(rows), scale, ranks),
-    "hp-hn": lambda rows, scale, _, ranks: (
-        hp_hn_loss(_batch(rows, scale), negatives=0.7, positives=0.9, ranks=ranks).loss
-    ),
+OBJECTIVES: dict[str, Callable[[Rows, Tensor, Ranks], Tensor]] = {
+    "clip": lambda rows, scale, ranks: clip_loss(rows["images"], rows["texts"], scale, ranks),
+    "negclip": lambda rows, scale, ranks: negclip_loss(*_wrong(rows), scale, ranks),
+    "hp-hn": lambda rows, scale, ranks: hp_hn_loss(_batch(rows, scale), negatives=0.7, positives=0.9, ranks=ranks).loss,
     "fsc-clip": _fsc,
-    "siglip": lambda rows, scale, bias, ranks: siglip_loss(rows["images"], rows["texts"], scale, bias, ranks),
-    "siglip-hn": lambda rows, scale, bias, ranks: siglip_hn_loss(*_wrong(rows), scale, bias, ranks),
-    "react": lambda rows, scale, _, ranks: react_loss(rows["images"], rows["texts"], scale, 0.5, ranks),
+    "react": lambda rows, scale, ranks: react_loss(rows["images"], rows["texts"], scale, 0.5, ranks),
     "focallens": _focallens,
 }
 
@@ -78,14 +74,12 @@ def whole_batch(count: int) -> Rows:
 
 
 def loss_and_gradients(name: str, rows: Rows, ranks: Ranks = ALONE) -> tuple[Tensor, dict[str, Any]]:
-    """Return the loss of rows and its gradient at each tensor of floats, at the scale and at the bias."""
+    """Return the loss of rows and its gradient at each tensor of floats and at the scale."""
     leaves = {name: one.clone().requires_grad_() for name, one in rows.items() if one.is_floating_point()}
-    shared = {"scale": torch.tensor(SCALE).double(), "bias": torch.tensor(BIAS).double()}
-    for one in shared.values():
-        one.requires_grad_()
-    loss = OBJECTIVES[name]({**rows, **leaves}, shared["scale"], shared["bias"], ranks)
+    scale = torch.tensor(SCALE).double().requires_grad_()
+    loss = OBJECTIVES[name]({**rows, **leaves}, scale, ranks)
     torch.autograd.backward(loss)
-    return loss.detach(), {name: one.grad for name, one in (leaves | shared).items()}
+    return loss.detach(), {name: one.grad for name, one in (leaves | {"scale": scale}).items()}
 
 
 def part_of(rows: Rows, rank: int) -> Rows:

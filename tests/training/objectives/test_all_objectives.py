@@ -26,10 +26,6 @@ def scaled(objective: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *given, scale: objective(*given, scale)
 
 
-def biased(objective: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given, scale: objective(*given, scale, -2.0)
-
-
 def unscaled(objective: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *given, scale: objective(*given) + 0 * scale
 
@@ -47,13 +43,11 @@ def cases() -> dict[str, Case]:
 
 
 def caption_cases() -> dict[str, Case]:
-    from pairwright.training.objectives.contrastive import clip_loss, negclip_loss, siglip_hn_loss, siglip_loss
+    from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
 
     return {
         "clip": Case(scaled(clip_loss), PAIR),
         "negclip": Case(scaled(negclip_loss), WRONG, (WRONG[2:],)),
-        "siglip": Case(biased(siglip_loss), PAIR),
-        "siglip-hn": Case(biased(siglip_hn_loss), WRONG, (WRONG[2:],)),
     }
 
 
@@ -125,8 +119,6 @@ def written_cases() -> dict[str, Case]:
 NAMES = (
     "clip",
     "negclip",
-    "siglip",
-    "siglip-hn",
     "hard negatives",
     "focal and smoothed",
     "analogy",
@@ -139,11 +131,11 @@ NAMES = (
     "two tasks",
     "one task",
 )
-PAIRED = ("clip", "siglip", "react", "unicl", "focallens", "focallens without twins")  # no embeddings behind a mask
+PAIRED = ("clip", "react", "unicl", "focallens", "focallens without twins")  # no embeddings behind a mask
 WRITTEN = ("two tasks", "one task")
 MASKED = tuple(name for name in NAMES if name not in PAIRED + WRITTEN)
-# With no edited text these are still CLIP or SigLIP.
-EMPTY_IS_NOTHING = tuple(name for name in NAMES if name not in (*PAIRED, "negclip", "siglip-hn", "hp-hn", "fsc-clip"))
+# With no edited text these are still CLIP.
+EMPTY_IS_NOTHING = tuple(name for name in NAMES if name not in (*PAIRED, "negclip", "hp-hn", "fsc-clip"))
 # It stops a gradient on purpose: test_objectives_fsc_clip.py checks what is left.
 SMOOTH = tuple(name for name in NAMES if name != "fsc-clip")
 every = pytest.mark.parametrize("name", NAMES)

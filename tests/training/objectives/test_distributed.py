@@ -13,7 +13,6 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
 from pairwright.training.objectives.distributed import Ranks  # noqa: E402 - behind the guard of torch
 from tests.training.objectives.rank_cases import (  # noqa: E402
-    BIAS,
     FULL,
     OBJECTIVES,
     SCALE,
@@ -73,22 +72,19 @@ def test_the_mean_over_ranks_is_the_loss_of_the_whole_batch(name: str, count: in
     rows = whole_batch(count)
     expected, slopes = loss_and_gradients(name, rows)
     leaves = {place: one.clone().requires_grad_() for place, one in rows.items() if one.is_floating_point()}
-    scale, bias = (torch.tensor(value).double().requires_grad_() for value in (SCALE, BIAS))
-    losses = in_threads(
-        count, lambda ranks: OBJECTIVES[name](part_of({**rows, **leaves}, ranks.rank), scale, bias, ranks)
-    )
+    scale = torch.tensor(SCALE).double().requires_grad_()
+    losses = in_threads(count, lambda ranks: OBJECTIVES[name](part_of({**rows, **leaves}, ranks.rank), scale, ranks))
     loss = sum(losses) / count
     torch.autograd.backward(loss)
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-12)
-    for place, leaf in (leaves | {"scale": scale, "bias": bias}).items():
+    for place, leaf in (leaves | {"scale": scale}).items():
         if slopes[place] is None:
             assert leaf.grad is None or not leaf.grad.any()
         else:
             torch.testing.assert_close(leaf.grad, slopes[place], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["fsc-clip", "siglip"])
-def test_only_what_is_compared_is_gathered(name: str) -> None:
+def test_only_what_is_compared_is_gathered() -> None:
     rows, gathered = whole_batch(2), list[int]()
 
     class Counting(ThreadRanks):
@@ -98,14 +94,13 @@ def test_only_what_is_compared_is_gathered(name: str) -> None:
             return super().gather(own)
 
     def task(ranks: Any) -> Any:
-        scale, bias = torch.tensor(SCALE), torch.tensor(BIAS)
         counting = Counting(ranks.rank, ranks.count, ranks.rows, ranks.meeting)
-        return OBJECTIVES[name](part_of(rows, ranks.rank), scale, bias, counting)
+        return OBJECTIVES["fsc-clip"](part_of(rows, ranks.rank), torch.tensor(SCALE), counting)
 
     in_threads(2, task)
     embedding = rows["images"].shape[1]
-    # Images and captions (SigLIP: captions alone), and a flag for each row; no negative, patch or token.
-    assert sum(gathered) / 2 == (1 if name == "siglip" else 2) * embedding + 1
+    # Images and captions, and a flag for each row; no negative, patch or token.
+    assert sum(gathered) / 2 == 2 * embedding + 1
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pairwright.cli.evaluate.models import DeviceOption, HtmlOption
-from pairwright.cli.evaluate.report import document_lines, print_evaluation, refuse_repeated_models, require_torch
+from pairwright.cli.evaluate.report import print_evaluation, refuse_repeated_models, require_torch
 from pairwright.cli.options.declarations import advanced_option, input_option, limit_option
 from pairwright.cli.options.input import JsonOption, split_list
 from pairwright.cli.output.console import note
@@ -56,8 +56,8 @@ def multi_document(
     from pairwright.filters.evaluation.results import ModelResult
     from pairwright.indexes.encoders.pretrained_models import choose_device
     from pairwright.training.attention.calibration import Calibration
+    from pairwright.training.attention.decoder import open_decoder
     from pairwright.training.attention.question_files import read_questions
-    from pairwright.training.attention.ranking import open_decoder
     from pairwright.training.evaluation.multi_document import MultiDocumentPlan, evaluate_multi_document
 
     started = time.perf_counter()
@@ -74,7 +74,7 @@ def multi_document(
         note(f"{name}: multi-document")
         parts = [evaluate_multi_document(decoder, texts, plan) for (texts, _), plan in zip(sets, plans, strict=True)]
         found.append(ModelResult(name, decoder.model.config.model_type, _merge_results(parts, short)))
-    print_evaluation("multi-document", [str(data)], found, html, started, lines=document_lines(found), as_json=as_json)
+    print_evaluation("multi-document", [str(data)], found, html, started, as_json=as_json)
 
 
 def _merge_results(parts: "Sequence[TaskResult]", short: Mapping[int, int]) -> "TaskResult":

@@ -51,7 +51,6 @@ def print_evaluation(
     started: float,
     *,
     as_json: bool,
-    lines: Sequence[str] = (),
     bill: Mapping[str, Any] | None = None,
 ) -> None:
     """Print the results of models, and write the page of ``--html``.
@@ -63,7 +62,6 @@ def print_evaluation(
         html: the page; None for none.
         started: start of the command, by `time.perf_counter`.
         as_json: print JSON instead of a table.
-        lines: replacement of the default table.
         bill: cost of a language model that judged.
     """
     from pairwright.filters.evaluation.paired_differences import paired_differences
@@ -80,7 +78,7 @@ def print_evaluation(
     }
     for line in describe_counts(found):
         note(line)
-    shown = list(lines) or table_lines(found)
+    shown = table_lines(found)
     shown += ["", *difference_lines(apart)] if apart else []
     shown += [] if bill is None else ["", *bill_lines({"llm": bill})]
     if html is not None:
@@ -98,18 +96,6 @@ def difference_lines(apart: "Sequence[PairedDifference]") -> list[str]:
     head: list[object] = ["of", "measure", "model", f"minus {apart[0].against}", "95%", "n"]
     rows = [[one.part, one.measure, one.model, one.written, one.written_interval, one.n] for one in apart]
     return columns([head, *rows], indent="")
-
-
-def document_lines(models: "Sequence[ModelResult]") -> list[str]:
-    """Return multi-document results as tables B.2, 3.3, and 3.2 with B.1 of the paper."""
-    from pairwright.training.evaluation.multi_document import tables
-
-    lines: list[str] = []
-    for model in models:
-        lines += [model.model] if len(models) > 1 else []
-        for table in tables(model.found):
-            lines += [*columns(table, indent=""), ""]
-    return lines[:-1]
 
 
 def table_lines(models: "Sequence[ModelResult]") -> list[str]:
