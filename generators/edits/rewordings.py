@@ -24,10 +24,10 @@ from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELA
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.lexicon.attributes import share_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
-from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.synonyms import (
     other_senses,
     rewording_rows,
@@ -73,7 +73,7 @@ class Rewordings:
         model: the cloze model of the pool; optional.
     """
 
-    def __init__(self, pool: Pool, model: ClozeModel | None = None) -> None:
+    def __init__(self, pool: PoolStatistics, model: ClozeModel | None = None) -> None:
         self._pool, self._model = pool, model
 
     def score(self, captions: Sequence[Caption], target: str) -> list[list[RewordingSlot | str]]:

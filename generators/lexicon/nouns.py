@@ -13,8 +13,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
-from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 _ALIVE: Final = frozenset({"person", "animal"})
 _SEXES: Final = frozenset({"male", "female"})

@@ -46,9 +46,10 @@ from pairwright.generators.edits.written.source_changes import (
 from pairwright.generators.edits.written.swaps import as_proposed_swap, find_swap, is_of_target
 from pairwright.generators.edits.written.targets import RELATION, RequestedEdit, verb_of_phrase
 from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize, singular_of
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.protocols import Pool, Thesaurus
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 _OPEN: Final = ("ADJ", "ADV", "NOUN", "VERB")
 _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
@@ -153,7 +154,7 @@ class EditChecks:
         tagger: the tagger of the captions.
     """
 
-    def __init__(self, thesaurus: Thesaurus, pool: Pool, tagger: Tagger) -> None:
+    def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
         self._known = Knowledge(thesaurus, pool)
         self._is_word = lru_cache(maxsize=50_000)(self._find_word)
