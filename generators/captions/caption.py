@@ -106,14 +106,6 @@ class ParsedText:
         """The words of `lower`: each edit of a text looks for some of them."""
         return frozenset(self.lower)
 
-    @cached_property
-    def words_before_head(self) -> dict[str, frozenset[str]]:
-        """The words before the head noun in all phrases with it, by its lemma: "a", "red" and "blue" for two cars."""
-        return {
-            head: frozenset().union(*(self.lower[phrase.start : phrase.head] for phrase in phrases))
-            for head, phrases in self.by_head.items()
-        }
-
     def word(self, index: int) -> str:
         """Return the lower-case token at ``index``, or an empty string outside the caption."""
         return self.lower[index] if 0 <= index < len(self.lower) else ""

@@ -1,5 +1,6 @@
 """Comparison of words and relation phrases by the lexicon."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -67,15 +68,18 @@ def _neighbours() -> frozenset[frozenset[str]]:
 @lru_cache(maxsize=20_000)
 def same_forms(noun: str) -> frozenset[str]:
     """Return a noun and its synonyms, each in both numbers."""
-    words = {noun, *rewordings(noun, "noun")}
-    return frozenset(words | {plural_of(word) for word in words})
+    return in_both_numbers({noun, *rewordings(noun, "noun")})
 
 
 @lru_cache(maxsize=20_000)
 def names_of(noun: str) -> frozenset[str]:
     """Return the words that captions use for a noun, in both numbers; of a compound, also those for its head."""
-    words = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
-    return frozenset(form for word in words for form in (word, plural_of(word)))
+    return in_both_numbers(loosely_same(noun) | loosely_same(noun.rpartition(" ")[2]))
+
+
+def in_both_numbers(nouns: Iterable[str]) -> frozenset[str]:
+    """Return nouns with their plurals."""
+    return frozenset(form for noun in nouns for form in (noun, plural_of(noun)))
 
 
 @lru_cache(maxsize=20_000)
