@@ -4,12 +4,13 @@ Pool statistics count which words stand next to each other (adjacency), and prep
 preposition, governed noun.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.edits.constraints.lexical import in_both_numbers, same_forms
+from pairwright.generators.captions.image_words import plural_of
+from pairwright.generators.edits.constraints.lexical import same_forms
+from pairwright.generators.language.lemmas import singular_of
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.lexicon.attributes import AttributeLexicon
 from pairwright.generators.lexicon.function_words import words_with
@@ -35,34 +36,33 @@ _MANY_KINDS: Final = 400  # hyponyms of a noun beyond which only those of the po
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Words and phrases that mention a thing, as written.
+    """Words and phrases that mention a thing.
 
     Attributes:
-        words: the single words.
+        singulars: words that also match in the plural: lemmatizing the few words of a caption is faster than inflecting
+            all hyponyms of a noun.
+        exact: words that match as written only.
+        never: forms that do not match, whatever their singular is.
         phrases: the multi-word names, by their last word.
     """
 
-    words: frozenset[str]
-    phrases: Mapping[str, Sequence[str]]
-
-    @classmethod
-    def of(cls, names: Iterable[str]) -> "Names":
-        """Return some names by their kind."""
-        words, phrases = set[str](), dict[str, list[str]]()
-        for name in names:
-            before, _, last = name.rpartition(" ")
-            if before:
-                phrases.setdefault(last, []).append(name)
-            else:
-                words.add(name)
-        return cls(frozenset(words), phrases)
+    singulars: frozenset[str]
+    exact: frozenset[str]
+    never: frozenset[str]
+    phrases: dict[str, tuple[str, ...]]
 
     def found_in(self, words: frozenset[str], text: str) -> frozenset[str]:
         """Return the names in a text; ``words`` are its words, which single spaces separate in ``text``."""
-        lasts = self.phrases.keys() & words
-        return (self.words & words).union(
-            phrase for last in lasts for phrase in self.phrases[last] if f" {phrase} " in text
-        )
+        found = set(words & self.singulars)
+        forms = by_singular(words)
+        for one in self.singulars.intersection(forms):  # visits the few words of the text
+            found.update(forms[one])
+        lasts = self.phrases.keys()
+        for last in (lasts & words) | (lasts & forms.keys()):
+            for form in {last, *forms.get(last, ())}:
+                variants = (phrase.removesuffix(last) + form for phrase in self.phrases[last])
+                found.update(phrase for phrase in variants if f" {phrase} " in text)
+        return frozenset(found - self.never | (words & self.exact))
 
 
 class Knowledge:
@@ -112,7 +112,7 @@ class Knowledge:
     def _find_mentions(self, noun: str) -> Names:
         """Return the names by which another caption may mention a noun; of a compound, its head too."""
         head = noun.rpartition(" ")[2]
-        return Names.of(in_both_numbers(self._kinds(noun) | {noun, head}))
+        return _names(self._kinds(noun) | {noun, head})
 
     def _find_own_mentions(self, noun: str, form: str) -> Names:
         """Return the names by which the edited caption itself mentions a noun: one caption uses different words for two things.
@@ -122,7 +122,8 @@ class Knowledge:
         """
         wide = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
         wide = frozenset(word for word in wide if word != noun and not self._may_mean(noun, word, form))
-        return Names.of(in_both_numbers(self._kinds(noun)) - in_both_numbers(wide) | same_forms(noun))
+        never = wide | {plural_of(word) for word in wide}
+        return _names(self._kinds(noun) - never, same_forms(noun), never)
 
     def _may_mean(self, noun: str, word: str, form: str) -> bool:
         """Return whether captioners use a word for the same thing as a noun without distinguishing them."""
@@ -142,3 +143,22 @@ class Knowledge:
     def _is_noun(self, word: str) -> bool:
         """Return whether captions use a word mostly as a noun: "ox", not "in" (which WordNet lists as a metal)."""
         return 2 * self.pool.frequency(word, "NOUN") > self.pool.form_frequency(word)
+
+
+def _names(
+    singulars: frozenset[str], exact: frozenset[str] = frozenset(), never: frozenset[str] = frozenset()
+) -> Names:
+    phrases: dict[str, list[str]] = {}
+    for name in singulars | exact:
+        if " " in name:
+            phrases.setdefault(name.rpartition(" ")[2], []).append(name)
+    return Names(singulars, exact, never, {last: tuple(found) for last, found in phrases.items()})
+
+
+@lru_cache(maxsize=1_000)  # a caption is compared with each of its edits
+def by_singular(words: frozenset[str]) -> dict[str, list[str]]:
+    """Return words by their singulars."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        found.setdefault(singular_of(word), []).append(word)
+    return found
