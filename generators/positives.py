@@ -24,8 +24,8 @@ from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
 from pairwright.generators.edits.rewordings import Rewordings, RewordingSlot, draw_rewordings
 from pairwright.generators.language.cloze.model import ClozeModel
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.lexicon.protocols import Pool
 
 NAME = "rules-positives"
 VERSION = 16
@@ -40,7 +40,7 @@ _REWORDED = {"replace-object": "object", "replace-attribute": "attribute", "repl
 RewriteRule = Callable[[Caption, random.Random], Iterator[EditOutcome]]
 
 
-def rewrite_rules(pool: Pool, model: ClozeModel | None = None) -> dict[str, RewriteRule]:
+def rewrite_rules(pool: PoolStatistics, model: ClozeModel | None = None) -> dict[str, RewriteRule]:
     """Return the rule of each type."""
     rewordings = Rewordings(pool, model)
     return {
@@ -77,7 +77,9 @@ class RulePositives:
     name = NAME
     version = VERSION
 
-    def __init__(self, pool: Pool, options: PositiveOptions | None = None, model: ClozeModel | None = None) -> None:
+    def __init__(
+        self, pool: PoolStatistics, options: PositiveOptions | None = None, model: ClozeModel | None = None
+    ) -> None:
         self.options = options or PositiveOptions()
         require_known("no such type of positive:", self.options.types, POSITIVE_TYPES)
         self._rewordings = Rewordings(pool, model)

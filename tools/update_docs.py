@@ -208,9 +208,8 @@ def _fault_rows() -> Iterator[tuple[str, ...]]:
 
 def _constraint_rows() -> Iterator[tuple[str, ...]]:
     for each in CONSTRAINTS:
-        kinds = " and ".join(kind.removeprefix("hard_") + "s" for kind in each.kinds)
         types = ", ".join("all" if name == "*" else f"`{name}`" for name in each.types)
-        edits = f"{types} ({kinds})" if each.kinds != ("hard_negative",) else types
+        edits = types if each.kind == "hard_negative" else f"{types} (positives)"
         yield f"`{each.id}`", each.group, edits, f"`{each.reason}`", _edit(each.blocked), _edit(each.allowed)
 
 

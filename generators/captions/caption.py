@@ -10,9 +10,9 @@ from typing import Final
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.image_words import ImageWords
-from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
+from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases, span
 from pairwright.generators.captions.questions import is_question
-from pairwright.generators.captions.realisation import Change, Style, caption_style, joined_word_spans
+from pairwright.generators.captions.realisation import Change, Style, caption_style, joined_word_spans, lowercase_span
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH
 from pairwright.generators.language.identification import other_language
 from pairwright.generators.language.tokens import Token
@@ -29,6 +29,7 @@ REASONS = (
 NON_OBJECTS = flagged("non_object") | flagged("vague")
 
 EditOutcome = tuple[Change, ...] | str
+Span = tuple[int, int]  # of tokens: the first one, and one past the last
 
 _ENDS: Final = ("",) * REACH
 _QUOTED: Final = 4  # words after "says" that may be quoted text
@@ -104,14 +105,6 @@ class ParsedText:
     def distinct_words(self) -> frozenset[str]:
         """The words of `lower`: each edit of a text looks for some of them."""
         return frozenset(self.lower)
-
-    @cached_property
-    def words_before_head(self) -> dict[str, frozenset[str]]:
-        """The words before the head noun in all phrases with it, by its lemma: "a", "red" and "blue" for two cars."""
-        return {
-            head: frozenset().union(*(self.lower[phrase.start : phrase.head] for phrase in phrases))
-            for head, phrases in self.by_head.items()
-        }
 
     def word(self, index: int) -> str:
         """Return the lower-case token at ``index``, or an empty string outside the caption."""
@@ -218,6 +211,13 @@ class Caption(ParsedText):
 
     def _lemmas_of(self, kinds: frozenset[str]) -> tuple[str, ...]:
         return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in NON_OBJECTS])
+
+    def exchange(self, first: Span, second: Span) -> tuple[Change, Change]:
+        """Return the changes that exchange the words of two spans, given in order of position."""
+        source = self.pair.caption
+        (start, end), (second_start, second_end) = span(self.tokens, *first), span(self.tokens, *second)
+        moved = lowercase_span(source, start, end, proper=self.tag(first[0]).startswith("NNP"))
+        return Change(start, end, source[second_start:second_end]), Change(second_start, second_end, moved)
 
     def in_name(self, at: int) -> bool:
         """Return whether a word begins or continues a proper name: "Red" of the Red Sox, "Big" of Big Ben."""

@@ -16,7 +16,6 @@ from typing import Final
 
 from pairwright.generators.captions.caption import ANAPHORS, Caption, EditOutcome
 from pairwright.generators.captions.phrases import PROPER, NounPhrase
-from pairwright.generators.edits.swaps.proposal import exchanged_words
 from pairwright.generators.lexicon.nouns import nouns_of_class
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -44,7 +43,7 @@ def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[EditOutcom
         ):
             yield "may_be_false"
         else:
-            yield exchanged_words(caption, (one.start, one.end), (other.start, other.end))
+            yield caption.exchange((one.start, one.end), (other.start, other.end))
 
 
 @lru_cache(maxsize=16)

@@ -18,7 +18,7 @@ from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSamp
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import known_share, train_cloze_model
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.lexicon.protocols import Thesaurus
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 BALANCE_CAPTIONS: Final = 8_000  # maximum number of pairs for the word balance
 BALANCE_BATCH: Final = 500

@@ -43,8 +43,8 @@ from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
 from pairwright.generators.lexicon.label_sets import labels_of
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
-from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 _END: Final = "end"
 _CLOSING: Final = frozenset({"", ".", "!"})

@@ -24,10 +24,10 @@ from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELA
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.lexicon.attributes import share_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
-from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.synonyms import (
     other_senses,
     rewording_rows,
@@ -73,7 +73,7 @@ class Rewordings:
         model: the cloze model of the pool; optional.
     """
 
-    def __init__(self, pool: Pool, model: ClozeModel | None = None) -> None:
+    def __init__(self, pool: PoolStatistics, model: ClozeModel | None = None) -> None:
         self._pool, self._model = pool, model
 
     def score(self, captions: Sequence[Caption], target: str) -> list[list[RewordingSlot | str]]:
@@ -241,24 +241,17 @@ def _key(words: Sequence[str], tag: str) -> str:
 
 def _wordings(caption: Caption) -> Iterator[tuple[int, int]]:
     """Yield the spans of tokens that are relations of the lexicon, the longest at each position."""
-    at, relations = 0, _relations_by_first_word()
+    at, known = 0, _reworded_relations()
+    longest = max(wording.count(" ") for wording in known) + 1
     while at < len(caption.lower):
-        ends = (
-            at + len(words)
-            for words in relations.get(caption.lower[at], ())
-            if caption.lower[at : at + len(words)] == words
-        )
-        end = next(ends, 0)
+        ends = range(min(at + longest, len(caption.lower)), at, -1)
+        end = next((end for end in ends if " ".join(caption.lower[at:end]) in known), 0)
         if end:
             yield at, end
         at = max(end, at + 1)
 
 
 @lru_cache(maxsize=1)
-def _relations_by_first_word() -> dict[str, list[tuple[str, ...]]]:
-    """Return the words of each relation that the tables reword, by the first one, the longest first."""
-    found: dict[str, list[tuple[str, ...]]] = {}
-    wordings = {word for table in _TABLES for kind, word in rewording_rows(table) if kind == RELATION}
-    for words in sorted((tuple(wording.split()) for wording in wordings), key=len, reverse=True):
-        found.setdefault(words[0], []).append(words)
-    return found
+def _reworded_relations() -> frozenset[str]:
+    """Return the relations that the tables reword."""
+    return frozenset(word for table in _TABLES for kind, word in rewording_rows(table) if kind == RELATION)

@@ -23,8 +23,8 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.relations import load_relations
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
 TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}

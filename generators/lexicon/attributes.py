@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.lexicon.nouns import NounLexicon, cell_words
-from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 NUMBER: Final = "number"  # class of number words
 _UNLIMITED: Final = 10**9

@@ -13,8 +13,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
-from pairwright.generators.lexicon.protocols import Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 _ALIVE: Final = frozenset({"person", "animal"})
 _SEXES: Final = frozenset({"male", "female"})
@@ -158,7 +158,6 @@ class NounLexicon:
     def __init__(self, thesaurus: Thesaurus) -> None:
         self._thesaurus = thesaurus
         self.profile = lru_cache(maxsize=20_000)(self._find_profile)
-        self._substitutes = lru_cache(maxsize=20_000)(self._find_substitutes)
 
     def classes(self, noun: str) -> frozenset[str]:
         """Return the broad classes of a noun; empty if it names no object."""
@@ -186,9 +185,6 @@ class NounLexicon:
         They exclude the noun, and share a class or usage with it. Symmetric: ``b`` is among the substitutes of
         ``a`` if and only if ``a`` is among those of ``b``.
         """
-        return self._substitutes(noun, tuple(vocabulary))
-
-    def _find_substitutes(self, noun: str, vocabulary: tuple[str, ...]) -> tuple[str, ...]:
         own, profiles = self.profile(noun), zip(vocabulary, map(self.profile, vocabulary), strict=True)
         roles = own.classes | own.usages
         return tuple(

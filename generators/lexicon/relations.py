@@ -17,21 +17,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.lexicon.states import (
-    ACTION_DIMENSIONS,
-    States,
-    StateSpace,
-    as_word,
-    as_words,
-    exclude,
-)
+from pairwright.generators.lexicon.states import PLACE_DIMENSIONS, StateGroup, States, StateSpace
 from pairwright.generators.lexicon.tables import read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
 UNKNOWN: Final = "thing"  # stands for an unknown subject
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Preposition:
     """A preposition of one or more words.
 
@@ -50,7 +43,7 @@ class Preposition:
     converses: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Relation:
     """An analysed relation phrase.
 
@@ -79,14 +72,14 @@ class NounClass:
 
     Attributes:
         name: of the class.
-        merged: dimension and mask of states that coincide.
-        dropped: dimension and mask of states that do not exist.
+        merged: states that coincide.
+        dropped: states that do not exist.
         synonyms: groups of `Preposition.synonym` that are synonymous for these nouns.
     """
 
     name: str
-    merged: tuple[tuple[int, int], ...]
-    dropped: tuple[tuple[int, int], ...]
+    merged: tuple[StateGroup, ...]
+    dropped: tuple[StateGroup, ...]
     synonyms: tuple[frozenset[str], ...]
 
 
@@ -109,8 +102,7 @@ class RelationLexicon:
         self._verbs = read_verbs(verbs, self._space)
         self._classes = _read_classes(nouns, self._space)
         self.analyse = lru_cache(maxsize=None)(self._analyse)
-        self._weak_states = lru_cache(maxsize=2_000)(self._find_weak_states)
-        self._weak_words = lru_cache(maxsize=64)(self._find_weak_words)
+        self._weak_states = lru_cache(maxsize=64)(self._find_weak_states)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
 
     def _analyse(self, key: str) -> Relation | None:
@@ -135,7 +127,7 @@ class RelationLexicon:
     def _relation(self, key: str, verb: Verb | None, preposition: Preposition | None) -> Relation:
         states = weak = verb.states if verb else self._space.every
         if preposition:
-            states, weak = (_restricted(each, states) for each in (preposition.states, preposition.weak))
+            states, weak = (self._space.restricted(each, states) for each in (preposition.states, preposition.weak))
         chosen = verb.lemma.partition(" ")[2] if verb and verb.frame == "p" else ""
         return Relation(
             key.partition(" ")[0] if verb else "",
@@ -191,27 +183,28 @@ class RelationLexicon:
         if one is None or other is None:
             return False
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
-        return exclude(*((each[: -len(ACTION_DIMENSIONS)] if by_place else each) for each in states))
+        shared = self._space.shared(*states)
+        return not (shared[PLACE_DIMENSIONS] if by_place else shared).all()
 
     def refuted(self, key: str, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.bool_]:
         """Return whether a phrase `refutes` each of others, for nouns of some classes (`noun_classes`), shape (n,)."""
         relation = self.analyse(key)
         if relation is None:
             return np.zeros(len(keys), bool)
-        own = as_words([_applied(classes, relation.states)])
-        found: npt.NDArray[np.bool_] = ((self._weak_states(keys, classes) & own) == 0).all(axis=2).any(axis=1)
-        return found
+        known, weak = self._weak_states(keys)
+        shared = self._space.shared(_applied(classes, weak), _applied(classes, relation.states))
+        return known & ~shared.all(axis=1)
 
-    def _find_weak_states(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.uint64]:
-        """Return the weak states of phrases, shape as of `as_words`; unknown ones allow all."""
-        known, words = self._weak_words(keys)
-        return np.where(known, _applied_to_words(classes, words), words)
-
-    def _find_weak_words(self, keys: tuple[str, ...]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint64]]:
-        """Return whether each phrase is in the tables, shape (n, 1, 1), and its weak states for nouns of no class."""
+    def _find_weak_states(self, keys: tuple[str, ...]) -> tuple[npt.NDArray[np.bool_], States]:
+        """Return whether each phrase is in the tables, shape (n,), and its weak states for nouns of no class."""
         relations = [*map(self.analyse, keys)]
-        known = np.array([each is not None for each in relations])[:, None, None]
-        return known, as_words([self._space.every if each is None else each.weak for each in relations])
+        known = np.array([each is not None for each in relations], bool)
+        weak = [self._space.every if each is None else each.weak for each in relations]
+        return known, np.array(weak, bool).reshape(len(keys), -1)
+
+    def shared(self, one: States, other: States) -> npt.NDArray[np.bool_]:
+        """Return for each dimension (`states.DIMENSIONS`) whether two phrases share a state."""
+        return self._space.shared(one, other)
 
     def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
         """Return whether two phrases are synonymous for an object ("near" and "next to")."""
@@ -284,32 +277,14 @@ def _head(noun: str) -> str:
     return noun.rpartition(" ")[2]
 
 
-def _restricted(states: States, verb: States) -> States:
-    """Return the states that a preposition and its verb both allow; in contradictory dimensions those of the preposition."""
-    return tuple(own & of_verb or own for own, of_verb in zip(states, verb, strict=True))
-
-
 def _applied(classes: Iterable[NounClass], states: States) -> States:
     """Return states for nouns of some classes; a phrase that would lose all states of a dimension keeps them."""
-    found = list(states)
+    found = states.copy()
     for each in classes:
         for dimension, mask in each.dropped:
-            found[dimension] = found[dimension] & ~mask or found[dimension]
+            left = found[..., dimension] & ~mask
+            found[..., dimension] = np.where(left.any(axis=-1, keepdims=True), left, found[..., dimension])
         for dimension, mask in each.merged:
-            found[dimension] |= mask if found[dimension] & mask else 0
-    return tuple(found)
-
-
-def _applied_to_words(classes: Iterable[NounClass], words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return `_applied` for many states at once, given and returned as of `as_words`."""
-    found = words.copy()
-    for each in classes:
-        for dimension, mask in each.dropped:
-            left = found[:, dimension] & ~as_word(mask)
-            found[:, dimension] = np.where(left.any(axis=1, keepdims=True), left, found[:, dimension])
-        for dimension, mask in each.merged:
-            here = found[:, dimension]
-            found[:, dimension] = np.where(
-                (here & as_word(mask)).any(axis=1, keepdims=True), here | as_word(mask), here
-            )
+            here = found[..., dimension]
+            found[..., dimension] = here | (mask & (here & mask).any(axis=-1, keepdims=True))
     return found

@@ -12,7 +12,7 @@ from pairwright.generators.lexicon.states import DIMENSIONS, States, StateSpace
 Frame: TypeAlias = Literal["i", "t", "p"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Verb:
     """A verb in one of its uses.
 

@@ -12,8 +12,9 @@ from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.identification import other_language
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger
-from pairwright.generators.lexicon.protocols import Pool, Thesaurus
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 from pairwright.generators.llm.client.messages import Image
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
@@ -80,7 +81,7 @@ class LLMEditGenerator(ABC, Generic[Options]):
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
         self,
         thesaurus: Thesaurus,
-        pool: Pool,
+        pool: PoolStatistics,
         tagger: Tagger,
         book: PromptBook,
         model: str,

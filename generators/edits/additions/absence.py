@@ -27,9 +27,10 @@ import numpy.typing as npt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.image_words import ImageWords, plural_of
 from pairwright.generators.edits.additions.insertion_points import shape_nouns
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.lexicon.nouns import loosely_same
-from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
@@ -62,7 +63,7 @@ class AbsentObjects:
         nouns: objects that may be added, singular.
     """
 
-    def __init__(self, thesaurus: Thesaurus, pool: Pool, vocabulary: Iterable[str]) -> None:
+    def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics, vocabulary: Iterable[str]) -> None:
         self._pool, known = pool, frozenset(vocabulary)
         counts = {
             noun: images
@@ -213,7 +214,7 @@ def unnamed_share(images: Sequence[int], captions: int) -> float:
     return (unnamed + silent) / (unnamed + named)
 
 
-def _caption_count(pool: Pool, noun: str) -> int:
+def _caption_count(pool: PoolStatistics, noun: str) -> int:
     """Return the number of captions with an object; for a compound, an upper bound."""
     return min(pool.cooccurrence(part, part) for part in noun.split())
 

@@ -18,10 +18,10 @@ from typing import Final
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import MAX_RISK
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.lexicon.attributes import AttributeLexicon, same_concept, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon
-from pairwright.generators.lexicon.protocols import Pool
 from pairwright.generators.lexicon.tables import read_rows
 
 MIN_COUNT: Final = 2  # captions of the pool that attest an attribute of a noun
@@ -41,7 +41,7 @@ class FalseAttributes:
         pool: statistics of the user's captions.
     """
 
-    def __init__(self, lexicon: AttributeLexicon, nouns: NounLexicon, pool: Pool) -> None:
+    def __init__(self, lexicon: AttributeLexicon, nouns: NounLexicon, pool: PoolStatistics) -> None:
         self._lexicon, self._nouns, self._pool = lexicon, nouns, pool
         self._described_count = lru_cache(maxsize=20_000)(self._count_described)
         self._repeat_rate = {

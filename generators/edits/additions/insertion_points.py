@@ -23,7 +23,6 @@ from pairwright.generators.lexicon.tables import read_rows
 
 OBJECT, ATTRIBUTE = "object", "attribute"
 _BAG: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
-_ENDS: Final = ("",) * REACH
 _BE: Final = frozenset({"is", "are"})
 _FINITE_TAGS: Final = frozenset({"VBZ", "VBP", "VBD", "MD"})
 _VERB_TAGS: Final = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})

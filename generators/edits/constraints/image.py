@@ -7,7 +7,7 @@ the passive.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from pairwright.generators.captions.box_checks import count_may_hold, is_vague, number_of, position_in_doubt
 from pairwright.generators.captions.caption import Caption
@@ -35,15 +35,6 @@ from pairwright.generators.lexicon.nouns import loosely_same
 _COLLECTIVE: Final = words_with("collective")
 _MAX_DISTANCE: Final = 8  # words between subject and object
 _WINDOW: Final = 4  # words before a noun that are searched for its preposition
-
-
-class RelationTriple(NamedTuple):
-    """The relation that an edit states: lemmas of subject and object, the new phrase, and the replaced one, if any."""
-
-    subject: str
-    phrase: str
-    object: str
-    old: str = ""
 
 
 def is_stated_object(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -114,10 +105,10 @@ def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_stated_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether another caption states the new relation of the same two things, or its position alone."""
-    stated = relation_of(edit)
-    if stated is None:
+    relation = relation_of(edit)
+    if relation is None:
         return False
-    subject, new, thing, old = stated
+    subject, new, thing, old = relation.before, relation.new, relation.after, relation.old
     forward, backward, unattached = stated_relations(edit.caption, subject, thing)
     # The subject has many names: whatever is in such a position may be the subject.
     if edit.target == "relation" and any(is_same_position(key, new, old, thing) for key in unattached):
@@ -161,12 +152,10 @@ def stated_verbs(caption: Caption) -> frozenset[str]:
 
 def may_hold_by_boxes(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether boxes leave the new spatial relation possible."""
-    stated = relation_of(edit) if edit.caption.words.boxes else None
-    if stated is None:
+    words, relation = edit.caption.words, relation_of(edit) if edit.caption.words.boxes else None
+    if relation is None:
         return False
-    return position_in_doubt(
-        edit.caption.words, stated.subject, split_relation(stated.phrase)[1] or stated.phrase, stated.object
-    )
+    return position_in_doubt(words, relation.before, split_relation(relation.new)[1] or relation.new, relation.after)
 
 
 def may_hold_of_other_instance(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -212,15 +201,13 @@ def is_one_of_several(caption: Caption, noun: str) -> bool:
     )
 
 
-def relation_of(edit: ProposedEdit) -> RelationTriple | None:
-    """Return the relation that an edit states, or None."""
+def relation_of(edit: ProposedEdit) -> ProposedEdit | None:
+    """Return an edit as one of the relation that it states: of swapped objects, the one between them; None if none."""
     if edit.form == "swap" and edit.target == "object":
         between = edit.caption.lower[edit.end : edit.second[0]]
         phrase = " ".join(word for word in between if word not in ARTICLES).removesuffix(" the")
-        return RelationTriple(edit.new, phrase, edit.old) if phrase else None
-    if edit.target != "relation" or not edit.after:
-        return None
-    return RelationTriple(edit.before, edit.new, edit.after, edit.old)
+        return edit._replace(before=edit.new, new=phrase, after=edit.old, old="") if phrase else None
+    return edit if edit.target == "relation" and edit.after else None
 
 
 def _new_attributes(edit: ProposedEdit) -> Iterator[tuple[str, str]]:

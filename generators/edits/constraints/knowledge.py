@@ -11,12 +11,13 @@ from typing import Final
 from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.edits.constraints.lexical import same_forms
 from pairwright.generators.language.lemmas import singular_of
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.lexicon.attributes import AttributeLexicon
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon, flagged, loosely_same
-from pairwright.generators.lexicon.protocols import Pool, Thesaurus
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 MIN_COUNT: Final = 2  # captions of the pool that attest two words together
 MIN_COOCCURRENCE_SHARE: Final = (
@@ -72,7 +73,7 @@ class Knowledge:
         pool: statistics of the reference captions.
     """
 
-    def __init__(self, thesaurus: Thesaurus, pool: Pool) -> None:
+    def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics) -> None:
         self.thesaurus, self.pool = thesaurus, pool
         self.nouns = NounLexicon(thesaurus)
         self.attributes = AttributeLexicon(thesaurus, self.nouns)

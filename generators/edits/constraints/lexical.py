@@ -1,5 +1,6 @@
 """Comparison of words and relation phrases by the lexicon."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -8,7 +9,7 @@ from pairwright.generators.language.lemmas import is_verb, lemmatize
 from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
 from pairwright.generators.lexicon.nouns import cell_words, loosely_same
 from pairwright.generators.lexicon.relations import Relation, load_relations
-from pairwright.generators.lexicon.states import ACTION_DIMENSIONS, States, exclude
+from pairwright.generators.lexicon.states import ACTION_DIMENSIONS
 from pairwright.generators.lexicon.synonyms import rewordings
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -67,15 +68,18 @@ def _neighbours() -> frozenset[frozenset[str]]:
 @lru_cache(maxsize=20_000)
 def same_forms(noun: str) -> frozenset[str]:
     """Return a noun and its synonyms, each in both numbers."""
-    words = {noun, *rewordings(noun, "noun")}
-    return frozenset(words | {plural_of(word) for word in words})
+    return in_both_numbers({noun, *rewordings(noun, "noun")})
 
 
 @lru_cache(maxsize=20_000)
 def names_of(noun: str) -> frozenset[str]:
     """Return the words that captions use for a noun, in both numbers; of a compound, also those for its head."""
-    words = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
-    return frozenset(form for word in words for form in (word, plural_of(word)))
+    return in_both_numbers(loosely_same(noun) | loosely_same(noun.rpartition(" ")[2]))
+
+
+def in_both_numbers(nouns: Iterable[str]) -> frozenset[str]:
+    """Return nouns with their plurals."""
+    return frozenset(form for noun in nouns for form in (noun, plural_of(noun)))
 
 
 @lru_cache(maxsize=20_000)
@@ -128,12 +132,10 @@ def may_be_same_action(stated: str, new: str, old: str) -> bool:
     one, other, before = map(load_relations().analyse, (stated, new, old))
     if not (one and other and before and one.verb and other.verb):
         return False
-    actions, old_actions = _action_states(one), _action_states(before)
-    return exclude(actions, old_actions) and not exclude(actions, _action_states(other))
-
-
-def _action_states(relation: Relation) -> States:
-    return relation.states[-len(ACTION_DIMENSIONS) :]
+    as_old, as_new = (
+        load_relations().shared(one.states, each.states)[ACTION_DIMENSIONS].all() for each in (before, other)
+    )
+    return bool(as_new and not as_old)
 
 
 @lru_cache(maxsize=100_000)
@@ -152,7 +154,7 @@ def converses(key: str) -> frozenset[str]:
 
 def follows_from(new: Relation, old: Relation) -> bool:
     """Return whether a relation allows every state that another does: "on" follows from "sit on"."""
-    return all(states & ~wider == 0 for states, wider in zip(old.states, new.states, strict=True))
+    return not (old.states & ~new.states).any()
 
 
 @lru_cache(maxsize=20_000)

@@ -3,7 +3,6 @@
 "A sink and a stove with a window" coordinates three things by "and", commas and one "with". Their order does not
 matter, and the attachment of "with" is ambiguous, so an exchange of two items is no negative. A second "with", or an
 animate owner ("a man with a hat and a woman"), makes attachment clear: there an exchange changes the meaning.
-Attributes of one class that modify one noun ("white black blue and red stripes") are such a coordination as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -71,11 +70,11 @@ def has_same_count(edit: ProposedEdit, known: Knowledge) -> bool:
 def modifies_same_noun(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether two exchanged words modify the same noun."""
     tokens, between = edit.caption.tokens, _between(edit)
-    if between and _is_one_description(edit.caption.lower[edit.end - 1], between):
-        return True
     longer = max((edit.start, edit.end), edit.second, key=lambda span: span[1] - span[0])
-    passed = between or tokens[slice(*longer)]
-    return all(token.tag in _WITHIN or token.pos == "PUNCT" for token in passed)
+    passed, word = between or tokens[slice(*longer)], edit.caption.lower[edit.end - 1]
+    return all(
+        token.tag in _WITHIN or token.pos == "PUNCT" or share_class(word, token.text.lower()) for token in passed
+    )
 
 
 def is_not_coordination(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -102,14 +101,6 @@ def _is_governed(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def _between(edit: ProposedEdit) -> Sequence[Token]:
     return edit.caption.tokens[edit.end : edit.second[0]]
-
-
-def _is_one_description(word: str, following: Sequence[Token]) -> bool:
-    """Return whether all following tokens modify the same noun as a word: of its class, "and" or commas."""
-    return all(
-        (lower := token.text.lower()) in _LISTS or token.tag == "HYPH" or share_class(word, lower)
-        for token in following
-    )
 
 
 def _connectives(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:

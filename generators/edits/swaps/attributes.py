@@ -4,8 +4,10 @@
 false if the two attributes exclude each other for both nouns. One captioner who uses both words distinguishes them,
 even if viewers often confuse them (gray and silver are one colour, blue and green two). Attributes of different classes
 ("a small bathroom with a green toilet") are not exchanged: both nouns may have both. Nor are phrases far apart, of which a
-long caption has the square of their number. Of two numbers, the larger one
-must be false of the noun with the smaller one.
+long caption has the square of their number. Of two numbers, the larger one must be false of the noun with the smaller one.
+
+The weight of a swap is how often the pool has each attribute or number with the other noun, relative to its own, so that
+the frequencies of all words cancel out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,15 +22,14 @@ from pairwright.generators.edits.constraints.knowledge import MIN_COUNT, Knowled
 from pairwright.generators.edits.constraints.lexical import are_opposed
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
+from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.slots import FINITE
-from pairwright.generators.edits.swaps.proposal import SwapProposal, exchange_spans
 from pairwright.generators.language.inflection import article, inflect
 from pairwright.generators.lexicon.attributes import concepts, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
-MIN_NUMBER_WEIGHT: Final = 0.05  # minimum weight of a number swap, by counts of the pool
-FURTHEST: Final = 256  # tokens between two phrases; a long caption has more pairs than can be judged
+FURTHEST: Final = 64  # tokens between two phrases; a long caption has more pairs than can be judged
 SMOOTHING: Final = 0.5  # added to counts before their ratio is taken
 
 
@@ -50,11 +51,27 @@ class Modifier(NamedTuple):
     number: int = 0
 
 
-def swap_attributes(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
+class Swap(NamedTuple):
+    """A swap that makes a caption false.
+
+    Attributes:
+        changes: of the caption's text.
+        weight: probability of the new caption relative to the old one, for sampling.
+    """
+
+    changes: tuple[Change, ...]
+    weight: float
+
+
+def swap_attributes(caption: Caption, materials: EditMaterials, one: Modifier, other: Modifier) -> Swap | str:
     """Return the swap of two attributes or numbers of `swapped_pairs`, or the reason code of a rejection."""
     if one.number:
-        return _exchange_numbers(caption, known, one, other)
-    return exchange_spans(caption, (one.start, one.end), (other.start, other.end))
+        if 1 in {one.number, other.number} and not _can_change_number(caption, one.phrase, other.phrase):
+            return "not_grammatical"
+        changes = (*_changes(caption, one, other.number), *_changes(caption, other, one.number))
+    else:
+        changes = caption.exchange((one.start, one.end), (other.start, other.end))
+    return Swap(changes, _weight(caption, materials.knowledge, one, other))
 
 
 def swapped_pairs(
@@ -175,19 +192,6 @@ def _is_single(caption: Caption, noun: str) -> bool:
     return not any(map(caption.words.several, loosely_same(noun))) and noun not in caption.words.crowds
 
 
-def _exchange_numbers(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
-    if 1 in {one.number, other.number} and not _can_change_number(caption, one.phrase, other.phrase):
-        return "not_grammatical"
-    weight = 1.0
-    for counted, new in ((one, other.number), (other, one.number)):
-        seen, old = (_count_attested(caption, known, counted.phrase, each) for each in (new, counted.number))
-        weight *= (seen + SMOOTHING) / (old + SMOOTHING) if seen >= MIN_COUNT else 0.0
-    if weight < MIN_NUMBER_WEIGHT:
-        return "no_candidate"
-    changes = (*_changes(caption, one, other.number), *_changes(caption, other, one.number))
-    return SwapProposal(changes, weight=weight)
-
-
 def _can_change_number(caption: Caption, *phrases: NounPhrase) -> bool:
     """Return whether only the phrases and the verbs right after them depend on their number."""
     verbs = {phrase.end for phrase in phrases}
@@ -212,7 +216,20 @@ def _changes(caption: Caption, counted: Modifier, number: int) -> Iterator[Chang
             yield caption.change(phrase.end, phrase.end + 1, verb)
 
 
-def _count_attested(caption: Caption, known: Knowledge, phrase: NounPhrase, number: int) -> int:
-    """Return the number of captions of the pool with a number or article right before the noun of a phrase."""
-    noun = inflect(caption.head(phrase), "NNS" if number > 1 else "NN")
+def _weight(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> float:
+    """Return the weight of a swap of two attributes or numbers; 0 if the pool hardly has such a number of a noun."""
+    weight = 1.0
+    for own, moved in ((one, other), (other, one)):
+        old, seen = (_count_attested(caption, known, each, own.phrase) for each in (own, moved))
+        rare = moved.number and seen < MIN_COUNT
+        weight *= 0.0 if rare else (seen + SMOOTHING) / (old + SMOOTHING)
+    return weight
+
+
+def _count_attested(caption: Caption, known: Knowledge, modifier: Modifier, phrase: NounPhrase) -> int:
+    """Return the number of captions of the pool with an attribute or number right before the noun of a phrase."""
+    head, number = caption.head(phrase), modifier.number
+    if not number:
+        return min(known.pool.adjacency(word, head) for word in modifier.words)
+    noun = inflect(head, "NNS" if number > 1 else "NN")
     return known.pool.bigram(NUMBER_WORDS[number - 1] if number > 1 else article(noun), noun)

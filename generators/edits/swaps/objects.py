@@ -2,27 +2,34 @@
 
 "A blue car behind a red truck" gives "a blue truck behind a red car", "two men and a woman" gives "two women and a
 man".
+
+The weight of a swap is the probability of each noun in the place of the other, relative to its own, by the cloze model.
 """
 
+import math
+from collections.abc import Container
 from typing import Final
 
-from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.caption import Caption, Span
 from pairwright.generators.captions.phrases import NounPhrase, span
 from pairwright.generators.captions.realisation import lowercase_span
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.swaps.attributes import Modifier, is_countable
-from pairwright.generators.edits.swaps.proposal import Span, SwapProposal
+from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.slots import NOUN, context_of
+from pairwright.generators.edits.swaps.attributes import Modifier, Swap, is_countable
+from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
 
+_MAX_LOG_RATIO: Final = 3.0  # clipped, so that an odd original does not dominate
 _CONTINUES: Final = frozenset({"of", "'s", "’s", "'", "-"})  # after a noun inside a larger phrase
 _JOINS: Final = words_with("at_one_place") | (words_with("having") - words_with("joins_items"))
 
 
-def swap_objects(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> SwapProposal | str:
+def swap_objects(caption: Caption, materials: EditMaterials, one: Modifier, other: Modifier) -> Swap | str:
     """Return the swap of the nouns of a pair of `swapped_pairs`, inflected for their new positions, or a reason code."""
-    phrase, second = one.phrase, other.phrase
+    phrase, second, known = one.phrase, other.phrase, materials.knowledge
     whole = all(caption.is_whole(each) and caption.word(each.end) not in _CONTINUES for each in (phrase, second))
     if not whole:
         return "not_grammatical"
@@ -39,7 +46,24 @@ def swap_objects(caption: Caption, known: Knowledge, one: Modifier, other: Modif
         caption.change(*nouns, _in_number_of(caption, second_nouns, phrase)),
         caption.change(*second_nouns, _in_number_of(caption, nouns, second)),
     )
-    return SwapProposal(changes, (nouns, second_nouns))
+    return Swap(changes, _weight(caption, materials.model.cloze, nouns, second_nouns))
+
+
+def _weight(caption: Caption, model: ClozeModel, first: Span, second: Span) -> float:
+    """Return the weight of a swap of two nouns, 0 if the model does not know both."""
+    index = model.index(NOUN)
+    columns = [index.get(_key(caption, span, index), -1) for span in (first, second)]
+    if min(columns) < 0:
+        return 0.0
+    log_probs = model.log_probs(NOUN, [context_of(caption, *span) for span in (first, second)])[:, columns]
+    return math.exp(min(log_probs[0, 1] - log_probs[0, 0] + log_probs[1, 0] - log_probs[1, 1], _MAX_LOG_RATIO))
+
+
+def _key(caption: Caption, nouns: Span, known: Container[str]) -> str:
+    """Return the compound of a span if the model knows it, else its last noun."""
+    head = caption.lemmas[nouns[1] - 1]
+    compound = " ".join((*caption.lower[nouns[0] : nouns[1] - 1], head))
+    return compound if compound in known else head
 
 
 def _share_class(caption: Caption, known: Knowledge, one: NounPhrase, other: NounPhrase) -> bool:

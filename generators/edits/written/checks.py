@@ -14,7 +14,7 @@ A text is only compared with its own source, so prompt injection in a caption ca
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Final
@@ -46,9 +46,10 @@ from pairwright.generators.edits.written.source_changes import (
 from pairwright.generators.edits.written.swaps import as_proposed_swap, find_swap, is_of_target
 from pairwright.generators.edits.written.targets import RELATION, RequestedEdit, verb_of_phrase
 from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize, singular_of
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.protocols import Pool, Thesaurus
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 _OPEN: Final = ("ADJ", "ADV", "NOUN", "VERB")
 _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
@@ -153,7 +154,7 @@ class EditChecks:
         tagger: the tagger of the captions.
     """
 
-    def __init__(self, thesaurus: Thesaurus, pool: Pool, tagger: Tagger) -> None:
+    def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
         self._known = Knowledge(thesaurus, pool)
         self._is_word = lru_cache(maxsize=50_000)(self._find_word)
@@ -180,10 +181,8 @@ class EditChecks:
                 type; `Checked.form` and `Checked.target` are those of the edit.
         """
         texts = self._corrected(caption.pair.caption, written)
-        fresh = [text for text in dict.fromkeys(texts) if text]
-        tokens = dict(zip(fresh, self._tagger.tag(fresh), strict=True)) if fresh else {}
         existing = _CaptionTexts(caption, set(map(comparison_key, taken)), tuple(other_types))
-        return self._check_in_order(existing, written, texts, tokens)
+        return self._check_in_order(existing, written, texts, self._tagged(texts))
 
     def check_batch(
         self, batch: Sequence[tuple[Pair, Sequence[tuple[RequestedEdit, str]]]], *, other_types: Sequence[str] = ()
@@ -191,11 +190,9 @@ class EditChecks:
         """Check the texts of several captions as `check_all` does; captions and texts are tagged in one call."""
         texts = [self._corrected(pair.caption, written) for pair, written in batch]
         # A caption next to its edits, so that the tagger computes shared windows once.
-        needed = (
-            text for (pair, _), own in zip(batch, texts, strict=True) if own for text in (pair.caption, *own) if text
+        tokens = self._tagged(
+            text for (pair, _), own in zip(batch, texts, strict=True) if own for text in (pair.caption, *own)
         )
-        distinct = list(dict.fromkeys(needed))
-        tokens = dict(zip(distinct, self._tagger.tag(distinct), strict=True))
         return [
             self._check_in_order(
                 _CaptionTexts(Caption(pair, tokens[pair.caption]), set(), tuple(other_types)),
@@ -207,6 +204,11 @@ class EditChecks:
             else []
             for (pair, written), own in zip(batch, texts, strict=True)
         ]
+
+    def _tagged(self, texts: Iterable[str]) -> dict[str, Sequence[Token]]:
+        """Return the tokens of each text that is not empty, tagged in one call."""
+        distinct = [text for text in dict.fromkeys(texts) if text]
+        return dict(zip(distinct, self._tagger.tag(distinct), strict=True))
 
     def _corrected(self, source: str, written: Sequence[tuple[RequestedEdit, str]]) -> list[str]:
         """Return the sentence of each text, in the capitals of the source."""

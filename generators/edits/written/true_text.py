@@ -1,11 +1,9 @@
 """Construction of the true text for a negative of a model: its new words replaced by true ones."""
 
 import re
-from typing import Final
+from itertools import takewhile
 
-from pairwright.generators.language.inflection import article
-
-_ARTICLE: Final = re.compile(r"\b(an?)(\s+)\Z", re.IGNORECASE)
+from pairwright.generators.captions.realisation import Change, rewrite
 
 
 def with_other_words(source: str, edited: str, new: str, other: str) -> str:
@@ -25,20 +23,9 @@ def with_other_words(source: str, edited: str, new: str, other: str) -> str:
     if not places:
         return ""
     first, last = max(places, key=lambda place: min(place[1], end) - max(place[0], start))
-    before = _ARTICLE.sub(lambda found: _article(found[1], other) + found[2], edited[:first])
-    if not first and edited[:1].isupper():
-        other = other[:1].upper() + other[1:]
-    return before + other + edited[last:]
+    return rewrite(edited, [Change(first, last, other)])[0]
 
 
 def _common_length(one: str, other: str) -> int:
     """Return the length of the common prefix of two texts."""
-    return next(
-        (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right),
-        min(len(one), len(other)),
-    )
-
-
-def _article(written: str, word: str) -> str:
-    made = article(word.split(maxsplit=1)[0])
-    return made.capitalize() if written[0].isupper() else made
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -28,7 +28,7 @@ def known() -> Knowledge:
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda each: each.id)
 def test_each_constraint_blocks_and_allows_its_examples(constraint: Constraint) -> None:
-    kind = constraint.kinds[0]
+    kind = constraint.kind
     for example, violated in ((constraint.blocked, True), (constraint.allowed, False)):
         edit = proposed(example, kind)
         assert constraint.applies_to(kind, edit.form, edit.target, by_rules=not constraint.of_texts)
@@ -40,7 +40,7 @@ def test_an_allowed_example_violates_no_constraint_but_those_of_plausibility(con
     skip = frozenset() if constraint.group == "plausibility" else frozenset({"plausibility"})
     assert (
         find_violation(
-            proposed(constraint.allowed, constraint.kinds[0]), known(), by_rules=not constraint.of_texts, skip=skip
+            proposed(constraint.allowed, constraint.kind), known(), by_rules=not constraint.of_texts, skip=skip
         )
         is None
     )
