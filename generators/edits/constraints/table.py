@@ -4,11 +4,12 @@ A *constraint* is a pure predicate over a proposed edit, with a reason code, an 
 allows. `find_violation` returns the first violated one.
 
 Groups: "grammar" applies to every edit; "truth" rejects negatives that may be true of the image and positives that may
-be false; "plausibility" rejects edits that are untypical of the pool, by rules only. ``lexicon/data/constraints.tsv`` has
-all but the predicates.
+be false; "plausibility" rejects edits that are untypical of the pool, by rules only.
+
+Examples write the caption with the replaced words in brackets, or "|" where words are added.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -27,7 +28,6 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.object_classifier import OBJECT_CLASSIFIER
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.relation_classifier import RELATION_CLASSIFIER
-from pairwright.generators.lexicon.tables import read_rows
 
 Predicate = Callable[[ProposedEdit, Knowledge], bool]
 
@@ -59,32 +59,32 @@ class Constraint:
         id: unique name, for counts and for the ``skip`` of `find_violation`.
         group: "grammar", "truth" or "plausibility".
         reason: reason code of rejected edits.
-        kind: of the annotations to which it applies.
         types: types of edits to which it applies, such as "replace-*"; "*" is all.
-        of_rules: the same for edits by rules, which propose no others that violate it.
         violated: predicate that is true for rejected edits.
         blocked: example that violates it.
         allowed: similar example that does not.
+        kind: of the annotations to which it applies.
         by_place: depends on the replaced tokens only, whatever replaces them.
+        of_rules: types of edits by rules to which it applies, if not `types`: rules propose no others that violate it.
         of_texts: whether it applies to texts by a model.
     """
 
     id: str
     group: str
     reason: str
-    kind: str
     types: tuple[str, ...]
-    of_rules: tuple[str, ...]
     violated: Predicate
     blocked: EditExample
     allowed: EditExample
-    by_place: bool
-    of_texts: bool
+    kind: str = "hard_negative"
+    by_place: bool = False
+    of_rules: tuple[str, ...] | None = None
+    of_texts: bool = True
 
     def applies_to(self, kind: str, form: str, target: str, *, by_rules: bool) -> bool:
         """Return whether it applies to edits of a kind, form and target, by rules or by a model."""
+        types = self.types if self.of_rules is None or not by_rules else self.of_rules
         relevant = kind == self.kind and (by_rules or self.of_texts)
-        types = self.of_rules if by_rules else self.types
         return relevant and not {f"{form}-{target}", f"{form}-*", f"*-{target}", "*"}.isdisjoint(types)
 
 
@@ -123,72 +123,206 @@ def applicable_constraints(
     )
 
 
-_PREDICATES: Final[Mapping[str, Predicate]] = {
-    "in_name": grammar.is_in_proper_name,
-    "repeated_noun": grammar.has_second_instance,
-    "negation_word": scope.changes_negation,
-    "negation_scope": scope.is_in_negation_scope,
-    "disjunction": scope.is_in_disjunction,
-    "in_coordination": scope.is_in_coordination,
-    "same_object": meaning.is_same_object,
-    "same_attribute": meaning.is_same_attribute,
-    "same_relation": meaning.is_same_relation,
-    "not_entailed": meaning.is_not_entailed,
-    "unstated_addition": stated.is_unstated,
-    "uncoordinated_swap": swapped.is_not_coordination,
-    "symmetric_swap": swapped.is_symmetric,
-    "permuted_list": swapped.is_in_one_list,
-    "same_count_swap": swapped.has_same_count,
-    "same_noun_swap": swapped.modifies_same_noun,
-    "ubiquitous_object": plausibility.is_ubiquitous,
-    "frequent_cooccurrence": plausibility.often_cooccurs,
-    "unnatural_relation": RELATION_CLASSIFIER.is_unnatural,
-    "probable_relation": RELATION_CLASSIFIER.may_be_true,
-    "unnatural_object": OBJECT_CLASSIFIER.is_unnatural,
-    "probable_object": OBJECT_CLASSIFIER.may_be_true,
-    "unseen_attribute": plausibility.is_unseen_attribute,
-    "countability": plausibility.has_wrong_countability,
-    "pronoun_agreement": grammar.disagrees_with_pronoun,
-    "plural_subject": image.may_hold_of_some,
-    "one_of_several": image.may_hold_of_other_instance,
-    "implausible": plausibility.is_implausible,
-    "stated_attribute": image.is_stated_attribute,
-    "possible_count": image.may_be_count,
-    "stated_object": image.is_stated_object,
-    "possible_position": image.may_hold_by_boxes,
-    "stated_relation": image.is_stated_relation,
-    "stated_action": image.is_stated_action,
-}
+_THINGS: Final = ("replace-object", "add-object")
+_QUALITIES: Final = ("replace-attribute", "add-attribute", "swap-attribute")
+_DOGS: Final = tuple(Box("dog", x, 0.1, x + 0.1, 0.3) for x in (0.0, 0.3, 0.6))
+_LEFT_RIGHT: Final = (Box("dog", 0.8, 0.1, 0.9, 0.3), Box("cat", 0.5, 0.1, 0.6, 0.3))
 
-
-def _constraint(row: Mapping[str, str]) -> Constraint:
-    """Return a constraint from its row in ``constraints.tsv``, whose header comment explains the columns."""
-    boxes = tuple(_box(cell) for cell in row["boxes"].split(";") if cell)
-    types = tuple(row["types"].split())
-    return Constraint(
-        row["id"],
-        row["group"],
-        row["reason"],
-        row["kind"] or "hard_negative",
-        types,
-        {"": types, "-": ()}.get(row["rules"], tuple(row["rules"].split())),
-        _PREDICATES[row["id"]],
-        _example(row["blocked"], row["example"], boxes),
-        _example(row["allowed"], row["example"], boxes),
-        by_place=bool(row["place"]),
-        of_texts=not row["texts"],
-    )
-
-
-def _example(cell: str, kind: str, boxes: tuple[Box, ...]) -> EditExample:
-    caption, _, rest = cell.partition(" ->")
-    new, *others = [part.strip() for part in rest.split(";")]
-    return EditExample(caption, new, kind, tuple(others), boxes)
-
-
-def _box(cell: str) -> Box:
-    label, *corners = cell.split()
-    return Box(label, *map(float, corners))
-
-
-CONSTRAINTS: Final = tuple(map(_constraint, read_rows("constraints")))
+CONSTRAINTS: Final[tuple[Constraint, ...]] = (
+    Constraint(
+        "in_name", "grammar", "not_grammatical", ("replace-attribute",), grammar.is_in_proper_name,
+        EditExample("A fan of the [Red] Sox on a bench", "blue", "replace-attribute"),
+        EditExample("A fan of the [red] bus on a bench", "blue", "replace-attribute"),
+        by_place=True, of_texts=False,
+    ),
+    Constraint(
+        "repeated_noun", "grammar", "not_grammatical", ("replace-object",), grammar.has_second_instance,
+        EditExample("a [dog] beside another dog", "horse", "replace-object"),
+        EditExample("a [dog] beside another animal", "horse", "replace-object"),
+        by_place=True,
+    ),
+    Constraint(
+        "negation_word", "truth", "another_target", ("replace-*", "swap-*", "add-*"), scope.changes_negation,
+        EditExample("a street [with] cars", "without", "replace-relation"),
+        EditExample("a cat [under] a table", "on", "replace-relation"),
+        of_rules=(),
+    ),
+    Constraint(
+        "negation_scope", "truth", "true_of_image", ("*",), scope.is_in_negation_scope,
+        EditExample("a street with no [cars] on it", "buses", "replace-object"),
+        EditExample("a [street] with no cars on it", "beach", "replace-object"),
+        by_place=True,
+    ),
+    Constraint(
+        "disjunction", "truth", "true_of_image", ("*",), scope.is_in_disjunction,
+        EditExample("a [cat] or a dog on a bed", "horse", "replace-object"),
+        EditExample("a cat and a dog on a [bed]", "roof", "replace-object"),
+        by_place=True,
+    ),
+    Constraint(
+        "in_coordination", "truth", "true_of_image", ("replace-object",), scope.is_in_coordination,
+        EditExample("a chair and a [cat]", "boat", "replace-object"),
+        EditExample("a [cat] under a chair", "boat", "replace-object"),
+        by_place=True, of_texts=False,
+    ),
+    Constraint(
+        "same_object", "truth", "same_meaning", ("replace-object",), meaning.is_same_object,
+        EditExample("a man on a [couch]", "sofa", "replace-object"),
+        EditExample("a man on a [bench]", "chair", "replace-object"),
+        of_rules=(),
+    ),
+    Constraint(
+        "same_attribute", "truth", "same_meaning", ("replace-attribute",), meaning.is_same_attribute,
+        EditExample("a [big] dog on a bed", "large", "replace-attribute"),
+        EditExample("a [big] dog on a bed", "small", "replace-attribute"),
+        of_rules=(),
+    ),
+    Constraint(
+        "same_relation", "truth", "same_meaning", ("replace-relation",), meaning.is_same_relation,
+        EditExample("a dog [next to] a bed", "near", "replace-relation"),
+        EditExample("a dog [next to] a bed", "under", "replace-relation"),
+        of_rules=(),
+    ),
+    Constraint(
+        "not_entailed", "truth", "may_be_false", ("replace-*",), meaning.is_not_entailed,
+        EditExample("a [dog] on a sofa", "puppy", "replace-object"),
+        EditExample("a [dog] on a sofa", "animal", "replace-object"),
+        "hard_positive",
+    ),
+    Constraint(
+        "unstated_addition", "truth", "may_be_false", ("add-*",), stated.is_unstated,
+        EditExample("a dog on a bed |", "lamp", "add-object", ("a dog on a bed with a kite",)),
+        EditExample("a dog on a bed |", "lamp", "add-object", ("a dog on a bed next to a lamp",)),
+        "hard_positive",
+    ),
+    Constraint(
+        "uncoordinated_swap", "truth", "may_be_false", ("swap-*",), swapped.is_not_coordination,
+        EditExample("a [man] and [his dog]", "", "swap-object"),
+        EditExample("a [man] and [a dog]", "", "swap-object"),
+        "hard_positive",
+    ),
+    Constraint(
+        "symmetric_swap", "truth", "same_meaning", ("swap-object",), swapped.is_symmetric,
+        EditExample("a [dog] next to a [cat]", "", "swap-object"),
+        EditExample("a [dog] under a [cat]", "", "swap-object"),
+    ),
+    Constraint(
+        "permuted_list", "truth", "true_of_image", ("swap-object",), swapped.is_in_one_list,
+        EditExample("a [bed] with a lamp and a [table]", "", "swap-object"),
+        EditExample("a man with a [hat] and a woman with a [dress]", "", "swap-object"),
+    ),
+    Constraint(
+        "same_count_swap", "truth", "same_meaning", ("swap-attribute",), swapped.has_same_count,
+        EditExample("[three] men look at [some] dogs", "", "swap-attribute"),
+        EditExample("[two] men look at [five] dogs", "", "swap-attribute"),
+    ),
+    Constraint(
+        "same_noun_swap", "truth", "same_meaning", ("swap-attribute",), swapped.modifies_same_noun,
+        EditExample("a [white] blue and [red] train", "", "swap-attribute"),
+        EditExample("a [black] cat and a [white] dog", "", "swap-attribute"),
+    ),
+    Constraint(
+        "ubiquitous_object", "truth", "true_of_image", _THINGS, plausibility.is_ubiquitous,
+        EditExample("a dog on a bed | .", "floor", "add-object"),
+        EditExample("a dog on a bed | .", "kite", "add-object"),
+    ),
+    Constraint(
+        "frequent_cooccurrence", "truth", "true_of_image", ("replace-object",), plausibility.often_cooccurs,
+        EditExample("a [plate] on a table", "fork", "replace-object"),
+        EditExample("a [plate] on a table", "boat", "replace-object"),
+    ),
+    Constraint(
+        "unnatural_relation", "plausibility", "no_candidate", ("replace-relation",), RELATION_CLASSIFIER.is_unnatural,
+        EditExample("a plate [near] a table", "walk on", "replace-relation"),
+        EditExample("a cat [near] a table", "walk on", "replace-relation"),
+        of_texts=False,
+    ),
+    Constraint(
+        "probable_relation", "truth", "true_of_image", ("replace-relation",), RELATION_CLASSIFIER.may_be_true,
+        EditExample("a man [with] a dog", "near", "replace-relation"),
+        EditExample("a man [sitting on] a bench", "stand on", "replace-relation"),
+        of_texts=False,
+    ),
+    Constraint(
+        "unnatural_object", "plausibility", "no_candidate", ("replace-object",), OBJECT_CLASSIFIER.is_unnatural,
+        EditExample("a [cat] on a table", "boat", "replace-object"),
+        EditExample("a [cat] on a table", "plate", "replace-object"),
+        of_texts=False,
+    ),
+    Constraint(
+        "probable_object", "truth", "true_of_image", ("replace-object",), OBJECT_CLASSIFIER.may_be_true,
+        EditExample("a [plate] on a table", "fork", "replace-object"),
+        EditExample("a [plate] on a table", "boat", "replace-object"),
+        of_texts=False,
+    ),
+    Constraint(
+        "unseen_attribute", "plausibility", "no_candidate", ("replace-attribute",), plausibility.is_unseen_attribute,
+        EditExample("a [red] cat on a table", "wooden", "replace-attribute"),
+        EditExample("a [red] chair at a table", "wooden", "replace-attribute"),
+        of_texts=False,
+    ),
+    Constraint(
+        "countability", "plausibility", "no_candidate", ("replace-object",), plausibility.has_wrong_countability,
+        EditExample("a bowl of [soup] on a table", "sandwich", "replace-object"),
+        EditExample("a bowl of [soup] on a table", "rice", "replace-object"),
+        of_texts=False,
+    ),
+    Constraint(
+        "pronoun_agreement", "grammar", "not_grammatical", ("replace-object",), grammar.disagrees_with_pronoun,
+        EditExample("A [man] walks his dog", "woman", "replace-object"),
+        EditExample("A [man] walks a dog", "woman", "replace-object"),
+        of_texts=False,
+    ),
+    Constraint(
+        "plural_subject", "truth", "true_of_image", ("replace-relation",), image.may_hold_of_some,
+        EditExample("people [sitting on] a bench", "stand on", "replace-relation"),
+        EditExample("two people [sitting on] a bench", "stand on", "replace-relation"),
+        of_rules=(),
+    ),
+    Constraint(
+        "one_of_several", "truth", "true_of_image", ("replace-relation", "replace-attribute", "add-attribute"), image.may_hold_of_other_instance,
+        EditExample("a [brown] dog on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
+        EditExample("[brown] dogs on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
+        of_rules=("replace-relation", "replace-attribute"),
+    ),
+    Constraint(
+        "implausible", "plausibility", "no_candidate", ("replace-attribute",), plausibility.is_implausible,
+        EditExample("a [red] boat on the water", "wooden", "replace-attribute"),
+        EditExample("a [red] chair at a table", "wooden", "replace-attribute"),
+        of_texts=False,
+    ),
+    Constraint(
+        "stated_attribute", "truth", "true_of_image", _QUALITIES, image.is_stated_attribute,
+        EditExample("a [red] bus on a street", "green", "replace-attribute", ("the bus is big and green",)),
+        EditExample("a [red] bus on a street", "green", "replace-attribute", ("a bus near a green car",)),
+        of_rules=("replace-attribute", "swap-attribute"),
+    ),
+    Constraint(
+        "possible_count", "truth", "true_of_image", _QUALITIES, image.may_be_count,
+        EditExample("[two] dogs here", "three", "replace-attribute", boxes=_DOGS),
+        EditExample("[two] dogs here", "four", "replace-attribute", boxes=_DOGS),
+        of_rules=("replace-attribute", "swap-attribute"),
+    ),
+    Constraint(
+        "stated_object", "truth", "true_of_image", _THINGS, image.is_stated_object,
+        EditExample("a [dog] on a bed", "cat", "replace-object", ("two cats on a bed",)),
+        EditExample("a [dog] on a bed", "cat", "replace-object", ("a dog and a lamp",)),
+        of_rules=("replace-object",),
+    ),
+    Constraint(
+        "possible_position", "truth", "true_of_image", ("replace-relation", "swap-object"), image.may_hold_by_boxes,
+        EditExample("a dog [to the left of] a cat", "to the right of", "replace-relation", boxes=_LEFT_RIGHT),
+        EditExample("a dog [to the right of] a cat", "to the left of", "replace-relation", boxes=_LEFT_RIGHT),
+    ),
+    Constraint(
+        "stated_relation", "truth", "true_of_image", ("replace-relation", "swap-object"), image.is_stated_relation,
+        EditExample("flowers [next to] a vase", "in", "replace-relation", ("a vase full of flowers",)),
+        EditExample("flowers [next to] a vase", "in", "replace-relation", ("flowers beside a vase",)),
+    ),
+    Constraint(
+        "stated_action", "truth", "true_of_image", ("replace-relation",), image.is_stated_action,
+        EditExample("a man [sitting on] a bench", "stand on", "replace-relation", ("someone stands there",)),
+        EditExample("a man [sitting on] a bench", "stand on", "replace-relation", ("someone sits there",)),
+    ),
+)  # fmt: skip
+"""In the order in which they are checked: cheap ones that reject many edits come first."""
