@@ -159,7 +159,7 @@ def test_pairs_of_a_long_caption_grow_with_its_length(materials: EditMaterials) 
     assert counts[2] - counts[1] == 2 * (counts[1] - counts[0]) > 0
 
 
-def test_the_work_for_a_phrase_grows_with_its_adjectives(known: Knowledge) -> None:
+def test_the_work_for_a_phrase_grows_with_its_adjectives(materials: EditMaterials) -> None:
     """Every two adjectives of a phrase were compared, which cannot be exchanged."""
 
     def calls(adjectives: int) -> int:
@@ -173,7 +173,7 @@ def test_the_work_for_a_phrase_grows_with_its_adjectives(known: Knowledge) -> No
 
         sys.setprofile(watch)
         try:
-            swapped_pairs(caption, known, ())
+            swapped_pairs(caption, materials.knowledge, ())
         finally:
             sys.setprofile(None)
         return count
