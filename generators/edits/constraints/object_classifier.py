@@ -189,22 +189,10 @@ def features_of_words(words: tuple[str, ...], old: str, new: str, of_pool: "Pool
     """Yield how often the pool has the new noun with the words of a caption, likewise."""
     if words:
         rows = of_pool.rows(words)
-        found = [row[new] for row in rows]
+        found = [row(new) for row in rows]
         yield "together", sum(found) / len(found)
         yield "least together", min(found)
-        yield "least together, beside old", min([own - row[old] for own, row in zip(found, rows, strict=True)])
-
-
-class _Associations(dict[str, float]):
-    """The associations of a word with nouns, each computed when it is first asked for."""
-
-    def __init__(self, word: str, associate: Callable[[str, str], float]) -> None:
-        super().__init__()
-        self._word, self._associate = word, associate
-
-    def __missing__(self, noun: str) -> float:
-        found = self[noun] = self._associate(noun, self._word)
-        return found
+        yield "least together, beside old", min([own - row(old) for own, row in zip(found, rows, strict=True)])
 
 
 class PoolAssociations:
@@ -223,12 +211,12 @@ class PoolAssociations:
     def _place_logits(self, place: Place, new: str) -> Logits:
         return _weights().logits(features_of_place(place, new, self))
 
-    def _rows(self, words: tuple[str, ...]) -> list[_Associations]:
-        """Return the association of each of some words with nouns of the same caption."""
+    def _rows(self, words: tuple[str, ...]) -> list[Callable[[str], float]]:
+        """Return for each of some words its association with a noun of the same caption."""
         return [*map(self._row, words)]
 
-    def _find_row(self, word: str) -> _Associations:
-        return _Associations(word, self._together)
+    def _find_row(self, word: str) -> Callable[[str], float]:
+        return lru_cache(maxsize=1_000)(partial(self._together, word))
 
     def _together(self, one: str, other: str) -> float:
         return _log_ratio(self._pool.cooccurrence(one, other), self._expected(one, other))
