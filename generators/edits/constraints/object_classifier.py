@@ -169,7 +169,8 @@ def features_of_place(place: Place, new: str, of_pool: "PoolAssociations") -> It
     """Yield how often the pool has the new noun in a place: logarithms of the ratio to chance."""
     role, words = place
     if role == "modifier":
-        yield role, of_pool.compound(*words, new)
+        modifier, tag = words
+        yield role, of_pool.compound(modifier, new, tag)
     elif role == "link":
         left, preposition = words
         for name in sorted(of_pool.known.nouns.classes(new)):
@@ -225,7 +226,7 @@ class PoolAssociations:
         """Return the association of a word with the one that follows."""
         return _log_ratio(self._pool.adjacency(one, other), _ADJACENT * self._expected(one, other))
 
-    def compound(self, modifier: str, tag: str, noun: str) -> float:
+    def compound(self, modifier: str, noun: str, tag: str) -> float:
         """Return the same of a noun right behind another one, as written."""
         form = inflect(noun, tag)
         return _log_ratio(self._pool.bigram(modifier, form), self._expected(modifier, form))
