@@ -106,7 +106,7 @@ class WordEditor(Editor):
             if at == len(proposals):  # nothing is drawn: it counts if no edit was drawn before, and one is allowed
                 nothing, nothing_else = not written, not others
                 continue
-            edit = proposals.proposed_edit(at)
+            edit = self._proposed(proposals, at)
             if violated := first_violated(self.constraints, edit, self.known):
                 yield violated.reason
             elif not self._is_preferred(edit):
@@ -124,13 +124,21 @@ class WordEditor(Editor):
 
     def allowed(self, proposals: WordProposals) -> Iterator[Proposal]:
         """Yield the most likely proposals that no constraint rejects; the preferred ones alone if there are any."""
-        found: dict[bool, list[int]] = {True: [], False: []}
+        preferred = dict[int, ProposedEdit]()
+        others = dict[int, ProposedEdit]()
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
-            edit = proposals.proposed_edit(at)
-            if first_violated(self.constraints, edit, self.known) is None:
-                found[self._is_preferred(edit)].append(at)
-        for at in found[True] or found[False]:
+            edit = self._proposed(proposals, at)
+            (preferred if self._is_preferred(edit) else others)[at] = edit
+        for at in self._not_rejected(preferred) or self._not_rejected(others):
             yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
+
+    def _not_rejected(self, edits: Mapping[int, ProposedEdit]) -> list[int]:
+        return [at for at, edit in edits.items() if first_violated(self.constraints, edit, self.known) is None]
+
+    def _proposed(self, proposals: WordProposals, at: int) -> ProposedEdit:
+        """Return proposal ``at``, for constraints and the classifier."""
+        edit = proposals.proposed_edit(at)
+        return edit if self.classifier is None else self.classifier.judged(edit, self.known)
 
     def _is_preferred(self, edit: ProposedEdit) -> bool:
         return self.classifier is None or self.classifier.prefers(edit, self.known)

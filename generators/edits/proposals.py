@@ -66,7 +66,7 @@ class WordProposals:
     def proposed_edit(self, at: int) -> ProposedEdit:
         """Return proposal ``at``, for constraints."""
         edit = self.slots[int(self.slot[at])].proposed(self.caption, self.targets[int(self.new[at])])
-        return edit._replace(log_prob=float(self.log_prob[at])) if len(self.log_prob) else edit
+        return ProposedEdit(*edit[:-2], float(self.log_prob[at])) if len(self.log_prob) else edit
 
     def outcome(self, at: int) -> EditOutcome | EditPairOutcome:
         """Return the change of proposal ``at``; if paired, the false and the true one."""

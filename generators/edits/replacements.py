@@ -93,7 +93,7 @@ class Replacements:
         return made
 
     def _open_slots(self, name: str, caption: Caption, slots: Sequence[Slot]) -> tuple[list[Slot], list[str]]:
-        """Return the replaceable slots of a caption whose words the model knows, and the reasons of rejections."""
+        """Return the slots of a caption that have candidates and whose words the model knows, and reasons of rejections."""
         kind, nouns = REPLACED_KINDS[name], self._model.index(NOUN)
         index, opened, rejected = self._model.index(kind), list[Slot](), list[str]()
         for slot in slots:
@@ -103,7 +103,8 @@ class Replacements:
                     opened.append(slot)
                 else:
                     rejected.append(violated.reason)
-        return opened, rejected
+        filled = [slot for slot in opened if len(self._candidates(slot))]
+        return filled, rejected if filled or not opened else [*rejected, "no_candidate"]
 
     def _candidates(self, slot: Slot) -> IndexArray:
         """Return the columns of the vocabulary that may replace the word of a slot, ascending."""

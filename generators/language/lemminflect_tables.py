@@ -2,18 +2,22 @@
 
 lemminflect parses both dictionaries completely at first use: 120,000 lines, which costs each process half a second and
 about 100 MB, although few words are looked up. Here the lines are sorted, so that the lines of a word are found by
-bisection; lemminflect parses them and handles unknown words.
+bisection; lemminflect parses them and handles unknown words. For an unknown word a network of lemminflect chooses the
+style of its forms; most nouns have the same plural in each style, so they do not need it.
 """
 
 import gzip
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 WordForms = dict[str, tuple[str, ...]]
 
+# Ends of nouns whose Greek or Latin plural is not the regular one.
+_GREEK_OR_LATIN: Final = ("us", "ma", "a", "um", "on", "is", "men", "ex", "x")
 _KNOWN: Final = "0.2.3"  # the version whose tables have this format; other versions are not changed
 
 
@@ -43,6 +47,28 @@ class SortedFormTable:
         return found or default
 
 
+class InflectionStyles:
+    """Replacement for the network that chooses the style of an unknown word's forms; implements only ``getStyle``.
+
+    Args:
+        load: loads the network.
+    """
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+
+    @cached_property
+    def _network(self) -> Any:
+        return self._load()
+
+    def getStyle(self, word: str, pos: str) -> str | None:  # noqa: N802 - lemminflect's name
+        """Return the style of a word with a universal tag: "reg" if it does not matter."""
+        if pos in {"NOUN", "PROPN"} and not word.lower().endswith(_GREEK_OR_LATIN):
+            return "reg"
+        found: str | None = self._network.getStyle(word, pos)
+        return found
+
+
 def load_tables_lazily(lemminflect: ModuleType) -> None:
     """Replace lemminflect's dictionaries by lazy tables."""
     if lemminflect.__version__ != _KNOWN:
@@ -50,6 +76,7 @@ def load_tables_lazily(lemminflect: ModuleType) -> None:
     from lemminflect import config
     from lemminflect.codecs.InflectionLUCodec import InflectionLUCodec
     from lemminflect.codecs.LemmaLUCodec import LemmaLUCodec
+    from lemminflect.core.InflectionRules import MorphologyStyleModel
     from lemminflect.core.LexicalUtils import categoryToUPos
 
     def inflections(line: str) -> WordForms:
@@ -60,5 +87,6 @@ def load_tables_lazily(lemminflect: ModuleType) -> None:
         return {categoryToUPos(category): forms}
 
     auxiliaries = InflectionLUCodec.updateForAuxMod({})
+    lemminflect.Inflections().morph_style_model = InflectionStyles(MorphologyStyleModel)
     lemminflect.Inflections().infl_dict = SortedFormTable(Path(config.inflection_lu_fn), inflections, auxiliaries)
     lemminflect.Lemmatizer().lemma_dict = SortedFormTable(Path(config.lemma_lu_fn), lemmas, {})

@@ -279,8 +279,9 @@ class PoolStatistics:
         """Return `plausibility` of each of some words with one other."""
         own, alone = self._alone.get(word, math.nan), [*map(self._alone.get, others, repeat(math.nan))]
         both = np.log(self.cooccurrences(word, others) + _SMOOTHING) - math.log(self.captions + 1)
-        fits = np.clip((own + np.array(alone) - both) / both, -1.0, 1.0)
-        return np.where(np.isnan(fits) | (np.array(others) == word), 0.0, fits)
+        fits: npt.NDArray[np.float64] = np.clip((own + np.array(alone) - both) / both, -1.0, 1.0)
+        fits[np.isnan(fits) | np.fromiter((other == word for other in others), bool, len(others))] = 0.0
+        return fits
 
     @cached_property
     def _alone(self) -> dict[str, float]:

@@ -158,6 +158,7 @@ class NounLexicon:
     def __init__(self, thesaurus: Thesaurus) -> None:
         self._thesaurus = thesaurus
         self.profile = lru_cache(maxsize=20_000)(self._find_profile)
+        self._by_role = lru_cache(maxsize=8)(self._find_by_role)
 
     def classes(self, noun: str) -> frozenset[str]:
         """Return the broad classes of a noun; empty if it names no object."""
@@ -185,16 +186,20 @@ class NounLexicon:
         They exclude the noun, and share a class or usage with it. Symmetric: ``b`` is among the substitutes of
         ``a`` if and only if ``a`` is among those of ``b``.
         """
-        own, profiles = self.profile(noun), zip(vocabulary, map(self.profile, vocabulary), strict=True)
-        roles = own.classes | own.usages
-        return tuple(
-            other
-            for other, profile in profiles
-            if other != noun
-            and not (roles.isdisjoint(profile.classes) and roles.isdisjoint(profile.usages))
-            and "non_object" not in profile.flags | own.flags
-            and _exclude_each_other(own, profile)
-        )
+        own, by_role = self.profile(noun), self._by_role(tuple(vocabulary))
+        if "non_object" in own.flags:
+            return ()
+        sharing = set[int]().union(*(by_role.get(role, ()) for role in own.classes | own.usages))
+        others = ((vocabulary[at], self.profile(vocabulary[at])) for at in sorted(sharing))
+        return tuple(other for other, profile in others if other != noun and _exclude_each_other(own, profile))
+
+    def _find_by_role(self, vocabulary: tuple[str, ...]) -> dict[str, list[int]]:
+        """Return the places of the objects of a vocabulary by class and usage."""
+        found: dict[str, list[int]] = {}
+        for at, profile in enumerate(map(self.profile, vocabulary)):
+            for role in profile.classes | profile.usages if "non_object" not in profile.flags else ():
+                found.setdefault(role, []).append(at)
+        return found
 
     def _find_profile(self, noun: str) -> NounProfile:
         joined = noun.replace(" ", "")

@@ -148,6 +148,8 @@ class AbsentObjects:
         return np.unpackbits(octets, count=number, bitorder="little").view(bool)
 
     def _find_expected(self, word: str, silent: int, limit: float) -> int:
+        if word and not self._pool.cooccurrence(word, word):  # as function words and plurals
+            return self._expected_with("", silent, limit)
         return _packed(self._find_rates(word) / self._named_share * self._unnamed_share[silent] > limit)
 
     def _find_cooccurrence(self, word: str) -> tuple[int, int]:
@@ -170,7 +172,7 @@ class AbsentObjects:
         """
         fits = self._pool.plausibilities(word, self._parts)
         seen = self._pool.cooccurrences(word, self._parts) >= _SEEN
-        seen |= np.array([part == word for part in self._parts], bool)
+        seen |= np.fromiter((part == word for part in self._parts), bool, len(self._parts))
         # Rare words are never far below chance.
         found = self._least_of_parts(np.where(seen, fits, np.minimum(fits, _UNSEEN)))
         if word in shape_nouns():

@@ -55,8 +55,11 @@ def load_weights(table: str) -> EditWeights:
 
 def probabilities_of(parts: Iterable[Logits]) -> tuple[float, float]:
     """Return the probability of each of `LABELS`, given the logits of all features and the bias."""
-    natural, possible = (1 / (1 + math.exp(-sum(logits))) for logits in zip(*parts, strict=True))
-    return natural, possible
+    natural = possible = 0.0
+    for of_natural, of_possible in parts:
+        natural += of_natural
+        possible += of_possible
+    return 1 / (1 + math.exp(-natural)), 1 / (1 + math.exp(-possible))
 
 
 @dataclass(frozen=True)
@@ -73,14 +76,18 @@ class EditClassifier:
     min_natural: float
     max_possibly_true: float
 
+    def judged(self, edit: ProposedEdit, known: Knowledge) -> ProposedEdit:
+        """Return an edit with its probabilities."""
+        return ProposedEdit(*edit[:-1], self.probabilities(edit, known))
+
     def is_unnatural(self, edit: ProposedEdit, known: Knowledge) -> bool:
         """Return whether readers would probably find the text of an edit odd."""
-        return self.probabilities(edit, known)[0] < self.min_natural
+        return (edit.probabilities or self.probabilities(edit, known))[0] < self.min_natural
 
     def may_be_true(self, edit: ProposedEdit, known: Knowledge) -> bool:
         """Return whether an edit too often holds of the image as well."""
-        return self.probabilities(edit, known)[1] > self.max_possibly_true
+        return (edit.probabilities or self.probabilities(edit, known))[1] > self.max_possibly_true
 
     def prefers(self, edit: ProposedEdit, known: Knowledge) -> bool:
         """Return whether readers would find the text of an edit natural with a high probability."""
-        return self.probabilities(edit, known)[0] >= PREFERRED
+        return (edit.probabilities or self.probabilities(edit, known))[0] >= PREFERRED

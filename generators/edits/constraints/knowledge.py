@@ -31,6 +31,7 @@ MASS_SHARE: Final = 0.3  # share of singulars without an article from which a no
 ALWAYS_MASS_SHARE: Final = 0.9  # the same, from which it is always one
 PLAUSIBILITY_MARGIN: Final = 0.05  # plausibility below 0 that is tolerated
 _SHORT: Final = 3  # minimum letters of a hyponym that is not a symbol ("Au")
+_NO_NAMES: Final = frozenset[str]()
 _MANY_KINDS: Final = 400  # hyponyms of a noun beyond which only those of the pool are used
 
 
@@ -44,17 +45,21 @@ class Names:
         exact: words that match as written only.
         never: forms that do not match, whatever their singular is.
         phrases: the multi-word names, by their last word.
+        words: all names, and the last words of the phrases.
     """
 
     singulars: frozenset[str]
     exact: frozenset[str]
     never: frozenset[str]
     phrases: dict[str, tuple[str, ...]]
+    words: frozenset[str]
 
     def found_in(self, words: frozenset[str], text: str) -> frozenset[str]:
         """Return the names in a text; ``words`` are its words, which single spaces separate in ``text``."""
-        found = set(words & self.singulars)
         forms = by_singular(words)
+        if self.words.isdisjoint(words) and self.words.isdisjoint(forms):  # as nearly always
+            return _NO_NAMES
+        found = set(words & self.singulars)
         for one in self.singulars.intersection(forms):  # visits the few words of the text
             found.update(forms[one])
         lasts = self.phrases.keys()
@@ -96,10 +101,10 @@ class Knowledge:
     def often_cooccur(self, one: str, other: str) -> bool:
         """Return whether images of one thing often show another one, perhaps without a mention."""
         both = self.pool.cooccurrence(one, other)
+        if both < MIN_COUNT:
+            return False
         chance = self.captions_with(one) * self.captions_with(other) / max(self.pool.captions, 1)
-        return (
-            both >= MIN_COUNT and both >= MIN_COOCCURRENCE_SHARE * self.captions_with(one) and both >= MIN_LIFT * chance
-        )
+        return both >= MIN_COOCCURRENCE_SHARE * self.captions_with(one) and both >= MIN_LIFT * chance
 
     def _find_captions_with(self, word: str) -> int:
         return max(self.pool.cooccurrence(word, word), self.pool.form_frequency(word))
@@ -152,7 +157,8 @@ def _names(
     for name in singulars | exact:
         if " " in name:
             phrases.setdefault(name.rpartition(" ")[2], []).append(name)
-    return Names(singulars, exact, never, {last: tuple(found) for last, found in phrases.items()})
+    words = singulars.union(exact, phrases)
+    return Names(singulars, exact, never, {last: tuple(found) for last, found in phrases.items()}, words)
 
 
 @lru_cache(maxsize=1_000)  # a caption is compared with each of its edits

@@ -5,7 +5,7 @@ the caption, and classes of both nouns. `edit_classifier` says how it is trained
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
@@ -25,7 +25,6 @@ from pairwright.generators.language.prepositional_links import find_links
 
 MIN_NATURAL: Final = 0.6  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.08  # probability of a text that may be true
-_BEFORE, _BEHIND = (("before", "before, mean", "unseen before"), ("behind", "behind, mean", "unseen behind"))
 _SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
 _MAX_LENGTH, _MAX_WORDS = 24, 10  # of marked captions, mostly; the weights say nothing of longer ones
 _ADJACENT: Final = 0.2  # share of the captions with two words in which they are adjacent, by chance
@@ -33,20 +32,19 @@ _ADJACENT: Final = 0.2  # share of the captions with two words in which they are
 _weights = partial(load_weights, "object_weights")
 
 
-@lru_cache(maxsize=8)  # two constraints ask for one edit
 def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
     """Return the probability of each of `edit_classifier.LABELS` for a replaced object."""
     weights, of_pool = _weights(), _pool_associations(known)
     old, new = _head(edit.old), _head(edit.new)
     context = noun_context(edit.caption, edit.start, edit.end, old)
+    of_edit = (*features_of_words(context.words, old, new, of_pool), ("log probability", edit.log_prob))
     return probabilities_of(
         (
             weights.bias,
             of_pool.pair_logits(edit.old, edit.new),
-            of_pool.link_logits(context.link[1], new),
             _slot_logits(context),
-            weights.logits(features_of_context(context, old, new, of_pool)),
-            weights.logits([("log probability", edit.log_prob)]),
+            *[of_pool.place_logits(place, new) for place in context.places],
+            weights.logits(of_edit),
         )
     )
 
@@ -60,9 +58,13 @@ def object_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
     context = noun_context(edit.caption, edit.start, edit.end, old)
     yield from features_of_pair(edit.old, edit.new, known)
     yield from features_of_slot(context)
-    yield from features_of_link(context.link[1], new, known)
-    yield from features_of_context(context, old, new, of_pool)
+    for place in context.places:
+        yield from features_of_place(place, new, of_pool)
+    yield from features_of_words(context.words, old, new, of_pool)
     yield "log probability", edit.log_prob
+
+
+Place = tuple[str, tuple[str, ...]]  # what is next to a noun, by its role in the sentence
 
 
 class NounContext(NamedTuple):
@@ -70,21 +72,16 @@ class NounContext(NamedTuple):
 
     Attributes:
         words: other nouns and verbs.
-        before: modifiers, verb and preposition to its left.
-        behind: the verb or preposition to its right, if any.
-        link: what governs it, and the preposition between; empty strings for none.
-        linked: the preposition that it governs, and the noun behind; empty strings for none.
-        modifier: the noun that modifies it, as written in lower case; empty for none.
-        tag: its Penn Treebank tag.
+        places: those of the following that the sentence has, with their role. "before": modifiers, verb and preposition to
+            the left; "behind": the verb or preposition to the right; "link": what governs the noun, and the preposition
+            between; "linked": the preposition that it governs, and the noun behind; "modifier": the noun that modifies
+            it, as written in lower case, and the tag.
+        tag: Penn Treebank tag of the noun.
         length: tokens of the sentence.
     """
 
     words: tuple[str, ...]
-    before: tuple[str, ...]
-    behind: tuple[str, ...]
-    link: tuple[str, str]
-    linked: tuple[str, str]
-    modifier: str
+    places: tuple[Place, ...]
     tag: str
     length: int
 
@@ -96,15 +93,19 @@ def noun_context(caption: Caption, start: int, end: int, noun: str) -> NounConte
     first, last = _sentence_around(caption, start, end)
     inside = {*caption.lemmas[first:start], *caption.lemmas[end:last]}.difference(caption.lemmas[start:end])
     links = tuple(find_links(caption.tokens[first:last]))
-    phrase = caption.ending_at(end)
+    phrase, tag = caption.ending_at(end), caption.tags[end - 1]
+    modifiers = caption.lower[start - 1 : start] if phrase is not None and start - 1 in phrase.nouns else ()
+    places: dict[str, tuple[str, ...]] = {
+        "before": tuple(before),
+        "behind": tuple(behind),
+        "link": next(((left, by) for left, by, thing in links if thing == noun and by), ()),
+        "linked": next(((by, thing) for left, by, thing in links if left == noun and by), ()),
+        "modifier": (*modifiers, tag) if modifiers else (),
+    }
     return NounContext(
         words=tuple(word for word in caption.nouns_and_verbs if word in inside),
-        before=tuple(before),
-        behind=tuple(behind),
-        link=next(((left, by) for left, by, thing in links if thing == noun), ("", "")),
-        linked=next(((by, thing) for left, by, thing in links if left == noun), ("", "")),
-        modifier=caption.lower[start - 1] if phrase is not None and start - 1 in phrase.nouns else "",
-        tag=caption.tags[end - 1],
+        places=tuple((role, words) for role, words in places.items() if words),
+        tag=tag,
         length=last - first,
     )
 
@@ -155,69 +156,74 @@ def features_of_pair(old: str, new: str, known: Knowledge) -> Iterator[Feature]:
 
 def features_of_slot(context: NounContext) -> Iterator[Feature]:
     """Yield the features of the place, whatever is written there."""
+    places = dict(context.places)
     yield "plural", float(context.tag == "NNS")
-    yield "compound", float(bool(context.modifier))
+    yield "compound", float("modifier" in places)
     yield "length", float(min(context.length, _MAX_LENGTH))
     yield "words", float(min(len(context.words), _MAX_WORDS))
-    yield f"link by {context.link[1] or NONE}", 1.0
-    yield f"links by {context.linked[0] or NONE}", 1.0
+    yield f"link by {places.get('link', ('', NONE))[1]}", 1.0
+    yield f"links by {places.get('linked', (NONE,))[0]}", 1.0
 
 
-def features_of_link(preposition: str, new: str, known: Knowledge) -> Iterator[Feature]:
-    """Yield the classes of a new noun with the preposition that governs it."""
-    for name in sorted(known.nouns.classes(new)) if preposition else ():
-        yield f"{preposition}: {name}", 1.0
-
-
-def features_of_context(context: NounContext, old: str, new: str, of_pool: "PoolAssociations") -> Iterator[Feature]:
-    """Yield how often the pool has the new noun with the words around: logarithms of the ratio to chance."""
-    if context.words:
-        found = [of_pool.together(new, word) for word in context.words]
-        lost = [own - of_pool.together(old, word) for own, word in zip(found, context.words, strict=True)]
-        yield "together", sum(found) / len(found)
-        yield "least together", min(found)
-        yield "least together, beside old", min(lost)
-    for (least, mean, unseen), pairs in (
-        (_BEFORE, [(word, new) for word in context.before]),
-        (_BEHIND, [(new, word) for word in context.behind]),
-    ):
-        if pairs:
-            found = [of_pool.adjacent(*pair) for pair in pairs]
-            yield least, min(found)
-            yield mean, sum(found) / len(found)
-            yield unseen, float(sum(value < 0 for value in found))
-    if context.modifier:
-        yield "modifier", of_pool.compound(context.modifier, new, context.tag)
-    left, preposition = context.link
-    if preposition:
+def features_of_place(place: Place, new: str, of_pool: "PoolAssociations") -> Iterator[Feature]:
+    """Yield how often the pool has the new noun in a place: logarithms of the ratio to chance."""
+    role, words = place
+    if role == "modifier":
+        modifier, tag = words
+        yield role, of_pool.compound(modifier, new, tag)
+    elif role == "link":
+        left, preposition = words
+        for name in sorted(of_pool.known.nouns.classes(new)):
+            yield f"{preposition}: {name}", 1.0
         yield "link", of_pool.link(left, preposition, new)
         yield "preposition", of_pool.link("", preposition, new)
-    preposition, thing = context.linked
-    if preposition:
-        yield "linked", of_pool.link(new, preposition, thing)
+    elif role == "linked":
+        yield role, of_pool.link(new, *words)
+    else:
+        found = [of_pool.adjacent(*((word, new) if role == "before" else (new, word))) for word in words]
+        yield role, min(found)
+        yield f"{role}, mean", sum(found) / len(found)
+        yield f"unseen {role}", float(sum(value < 0 for value in found))
+
+
+def features_of_words(words: tuple[str, ...], old: str, new: str, of_pool: "PoolAssociations") -> Iterator[Feature]:
+    """Yield how often the pool has the new noun with the words of a caption, likewise."""
+    if words:
+        rows = of_pool.rows(words)
+        found = [row(new) for row in rows]
+        yield "together", sum(found) / len(found)
+        yield "least together", min(found)
+        yield "least together, beside old", min([own - row(old) for own, row in zip(found, rows, strict=True)])
 
 
 class PoolAssociations:
     """Cached associations of words in a pool; the caches go with the object, so that they do not keep the pool in memory."""
 
     def __init__(self, known: Knowledge) -> None:
-        self._known, self._pool = known, known.pool
+        self.known, self._pool = known, known.pool
         self.pair_logits = lru_cache(maxsize=50_000)(self._pair_logits)
-        self.link_logits = lru_cache(maxsize=50_000)(self._link_logits)
-        self.together = lru_cache(maxsize=50_000)(self._together)
-        self.adjacent = lru_cache(maxsize=50_000)(self._adjacent)
-        self.link = lru_cache(maxsize=50_000)(self._link)
+        self.place_logits = lru_cache(maxsize=100_000)(self._place_logits)
+        self.rows = lru_cache(maxsize=16)(self._rows)  # several nouns are proposed for one slot
+        self._row = lru_cache(maxsize=400)(self._find_row)
 
     def _pair_logits(self, old: str, new: str) -> Logits:
-        return _weights().logits(features_of_pair(old, new, self._known))
+        return _weights().logits(features_of_pair(old, new, self.known))
 
-    def _link_logits(self, preposition: str, new: str) -> Logits:
-        return _weights().logits(features_of_link(preposition, new, self._known))
+    def _place_logits(self, place: Place, new: str) -> Logits:
+        return _weights().logits(features_of_place(place, new, self))
+
+    def _rows(self, words: tuple[str, ...]) -> list[Callable[[str], float]]:
+        """Return for each of some words its association with a noun of the same caption."""
+        return [*map(self._row, words)]
+
+    def _find_row(self, word: str) -> Callable[[str], float]:
+        return lru_cache(maxsize=1_000)(partial(self._together, word))
 
     def _together(self, one: str, other: str) -> float:
         return _log_ratio(self._pool.cooccurrence(one, other), self._expected(one, other))
 
-    def _adjacent(self, one: str, other: str) -> float:
+    def adjacent(self, one: str, other: str) -> float:
+        """Return the association of a word with the one that follows."""
         return _log_ratio(self._pool.adjacency(one, other), _ADJACENT * self._expected(one, other))
 
     def compound(self, modifier: str, noun: str, tag: str) -> float:
@@ -225,13 +231,14 @@ class PoolAssociations:
         form = inflect(noun, tag)
         return _log_ratio(self._pool.bigram(modifier, form), self._expected(modifier, form))
 
-    def _link(self, left: str, preposition: str, noun: str) -> float:
+    def link(self, left: str, preposition: str, noun: str) -> float:
+        """Return the association of what governs a preposition with the noun behind it; "" matches anything."""
         linked = self._pool.linked
         expected = linked(left, preposition, "") * linked("", "", noun) / max(linked("", "", ""), 1)
         return _log_ratio(linked(left, preposition, noun), expected)
 
     def _expected(self, one: str, other: str) -> float:
-        return self._known.captions_with(one) * self._known.captions_with(other) / max(self._pool.captions, 1)
+        return self.known.captions_with(one) * self.known.captions_with(other) / max(self._pool.captions, 1)
 
 
 @lru_cache(maxsize=1)  # edits of one pool follow one another

@@ -35,7 +35,6 @@ _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chan
 _weights = partial(load_weights, "relation_weights")
 
 
-@lru_cache(maxsize=8)  # two constraints ask for one edit
 def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
     """Return the probability of each of `edit_classifier.LABELS` for a replaced relation."""
     old, new, subject, thing, of_pool = edit.old, edit.new, edit.before, edit.after, _logits_of_pool(known)

@@ -44,3 +44,19 @@ def test_another_version_is_left_as_it_is() -> None:
     newer.__version__ = "9.0"  # type: ignore[attr-defined]
     load_tables_lazily(newer)
     assert not hasattr(newer, "Inflections")
+
+
+def test_nouns_that_are_in_no_dictionary_have_the_plural_of_the_style_that_lemminflect_chooses() -> None:
+    import_lemminflect()
+    from lemminflect import Inflections
+    from lemminflect.core.InflectionRules import InflectionRules, MorphologyStyleModel
+
+    network, ends = (
+        MorphologyStyleModel(),
+        ("us", "ma", "ra", "um", "on", "sis", "is", "men", "ex", "ox", "y", "ey", "ch", "s", "ot"),
+    )
+    for word in (f"{start}{end}" for start in ("zorb", "Wug", "flimf", "42", "é") for end in ends):
+        regular = network.getStyle(word, "NOUN") == "reg"
+        [plural] = (InflectionRules.buildRegNoun if regular else InflectionRules.buildGrecNoun)(word)
+        [found] = Inflections().getAllInflectionsOOV(word, "NOUN")["NNS"]
+        assert found.lower() == plural
