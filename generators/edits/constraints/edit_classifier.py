@@ -18,7 +18,9 @@ LABELS: Final = ("natural", "possibly_true")
 BIAS: Final = "bias"  # row of the weights that counts for every edit
 NONE: Final = "-"  # in names of features: no such word; tables are read without the spaces around a cell
 
-PREFERRED: Final = 0.88  # probability of a natural text; less natural ones are written where a caption has no other
+# Edits with at least the first probability of a natural text and at most the second of a true one go before the others.
+PREFERRED_NATURAL: Final = 0.88
+PREFERRED_POSSIBLY_TRUE: Final = 0.02
 
 Feature = tuple[str, float]
 Logits = tuple[float, float]  # of `LABELS`
@@ -89,5 +91,6 @@ class EditClassifier:
         return (edit.probabilities or self.probabilities(edit, known))[1] > self.max_possibly_true
 
     def prefers(self, edit: ProposedEdit, known: Knowledge) -> bool:
-        """Return whether readers would find the text of an edit natural with a high probability."""
-        return (edit.probabilities or self.probabilities(edit, known))[0] >= PREFERRED
+        """Return whether readers would very probably find the text of an edit natural, and false of the image."""
+        natural, possibly_true = edit.probabilities or self.probabilities(edit, known)
+        return natural >= PREFERRED_NATURAL and possibly_true <= PREFERRED_POSSIBLY_TRUE
