@@ -44,7 +44,6 @@ from pairwright.datasets.images.loading import (
     check_image,
     check_image_at,
     is_stored_file,
-    is_table_cell,
     is_url,
 )
 from pairwright.datasets.option_names import OptionNames
@@ -114,7 +113,7 @@ class Normaliser:
         rules: the same for all inputs.
         root: start of relative image paths.
         source: name of the dataset, if neither rules nor row name one.
-        formats: counts of the formats of checked images inside tables, which have no file ending.
+        formats: counts of the formats of checked images, by their bytes.
         unmatched_columns: columns that are mapped or selected by and that no row has had so far.
     """
 
@@ -243,7 +242,7 @@ class Normaliser:
             return [*refused] if self.rules.explode else [_reject_row(row, refused)]
         source_id = parse_identifier(get(plan.key), "key") or self._image_number(row, get(plan.image))
         try:
-            written, image, size = self._verified_image(row, get(plan.image), get(plan.picture))
+            written, image, size, image_format = self._verified_image(row, get(plan.image), get(plan.picture))
         except (RejectError, UnusableImageError) as flaw:
             if not self.rules.explode or len(captions) <= 1:
                 raise
@@ -272,6 +271,8 @@ class Normaliser:
             license=parse_identifier(get(plan.license), "license"),
             meta=_meta(plan, fields, with_crowd=not rejected_boxes),
         )
+        if image_format:
+            self.formats[image_format] += 1
         if not self.rules.explode or len(captions) <= 1 or row.other_captions:
             return [first, *refused, *rejected_boxes]
         return [*_explode_captions(first, captions, source_id or written), *refused, *rejected_boxes]
@@ -309,15 +310,14 @@ class Normaliser:
             self._plans[names] = plan
         return plan
 
-    def _verified_image(self, row: InputRow, value: Any, picture: Any) -> tuple[str, str, tuple[int, int]]:
-        """Return an image as `_image` does, with its width and height, 0 where the image is not opened."""
+    def _verified_image(self, row: InputRow, value: Any, picture: Any) -> tuple[str, str, tuple[int, int], str]:
+        """Return an image as `_image` does, with its size in pixels and format; 0 and empty where it is not opened."""
         written, image = self._image(row, value, picture)
         if self.rules.verify == "off" or not image or is_url(image):
-            return written, image, (0, 0)
+            return written, image, (0, 0), ""
         check = self._checks.get(image)
         width, height, image_format = check.result() if check else _verify_image(row, image, self.rules.verify)
-        self.formats[image_format] += is_table_cell(image)
-        return written, image, (width, height)
+        return written, image, (width, height), image_format
 
     def _image_number(self, row: InputRow, value: Any) -> str:
         """Return the number in a column that is the image by its name only; empty for a place of an image."""

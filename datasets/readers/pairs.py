@@ -107,7 +107,7 @@ class ReadOptions:
 class ReadBatch:
     """Processed candidates: pairs in row order, and rejects.
 
-    ``formats`` counts the formats of checked images inside tables, which have no file ending (``jpeg``, ``png``, ...).
+    ``formats`` counts the formats of checked images (``jpeg``, ``png``, ...), by their bytes: file endings may be wrong.
     """
 
     pairs: list[Pair]

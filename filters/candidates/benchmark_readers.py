@@ -17,10 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pairwright.datasets.images.parquet_cells import format_cell_name
 from pairwright.filters.candidates.invalid_rows import InvalidRow
 from pairwright.filters.candidates.own_layouts import edit_type_of_file
-from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source, SourceRow
+from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source, SourceRow, locate_image
 
 REASONS: Final[Mapping[str, str]] = {
     "identical": "negative and caption are equal",
@@ -258,12 +257,7 @@ def two_by_two(row: SourceRow) -> Iterator[LocatedRow]:
 
 def _image(value: Any, name: str, row: SourceRow) -> str:
     """Return the locator of an image: a path, or the cell of a Parquet table."""
-    if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes):
-        file = Path(str(value.get("path") or "")).name
-        table = row.place.rpartition(": row ")[0]
-        return f"{Path(table).absolute()}::{format_cell_name(name, int(row.index) + 1, file)}"
-    if isinstance(value, Mapping):
-        value = value.get("path")
+    value = locate_image(value, name, row)
     if not isinstance(value, str) or not value:
         raise _type_error(name, value, "a path", row.place)
     return value

@@ -15,7 +15,7 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.plugins import PluginRegistry, call_plugin, iterate_plugin
-from pairwright.filters.candidates import benchmark_readers, benchmark_writers, own_layouts
+from pairwright.filters.candidates import benchmark_readers, benchmark_writers, own_layouts, preferences
 from pairwright.filters.candidates.invalid_rows import InvalidRow
 from pairwright.filters.candidates.source_rows import (
     NEGATIVE_COLUMNS,
@@ -97,6 +97,10 @@ def _is_negbench(source: Source) -> bool:
 def _is_triple_list(source: Source) -> bool:
     first = source.first
     return source.container == "list" and isinstance(first, list) and all(isinstance(text, str) for text in first[1:])
+
+
+def _is_preference(source: Source) -> bool:
+    return source.fields.issuperset(preferences.ANSWERS) and "caption" not in source.fields
 
 
 def _is_text_table(source: Source) -> bool:
@@ -198,6 +202,15 @@ _BUILT_IN = (
         ".tsv",
         own_layouts.write_negclip,
         TRIPLES,
+    ),
+    Layout(
+        "preferences",
+        "preferences: chosen and rejected answers, as of RLAIF-V and TRL's DPO",
+        each_row(preferences.preference),
+        _is_preference,
+        ".jsonl",
+        preferences.write_preferences,
+        ACCURACY,
     ),
     Layout(
         "jsonl",

@@ -23,9 +23,9 @@ from pairwright.filters.candidates.rows import SCHEMA, candidate_rows, complete_
 from pairwright.filters.candidates.source_rows import (
     LocatedReading,
     Source,
+    locate_image,
     parse_json,
     parse_text_list,
-    read_parquet_file,
     row_or_error,
 )
 
@@ -159,10 +159,13 @@ def write_negclip(frame: pl.DataFrame, path: Path) -> None:
 
 def read_parquet(source: Source) -> Iterator[LocatedReading]:
     """Yield the rows of a Parquet file."""
-    for number, row in enumerate(read_parquet_file(source.path).iter_rows(named=True), 1):
-        place = f"{source.path}: row {number}"
+    for one in source.rows():
+        if isinstance(one, InvalidRow):
+            yield one.where, one
+            continue
+        row = {name: locate_image(value, name, one) if name == "image" else value for name, value in one.value.items()}
         extra = row.pop("extra", None)
-        held, others = row_or_error(place, partial(_extra, str(extra or "{}").encode(), place))
+        held, others = row_or_error(one.place, partial(_extra, str(extra or "{}").encode(), one.place))
         yield held, others if isinstance(others, InvalidRow) else {**others, **row}
 
 

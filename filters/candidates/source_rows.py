@@ -15,6 +15,7 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.images.parquet_cells import format_cell_name
 from pairwright.datasets.option_names import COMMAND_LINE
 from pairwright.datasets.readers import text_files
 from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
@@ -182,6 +183,24 @@ def read_parquet_file(path: Path, rows: int | None = None) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError) as error:
         what = f"invalid Parquet file ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=str(path), fix="Write it again.") from None
+
+
+def locate_image(value: Any, name: str, row: SourceRow, item: int = 1) -> Any:
+    """Return an image of the Hugging Face Hub's ``{bytes, path}`` as a locator; another value unchanged.
+
+    Args:
+        value: of the column.
+        name: of the column.
+        row: the row that has it.
+        item: of a list in the row, from 1.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    file = str(value.get("path") or "")
+    if not value.get("bytes"):
+        return file
+    table = row.place.rpartition(": row ")[0]
+    return f"{Path(table).absolute()}::{format_cell_name(name, int(row.index) + 1, Path(file).name, item)}"
 
 
 def split_negatives(place: str, row: Mapping[str, Any] | InvalidRow) -> Iterator[LocatedReading]:

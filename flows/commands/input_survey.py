@@ -426,6 +426,7 @@ def _sample(source: _Source, columns: Mapping[str, str]) -> tuple[list[Pair], Co
             skipped.add(batch.rejects)
     formats = Counter(filter(None, (image_format_of(pair.image) for pair in pairs)))
     if any(is_table_cell(pair.image) for pair in pairs):
+        formats.clear()
         for batch in _batches(source, columns, "header", ROWS):
             formats.update({"jpg" if name == "jpeg" else name: count for name, count in batch.formats.items()})
     return pairs, formats, skipped

@@ -219,8 +219,11 @@ class _NewPairReading:
         self.seen.append(frame["key"])
 
     def rejects(self, rejects: pl.DataFrame) -> None:
-        """Add the broken rows that were not rejected before."""
-        names = REJECTS.schema.names()
+        """Add the broken rows that were not rejected before.
+
+        The source is not compared: where a broken row does not name one, an increment takes that of the known pairs.
+        """
+        names = [name for name in REJECTS.schema if name != "source"]
         self.broken.append(rejects.join(self.old_rejects, on=names, how="anti", maintain_order="left"))
 
     def end(self) -> tuple[pl.DataFrame, dict[str, int]]:

@@ -92,7 +92,8 @@ class PieceSource:
                 count += len(batch.pairs)
                 without_image += sum(not pair.image for pair in batch.pairs)
                 urls += sum(is_url(pair.image) for pair in batch.pairs)
-                formats.update(filter(None, (image_format_of(pair.image) for pair in batch.pairs)))
+                if not self._opens_images:
+                    formats.update(filter(None, (image_format_of(pair.image) for pair in batch.pairs)))
                 done.advance(len(batch.pairs) + sum(reject.part == "row" for reject in batch.rejects))
         with replace_atomically(self.path(root, "-rejects.parquet")) as temporary:
             pl.concat(rejects).write_parquet(temporary)
@@ -105,6 +106,11 @@ class PieceSource:
             "content": _digest(self.path(root, ".parquet"), self.path(root, "-rejects.parquet")),
         }
         return summary, keys, facts
+
+    @property
+    def _opens_images(self) -> bool:
+        """Whether the formats of images are those of their bytes, which file endings may contradict."""
+        return self.piece is not None and self.options.verify_images != "off"
 
     def _batches(self, root: Path, summary: PieceSummary) -> Iterator[PieceBatch]:
         if self.piece is None:

@@ -1,5 +1,6 @@
 """``pairwright refine``: scorers from folders, and ``--fix``."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -78,3 +79,20 @@ def test_fix_choose_keeps_one_negative_of_each_caption_to_refine(negatives: Path
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert json.loads(done.stdout)["in"] == len(CAPTIONS)
     assert sum(row["reason"] == "not_chosen" for row in rows) == len(rows) - len(CAPTIONS)
+
+
+def test_a_type_without_kept_rows_has_no_accuracy_after(tmp_path: Path) -> None:
+    """It was 50.0%, as of a balanced type."""
+    path = tmp_path / "rows.jsonl"
+    rows = []
+    for one, other in itertools.permutations(("dog", "cat", "cow", "pig", "fox", "hen"), 2):
+        for place in ("park", "house", "field", "garden"):
+            caption = f"a {one} in the {place}"
+            rows += [
+                {"caption": caption, "negative": f"a {other} in the {place}", "form": "replace"},
+                {"caption": caption, "negative": f"{caption} and a tall rhinoceros", "form": "add"},
+            ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = CliRunner().invoke(app, ["refine", str(path), "--out", str(tmp_path / "refined.jsonl")])
+    (line,) = (line.split() for line in done.output.splitlines() if line.startswith("add "))
+    assert line == ["add", "120", "0", "length", "100.0%", "-"]

@@ -201,6 +201,19 @@ def test_pictures_of_several_formats_stop_a_build_before_all_work(
     assert manifest_of(tmp_path / "recoded")["contents"]["image_exts"] == {"jpg": len(endings)}
 
 
+def test_images_with_a_wrong_ending_are_found_before_any_other_work(tmp_path: Path) -> None:
+    """A PNG named .jpg stopped the build at the shards, after all texts were made."""
+    (tmp_path / "in").mkdir()
+    for number in range(6):
+        kind = "PNG" if number == 3 else "JPEG"
+        Image.new("RGB", (8, 8)).save(tmp_path / "in" / f"{number}.jpg", format=kind)
+        (tmp_path / "in" / f"{number}.txt").write_text(f"a red circle {number}")
+    config = {"name": "t", "input": {"path": str(tmp_path / "in")}, "negatives": {}, "workers": 1}
+    with pytest.raises(InputError, match=r"\(jpg 5, png 1\).*`image_format: jpg`"):
+        build(checked(config), tmp_path / "build")
+    assert not (tmp_path / "build" / "tokens").exists()
+
+
 def test_images_that_are_all_urls_stop_the_build_before_any_other_work(tmp_path: Path) -> None:
     """All texts were made first, and then no shard could be packed."""
     rows = [{"caption": f"a dog on bed {number}", "image": f"https://x.org/{number}.jpg"} for number in range(8)]

@@ -502,6 +502,20 @@ def test_new_pictures_of_another_format_are_refused_before_any_work(tmp_path: Pa
     assert verify(tmp_path / "build") == []
 
 
+def test_broken_rows_of_a_table_with_a_column_of_sources_are_counted_once(tmp_path: Path) -> None:
+    """Each increment counted them again: a broken row had the name of the file as its source, then that of the pairs."""
+    rows = [{"caption": f"a red circle {number}", "source": "web"} for number in range(3)]
+    rows[1]["caption"] = ""
+    given = {"path": str(tmp_path / "in.jsonl"), "on_error": "skip"}
+    config = checked({"name": "t", "input": given, "incremental": True, "workers": 1})
+    for more in range(2):
+        rows += [{"caption": f"a blue circle {more}", "source": "web"}]
+        (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        build(config, tmp_path / "build")
+    assert manifest_of(tmp_path / "build")["increments"][0]["pairs"]["new"] == 1
+    assert manifest_of(tmp_path / "build")["stages"]["pairs"]["rejected"] == {"empty_caption": 1}
+
+
 def test_an_increment_may_begin_to_skip_broken_rows(tmp_path: Path) -> None:
     """The message about a broken row recommends it, and then it was refused as a changed setting."""
     build(with_images_named(tmp_path, "a.png"), tmp_path / "build")

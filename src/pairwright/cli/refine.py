@@ -242,15 +242,19 @@ def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
 def _all_attacks(sets: dict[str, Any]) -> Iterator[list[object]]:
     for name, one in sets.items():
         for attack, found in one["attacks"].items():
-            yield [name, one["in"], one["kept"], attack, f"{found['before']:.1%}", f"{found['after']:.1%}"]
+            yield [name, one["in"], one["kept"], attack, f"{found['before']:.1%}", _after(one, found["after"])]
 
 
 def _strongest_attacks(sets: dict[str, Any]) -> Iterator[list[object]]:
-    """Yield for each set its strongest attack afterwards, and the greatest accuracies before and after."""
+    """Yield for each set its strongest attack afterwards (before, if no row is kept), and the greatest accuracies before and after."""
     for name, one in sets.items():
         attacks = one["attacks"]
-        strongest = max(attacks, key=lambda attack: attacks[attack]["after"], default="")
-        before, after = (
-            f"{max((found[when] for found in attacks.values()), default=0.5):.1%}" for when in ("before", "after")
-        )
-        yield [name, one["in"], one["kept"], strongest, before, after]
+        when = "after" if one["kept"] else "before"
+        strongest = max(attacks, key=lambda attack: attacks[attack][when], default="")
+        before, after = (max((found[when] for found in attacks.values()), default=0.5) for when in ("before", "after"))
+        yield [name, one["in"], one["kept"], strongest, f"{before:.1%}", _after(one, after)]
+
+
+def _after(one: dict[str, Any], accuracy: float) -> str:
+    """Return the accuracy on the kept rows of a set; without any, it has none."""
+    return f"{accuracy:.1%}" if one["kept"] else "-"

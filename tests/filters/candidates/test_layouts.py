@@ -75,6 +75,14 @@ BIVLC = {
     "negative_caption": "a cat",
     "type": "replace",
 }
+PREFERENCE = {
+    "images": ["a.jpg"],
+    "prompt": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is this?"}]}],
+    "chosen": [{"role": "assistant", "content": [{"type": "text", "text": "A dog."}]}],
+    "rejected": [{"role": "assistant", "content": "A dog and a cat."}],
+    "id": 7,
+    "scores": "0.9",
+}
 CONTENTS: dict[str, tuple[str, Any]] = {
     "sugarcrepe++": ("swap_att.json", [PLUS]),
     "valse": ("relations.json", {"x:1": VALSE}),
@@ -83,6 +91,7 @@ CONTENTS: dict[str, tuple[str, Any]] = {
     "whatsup-qa": ("coco_qa_one_obj.json", [[397133, "a cup on the left", "a cup on the right"]]),
     "winoground": ("examples.jsonl", [WINOGROUND]),
     "negbench": ("mcq.csv", [NEGBENCH]),
+    "preferences": ("dpo.jsonl", [PREFERENCE]),
     "mmvp": (
         "Questions.csv",
         [
@@ -228,6 +237,20 @@ def test_images_in_a_parquet_table_of_the_hub_are_located_in_it(tmp_path: Path) 
     from pairwright.datasets.images.loading import open_image
 
     assert (open_image(one), open_image(two)) == (b"image_1", b"image_2")
+
+
+def test_preferences_in_a_table_of_the_hub_are_refined_and_written_with_all_columns(tmp_path: Path) -> None:
+    """They were refused: ``image is dict, not text``."""
+    path, out = tmp_path / "rows.parquet", tmp_path / "kept.jsonl"
+    answers = {"question": "What is this?", "chosen": "A dog.", "rejected": "A dog and a cat.", "idx": "3"}
+    pl.DataFrame([{"image": {"bytes": b"x", "path": "a.jpg"}, **answers}] * 2).write_parquet(path)
+    frame = read_candidates(path)
+    locator = f"{path}::image/row-00000001/a.jpg"
+    assert texts(frame)[0] == (locator, "A dog.", "A dog and a cat.")
+    assert write_candidates(frame, out, like=layout_of(path)) == 2
+    assert json.loads(out.read_text().splitlines()[0]) == {"image": locator, **answers}
+    pl.DataFrame([{"image": {"bytes": b"x", "path": "a.jpg"}, "caption": "a", "negative": "b"}]).write_parquet(path)
+    assert texts(read_candidates(path)) == [(locator, "a", "b")]
 
 
 def test_mmvp_questions_are_paired_in_succession(tmp_path: Path) -> None:
