@@ -265,6 +265,14 @@ def test_an_image_in_json_is_its_path_and_a_text_for_its_bytes_is_refused(tmp_pa
     assert read_candidates(path, InvalidRowPolicy("skip"))["image"].to_list() == ["a.jpg"]
 
 
+@pytest.mark.parametrize("more", [{"conversations": []}, {"question": "What is this?", "answer": "A dog."}])
+def test_conversations_with_a_preference_stay_conversations(tmp_path: Path, more: dict[str, Any]) -> None:
+    """`export` took them for candidate rows, and wrote none of their turns."""
+    path = save(tmp_path, "dpo.jsonl", [PREFERENCE | more])
+    assert not holds_candidates(path)
+    assert holds_candidates(save(tmp_path, "plain.jsonl", [PREFERENCE]))
+
+
 def test_mmvp_questions_are_paired_in_succession(tmp_path: Path) -> None:
     _, content = CONTENTS["mmvp"]
     path = save(tmp_path, "Questions.csv", [*content, {"Question ID": "3", "Type": "Color", "Statement": "A cup"}])
