@@ -14,6 +14,7 @@ from typing import Final
 import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.mixtures.conversations import COLUMN_NAMES_BY_PART
 from pairwright.datasets.plugins import PluginRegistry, call_plugin, iterate_plugin
 from pairwright.filters.candidates import benchmark_readers, benchmark_writers, own_layouts, preferences
 from pairwright.filters.candidates.invalid_rows import InvalidRow
@@ -29,6 +30,9 @@ from pairwright.filters.candidates.source_rows import (
 ACCURACY: Final = ("accuracy",)
 TRIPLES: Final = ("accuracy", "original", "augmented", "brittleness")
 ALL_SCORES: Final = (*TRIPLES, "choice", "pair", "set", "text", "image", "group", "class mean")
+
+# Texts beside those of a preference: a caption with negatives, or turns or an answer, which are read as a conversation.
+_OTHER_TEXTS: Final = frozenset({"caption", *COLUMN_NAMES_BY_PART["conversations"], *COLUMN_NAMES_BY_PART["answer"]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ def _is_triple_list(source: Source) -> bool:
 
 
 def _is_preference(source: Source) -> bool:
-    return source.fields.issuperset(preferences.ANSWERS) and "caption" not in source.fields
+    return source.fields.issuperset(preferences.ANSWERS) and source.fields.isdisjoint(_OTHER_TEXTS)
 
 
 def _is_text_table(source: Source) -> bool:

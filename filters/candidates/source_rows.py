@@ -186,7 +186,7 @@ def read_parquet_file(path: Path, rows: int | None = None) -> pl.DataFrame:
 
 
 def locate_image(value: Any, name: str, row: SourceRow, item: int = 1) -> Any:
-    """Return an image of the Hugging Face Hub's ``{bytes, path}`` as a locator; another value unchanged.
+    """Return an image of the Hugging Face Hub's ``{bytes, path}`` as a locator, without bytes its path; else the value.
 
     Args:
         value: of the column.
@@ -197,8 +197,9 @@ def locate_image(value: Any, name: str, row: SourceRow, item: int = 1) -> Any:
     if not isinstance(value, Mapping):
         return value
     file = str(value.get("path") or "")
-    if not value.get("bytes"):
-        return file
+    content = value.get("bytes")
+    if not isinstance(content, bytes):  # JSON holds none: a text in their place is no image
+        return value if content and not file else file
     table = row.place.rpartition(": row ")[0]
     return f"{Path(table).absolute()}::{format_cell_name(name, int(row.index) + 1, Path(file).name, item)}"
 

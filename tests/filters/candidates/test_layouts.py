@@ -253,6 +253,26 @@ def test_preferences_in_a_table_of_the_hub_are_refined_and_written_with_all_colu
     assert texts(read_candidates(path)) == [(locator, "a", "b")]
 
 
+@pytest.mark.parametrize("as_object", [False, True])
+def test_an_image_in_json_is_its_path_and_a_text_for_its_bytes_is_refused(tmp_path: Path, *, as_object: bool) -> None:
+    """An object of rows was an internal error, and JSON Lines had the place of a table that is none."""
+    image = {"bytes": "iVBORw0KGgo=", "path": "a.jpg"}
+    rows = [PREFERENCE | {"image": image}, PREFERENCE | {"image": image | {"path": None}}]
+    content = {"one": rows[0], "two": rows[1]} if as_object else rows
+    path = save(tmp_path, "dpo.json" if as_object else "dpo.jsonl", content)
+    with pytest.raises(InputError, match="image is dict, not text"):
+        read_candidates(path)
+    assert read_candidates(path, InvalidRowPolicy("skip"))["image"].to_list() == ["a.jpg"]
+
+
+@pytest.mark.parametrize("more", [{"conversations": []}, {"question": "What is this?", "answer": "A dog."}])
+def test_conversations_with_a_preference_stay_conversations(tmp_path: Path, more: dict[str, Any]) -> None:
+    """`export` took them for candidate rows, and wrote none of their turns."""
+    path = save(tmp_path, "dpo.jsonl", [PREFERENCE | more])
+    assert not holds_candidates(path)
+    assert holds_candidates(save(tmp_path, "plain.jsonl", [PREFERENCE]))
+
+
 def test_mmvp_questions_are_paired_in_succession(tmp_path: Path) -> None:
     _, content = CONTENTS["mmvp"]
     path = save(tmp_path, "Questions.csv", [*content, {"Question ID": "3", "Type": "Color", "Statement": "A cup"}])
