@@ -4,8 +4,9 @@
 
 CAPTIONS are the pool, as for `tools.train_cloze_model`, with the ``image_id`` of each row. A row of MARKS names a caption by its
 image and its number in the list of the image, the replaced and the new word or phrase (keys of the lexicon), and what a reader says
-of the text: 1 or 0 for natural, and for possibly true of the image. ``relation_marks.tsv`` and ``object_marks.tsv`` have marks of
-COCO's validation images of 2014; the texts were drawn without the classifier, or close to its bounds. Prints the area under the
+of the text: 1 or 0 for natural, and for possibly true of the image; empty if nobody read it for that. ``relation_marks.tsv`` and
+``object_marks.tsv`` have marks of COCO's validation images of 2014; the texts were drawn without the classifier, or close to its
+bounds. Prints the area under the
 ROC curve of each label by cross-validation over images, and naturalness against truth for some bounds. Needs scikit-learn (extra
 ``bench``).
 """
@@ -122,24 +123,35 @@ def main() -> None:
     print(f"{len(found)} of {len(rows)} marked edits are proposed")
     vectorizer = DictVectorizer(sparse=False)
     table = vectorizer.fit_transform([dict(features_of(edit, materials.knowledge)) for _, edit in found])
-    used = (np.count_nonzero(table, axis=0) >= MIN_ROWS) & (table.std(axis=0) > 0)
-    table, names = table[:, used], vectorizer.get_feature_names_out()[used]
+    names = [*vectorizer.get_feature_names_out(), BIAS]
     folds = np.array([crc32(row["image_id"].encode()) % FOLDS for row, _ in found])
-    marks = {label: np.array([row[label] == "1" for row, _ in found]) for label in LABELS}
-    probabilities = {label: cross_validated(table, marks[label], folds) for label in LABELS}
-    print({label: round(float(roc_auc_score(marks[label], probabilities[label])), 3) for label in LABELS})
-    natural, possible = LABELS
-    for low in (0.6, 0.65, 0.7, 0.75, 0.8):
-        for high in (0.07, 0.1, 0.15, 0.2):
-            kept = (probabilities[natural] >= low) & (probabilities[possible] <= high)
-            shares = [kept.mean(), *(marks[label][kept].mean() for label in LABELS)]
-            print(f"{natural} >= {low}, {possible} <= {high}: kept, natural, possibly true", np.round(shares, 3))
-    weights = np.stack([learn_weights(table, marks[label]) for label in LABELS], axis=1)
-    lines = [
-        "\t".join((name, *(f"{value:.3f}" for value in row))) for name, row in zip([*names, BIAS], weights, strict=True)
-    ]
+    weights, probabilities = np.zeros((len(names), len(LABELS))), np.full((len(found), len(LABELS)), np.nan)
+    for at, label in enumerate(LABELS):
+        read = np.array([row[label] != "" for row, _ in found])
+        marks = np.array([row[label] == "1" for row, _ in found])[read]
+        used = (np.count_nonzero(table[read], axis=0) >= MIN_ROWS) & (table[read].std(axis=0) > 0)
+        features = table[np.ix_(read, used)]
+        probabilities[read, at] = cross_validated(features, marks, folds[read])
+        print(f"{label}: {len(marks)} marks, area {roc_auc_score(marks, probabilities[read, at]):.3f}")
+        weights[np.append(used, True), at] = learn_weights(features, marks)
+    print_bounds(probabilities, [row for row, _ in found])
+    known = weights.any(axis=1)
+    lines = ["\t".join((name, *(f"{value:.3f}" for value in row))) for name, row in zip(names, weights, strict=True)]
+    lines = [line for line, is_known in zip(lines, known, strict=True) if is_known]
     out = asked.out or DATA / f"{target}_weights.tsv"
     out.write_text(HEAD.format(target) + "\n".join(["\t".join(("feature", *LABELS)), *lines]) + "\n", encoding="utf-8")
+
+
+def print_bounds(probabilities: Array, rows: Sequence[Mapping[str, str]]) -> None:
+    """Print for some bounds the share of the edits read for both labels that they keep, and the marks of these."""
+    marks = np.array([[float(row[label] or np.nan) for label in LABELS] for row in rows])
+    read = ~np.isnan(marks).any(axis=1)
+    marks, (natural, possible) = marks[read], probabilities[read].T
+    for low in (0.6, 0.65, 0.7, 0.75, 0.8):
+        for high in (0.03, 0.06, 0.08, 0.1, 0.15):
+            kept = (natural >= low) & (possible <= high)
+            shares = np.round([kept.mean(), *marks[kept].mean(axis=0)], 3)
+            print(f"{LABELS[0]} >= {low}, {LABELS[1]} <= {high}: kept, {', '.join(LABELS)}", shares)
 
 
 if __name__ == "__main__":
