@@ -241,8 +241,6 @@ class Recipe(RunSettings):
 class AdapterSettings(RecipeSection):
     """LoRA by peft on the linear layers that would be trained otherwise; merged into the weights at the end."""
 
-    removed_keys: ClassVar[Mapping[str, str]] = {"dropout": "Remove it: the matrices are trained without dropout."}
-
     rank: int = Field(16, ge=1)
     alpha: float = Field(32.0, gt=0)
 
