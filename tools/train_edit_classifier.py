@@ -135,9 +135,11 @@ def main() -> None:
         print(f"{label}: {len(marks)} marks, area {roc_auc_score(marks, probabilities[read, at]):.3f}")
         weights[np.append(used, True), at] = learn_weights(features, marks)
     print_bounds(probabilities, [row for row, _ in found])
-    known = weights.any(axis=1)
-    lines = ["\t".join((name, *(f"{value:.3f}" for value in row))) for name, row in zip(names, weights, strict=True)]
-    lines = [line for line, is_known in zip(lines, known, strict=True) if is_known]
+    lines = [
+        "\t".join((name, *(f"{value:.3f}" for value in row)))
+        for name, row in zip(names, weights, strict=True)
+        if np.any(row)
+    ]
     out = asked.out or DATA / f"{target}_weights.tsv"
     out.write_text(HEAD.format(target) + "\n".join(["\t".join(("feature", *LABELS)), *lines]) + "\n", encoding="utf-8")
 
