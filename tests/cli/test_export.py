@@ -1,5 +1,6 @@
 """``pairwright export``: conversation files, images that are missing, texts that a layout has no place for."""
 
+import base64
 import gzip
 import io
 import json
@@ -272,3 +273,19 @@ def test_a_conversation_file_gives_preferences(run: Run, tmp_path: Path) -> None
     run("export", "talks.json", "--to", "trl-dpo", "--out", "dpo")
     [row] = pl.read_parquet(tmp_path / "dpo" / "data" / "train-00000.parquet").to_dicts()
     assert row["rejected"][0]["content"][0]["text"] == "Yes, there is a star."
+
+
+def test_images_of_a_file_are_embedded_in_chat_messages(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
+) -> None:
+    """They were named by relative paths, which the API does not take."""
+    run("export", mixture({"1.jpg": "https://example.org/x.jpg"}), "--to", "openai", "--out", "chat.jsonl")
+    rows = [json.loads(line)["messages"] for line in (tmp_path / "chat.jsonl").read_text().splitlines()]
+    shown = [message["content"][0]["image_url"]["url"] for message, _ in rows if isinstance(message["content"], list)]
+    assert [url.partition(",")[0] for url in shown] == [
+        "data:image/jpeg;base64",
+        "https://example.org/x.jpg",
+        "data:image/jpeg;base64",
+        "data:image/jpeg;base64",
+    ]
+    assert base64.b64decode(shown[0].partition(",")[2]) == (tmp_path / "0.jpg").read_bytes()
