@@ -136,7 +136,7 @@ def test_samples_of_one_and_of_several_images_never_share_a_shard(source: Sample
 def test_images_of_two_formats_in_one_sample_are_refused(tmp_path: Path) -> None:
     one = sample(0, image=picture())
     mixed = Sample(one.pair, one.annotations, (), one.image, "jpg", further_images=(SampleImage("x", b"x", "png"),))
-    with pytest.raises(InputError, match=r"jpg and png in one dataset.*Set image_format"):
+    with pytest.raises(InputError, match=r"jpg and png in one dataset.*--image-format"):
         write_shards([mixed], tmp_path)
 
 
