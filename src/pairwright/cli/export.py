@@ -212,12 +212,12 @@ def _describe_omitted(to: str, omitted: Mapping[str, int]) -> dict[str, dict[str
     """Return for each kind of text that the format omitted their number and the formats that have it, and say so."""
     from pairwright.datasets.exports.formats import formats_with
 
-    described = {kind: {"texts": count, "carried_by": formats_with(kind)} for kind, count in omitted.items()}
-    for kind, each in described.items():
-        texts = count_phrase(omitted[kind], kind.removesuffix("s").replace("_", " "))
-        note(
-            f"{texts} omitted, which the layout of {to} has no place for. --to writes them: {', '.join(each['carried_by'])}."
-        )
+    described: dict[str, dict[str, Any]] = {}
+    for kind, count in omitted.items():
+        carrying = formats_with(kind)
+        described[kind] = {"texts": count, "carried_by": carrying}
+        texts = count_phrase(count, kind.removesuffix("s").replace("_", " "))
+        note(f"{texts} omitted, which the layout of {to} has no place for. --to writes them: {', '.join(carrying)}.")
     return described
 
 
