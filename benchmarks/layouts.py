@@ -16,7 +16,7 @@ import polars as pl
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.filters.attacks.registry import load_scorer
-from pairwright.filters.candidates.files import find_benchmark_files, layout_of
+from pairwright.filters.candidates.files import find_row_files, layout_of
 from pairwright.filters.candidates.rows import edit_type_name
 from pairwright.flows.commands.audit import AuditRequest, audit_rows, rows_to_audit
 
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--corpus", default="", help="captions that train the language models")
     parser.add_argument("--page", type=Path)
     asked = parser.parse_args()
-    sets = [path for path in sorted(asked.folder.iterdir()) if find_benchmark_files(path)]
+    sets = [path for path in sorted(asked.folder.iterdir()) if find_row_files(path)]
     head = ["set", "type", "against", "rows", "skipped", *ATTACKS, "cloze", "all of them"]
     rows = [row for path in sets for row in _audit(path, asked.corpus)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])

@@ -25,7 +25,9 @@ BAD_BOX = "bad_box"  # the one reason of rejected boxes, whose row is a pair wit
 NOT_SELECTED = "not_selected"
 FLAGGED_CAPTION = "flagged_caption"
 NO_CONTENT = "no_content"
+COPY_OF_EVALUATION_IMAGE = "copy_of_evaluation_image"
 DUPLICATE_CAPTION = "duplicate_caption"
+NEAR_DUPLICATE_IMAGE = "near_duplicate_image"
 RejectedPart = Literal["row", "caption", "boxes"]
 
 
@@ -56,6 +58,7 @@ REASONS = {
     "common_concepts": "Not an error: other pairs have its concepts already. A higher --concept-cap keeps more.",
     "control_character": "Remove the character, or drop the row; the text may be of another encoding, or damaged.",
     "download_failed": "Download it again, or continue without it.",
+    COPY_OF_EVALUATION_IMAGE: "Not an error: its image is a copy of an evaluation image, and so excluded from training.",
     "duplicate_caption": "Not an error: without HTML, addresses and hashtags (clean_captions), the caption is that of an earlier row of the image.",
     "duplicate_key": "Remove the repeated row, or a file that is a copy of another input; or give the rows unique ids.",
     "duplicate_member": "Keep one file of each kind per sample.",
@@ -76,7 +79,7 @@ REASONS = {
     "missing_image": "Add the image, set the folder of the images (--image-root; in a config, image_root), or turn image checks off (verify_images) if only texts are needed.",
     "missing_sample": "Write the shard again; its table lists the sample.",
     "near_duplicate": "Not an error: an earlier caption is nearly the same. A higher --near-duplicates keeps more.",
-    "near_duplicate_image": "Not an error: its image is a copy of an evaluation image, or of an earlier image of the pool.",
+    NEAR_DUPLICATE_IMAGE: "Not an error: its image is a copy of an earlier image of the pool.",
     "no_content": "Not an error: without HTML, addresses and hashtags (clean_captions), the caption says nothing.",
     "no_conversation": "Give rows with conversations, or name the columns: --columns question=NAME,answer=NAME (in a config, columns: {question: NAME, answer: NAME}).",
     "not_a_file": "Store the file itself in the tar, not a link or a device.",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from typing import Final
 
 from pairwright.datasets.errors import PluginError, StorageError, UsageError, describe_write_error
 from pairwright.datasets.exports import (
@@ -27,6 +28,15 @@ from pairwright.datasets.exports import (
     vlmevalkit,
     webdataset,
 )
+from pairwright.datasets.exports.omitted_texts import (
+    ALL_TEXTS,
+    COMPARED,
+    CONVERSATIONS,
+    NEGATIVES,
+    RATIONALES,
+    SHUFFLED,
+    OmittedTexts,
+)
 from pairwright.datasets.exports.writing import ExportFormat, ExportOptions, ExportResult
 from pairwright.datasets.plugins import PluginRegistry, call_plugin
 from pairwright.datasets.progress import track
@@ -38,20 +48,31 @@ from pairwright.datasets.shards.sample_source import (
     source_from_records,
 )
 
+_CHOICES: Final = frozenset({NEGATIVES, COMPARED})
+_PREFERENCES: Final = _CHOICES | {CONVERSATIONS}
+
 _BUILT_IN = (
     ExportFormat(
         "llava",
         "conversations in the layout of LLaVA's trainer",
         llava.write,
         (".json",),
-        takes_conversations=True,
+        texts=frozenset({CONVERSATIONS}),
         several_images=True,
     ),
     ExportFormat(
-        "sugarcrepe", "captions and hard negatives, in one file or one per type", sugarcrepe.write, (".json", "")
+        "sugarcrepe",
+        "captions and hard negatives, in one file or one per type",
+        sugarcrepe.write,
+        (".json", ""),
+        texts=_CHOICES,
     ),
     ExportFormat(
-        "negclip", "image, caption and hard negatives in the layout of NegCLIP", negclip.write, (".tsv", ".csv")
+        "negclip",
+        "image, caption and hard negatives in the layout of NegCLIP",
+        negclip.write,
+        (".tsv", ".csv"),
+        texts=frozenset({NEGATIVES, SHUFFLED}),
     ),
     ExportFormat(
         "negbench-retrieval",
@@ -65,7 +86,7 @@ _BUILT_IN = (
         openai_chat.write,
         (".jsonl",),
         writes_images=True,
-        takes_conversations=True,
+        texts=frozenset({CONVERSATIONS}),
         several_images=True,
     ),
     ExportFormat(
@@ -75,7 +96,7 @@ _BUILT_IN = (
         ("",),
         writes_shards=True,
         writes_images=True,
-        takes_conversations=True,
+        texts=frozenset({CONVERSATIONS}),
         several_images=True,
     ),
     ExportFormat(
@@ -83,6 +104,7 @@ _BUILT_IN = (
         "chosen and rejected answers with embedded images for TRL's DPOTrainer",
         trl.write_preferences,
         ("",),
+        texts=_PREFERENCES,
         writes_shards=True,
         writes_images=True,
     ),
@@ -92,7 +114,7 @@ _BUILT_IN = (
         trainer_folders.write_llamafactory,
         ("",),
         writes_images=True,
-        takes_conversations=True,
+        texts=_PREFERENCES,
         several_images=True,
     ),
     ExportFormat(
@@ -101,7 +123,7 @@ _BUILT_IN = (
         trainer_folders.write_ms_swift,
         ("",),
         writes_images=True,
-        takes_conversations=True,
+        texts=_PREFERENCES,
         several_images=True,
     ),
     ExportFormat(
@@ -109,23 +131,30 @@ _BUILT_IN = (
         "a task folder for lmms-eval: two-choice questions",
         lmms_eval.write,
         ("",),
+        texts=_CHOICES,
         writes_shards=True,
         writes_images=True,
     ),
     ExportFormat(
-        "vlmevalkit", "two-choice questions with base64 images", vlmevalkit.write, (".tsv",), writes_images=True
+        "vlmevalkit",
+        "two-choice questions with base64 images",
+        vlmevalkit.write,
+        (".tsv",),
+        texts=_CHOICES,
+        writes_images=True,
     ),
-    ExportFormat("triplets", "image, instruction, output", triplets.write, (".jsonl",), takes_conversations=True),
+    ExportFormat(
+        "triplets", "image, instruction, output", triplets.write, (".jsonl",), texts=frozenset({CONVERSATIONS})
+    ),
     ExportFormat(
         "rationales",
         "tasks with rationales for training a student",
         rationales.write,
         (".jsonl", ""),
+        texts=frozenset({RATIONALES}),
         takes_examples=True,
     ),
-    ExportFormat(
-        "parquet", "one row per pair, texts in nested columns", parquet.write, (".parquet",), takes_conversations=True
-    ),
+    ExportFormat("parquet", "one row per pair, texts in nested columns", parquet.write, (".parquet",), texts=ALL_TEXTS),
     ExportFormat(
         "hf",
         "a folder for the Hugging Face Hub: card and shards",
@@ -133,7 +162,7 @@ _BUILT_IN = (
         ("",),
         writes_shards=True,
         writes_images=True,
-        takes_conversations=True,
+        texts=ALL_TEXTS,
     ),
     ExportFormat(
         "hf-parquet",
@@ -142,7 +171,7 @@ _BUILT_IN = (
         ("",),
         writes_shards=True,
         writes_images=True,
-        takes_conversations=True,
+        texts=ALL_TEXTS,
     ),
     ExportFormat(
         "croissant",
@@ -151,7 +180,7 @@ _BUILT_IN = (
         ("",),
         writes_shards=True,
         writes_images=True,
-        takes_conversations=True,
+        texts=ALL_TEXTS,
     ),
     ExportFormat(
         "webdataset",
@@ -160,7 +189,7 @@ _BUILT_IN = (
         ("",),
         writes_shards=True,
         writes_images=True,
-        takes_conversations=True,
+        texts=ALL_TEXTS,
         several_images=True,
     ),
 )
@@ -190,7 +219,8 @@ DEFAULT_OPTIONS = ExportOptions()
 def export(source: SampleSource | Path, to: str, out: Path, options: ExportOptions = DEFAULT_OPTIONS) -> ExportResult:
     """Write ``source`` in the format ``to``.
 
-    Samples of several images, if rows of the format have one, are counted in the detail ``several_images``.
+    Texts that the format has no place for are counted in ``omitted``; samples of several images, if rows of the format have
+    one, in the detail ``several_images``.
 
     Args:
         source: a source, or the path of a build directory or of shards.
@@ -211,12 +241,18 @@ def export(source: SampleSource | Path, to: str, out: Path, options: ExportOptio
     rejected = set[str]()
     if not format_.several_images:
         opened = omit_several_images(opened, rejected)
+    omitted = OmittedTexts(format_.texts)
     try:
-        written = format_.write(opened, out, options)
+        written = format_.write(omitted.watch(opened), out, options)
     except OSError as error:  # reading raises errors of its own, so this one comes from writing
         raise StorageError(f"{out}: cannot be written ({describe_write_error(error)}). Choose another path.") from None
     details = {**written.details, "several_images": len(rejected)} if rejected else written.details
-    return replace(written, details=details)
+    return replace(written, details=details, omitted=omitted.by_kind())
+
+
+def formats_with(kind: str) -> list[str]:
+    """Return the names of the built-in formats that write all texts of a kind."""
+    return [name for name, each in EXPORTS.built_in.items() if kind in each.texts]
 
 
 def _check_ending(out: Path, to: str, suffixes: Sequence[str]) -> None:

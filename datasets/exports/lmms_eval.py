@@ -65,7 +65,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     with replace_atomically(functions) as temporary:
         shutil.copyfile(_FUNCTIONS, temporary)
     details = {"without_negatives": choices.without}
-    return ExportResult(written.rows, (task, functions, *written.files), choices.training_only, details)
+    return ExportResult(written.rows, (task, functions, *written.files), details)
 
 
 def _rows(choices: ChoiceSource, options: ExportOptions) -> Iterator[dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 A line is ``{"messages": [...]}``. The first user message has two parts, image and text; several images are parts of the
 messages that show them. The API takes an image as a URL or
-a data URL; so URLs are kept, and other images are embedded in base64, unless ``images`` or ``image_root`` requests names
-(for trainers that open the files). Text-only pairs give plain text.
+a data URL; so URLs are kept, and other images are embedded in base64, unless ``images`` requests files (for trainers that
+open them). Text-only pairs give plain text.
 """
 
 import base64
@@ -80,8 +80,7 @@ def _text_part(text: str) -> dict[str, Any]:
 
 
 def _urls(sample: Sample, names: ImageNames) -> list[str]:
-    named = names.options.images or names.options.image_root
-    if named or all("://" in locator for locator in sample.locators):
+    if names.options.images or all("://" in locator for locator in sample.locators):
         return names.names(sample)
     return [image.locator if "://" in image.locator else _data_url(image, names.options) for image in sample.images]
 

@@ -2,15 +2,13 @@
 
 A file is one object, ``{"0": {"filename", "caption", "negative_caption"}, "1": ...}``, indented by four. If the output
 ends in ``.json`` it has all rows; otherwise it is a folder with one file per type: ``replace_obj.json``, ``swap_att.json``
-and so on. As this is a benchmark, training-only negatives (SHUFFLE) are omitted and counted; so are pairs without a
-negative. ``caption`` is the text that the negative was made from. Text-only pairs use their source id as ``filename``.
+and so on. As this is a benchmark, training-only negatives (SHUFFLE) are omitted. Pairs without a negative are counted. ``caption`` is the text that the negative was made from. Text-only pairs use their source id as ``filename``.
 
 The benchmark identifies the type of a row by its file name. In one file with several types, rows have it in ``form`` and
 ``target``, which loaders of the three fields ignore.
 """
 
 import textwrap
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,7 +28,6 @@ from pairwright.datasets.exports.writing import (
 from pairwright.datasets.records import TRAINING_ONLY_FORMS, Annotation
 from pairwright.datasets.shards.sample_source import SampleSource
 
-_NO_FORM = ""  # counts pairs without a row
 _SHORT = {"object": "obj", "attribute": "att", "relation": "rel"}
 
 
@@ -44,10 +41,10 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     """Write the hard negatives of ``source`` to the file ``out`` (``.json``) or into the folder ``out``."""
     counts: dict[Path, int] = {}
     names = ImageNames(options)
-    left_out: Counter[str] = Counter()
+    without: list[str] = []
     with ExitStack() as stack:
         handles: dict[Path, BinaryIO] = {}
-        for path, row in _rows(source, out, names, left_out):
+        for path, row in _rows(source, out, names, without):
             if path not in handles:
                 handles[path] = _open_file(path, stack)
             counts[path] = counts.get(path, -1) + 1
@@ -58,9 +55,8 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
         if out.suffix == ".json" and not handles:
             _open_file(out, stack)
     files = tuple(sorted(counts)) or ((out,) if out.suffix == ".json" else ())
-    without = left_out.pop(_NO_FORM, 0)
-    details = {"without_negatives": without, **names.details()}
-    return ExportResult(sum(counts.values()) + len(counts), files, left_out.total(), details)
+    details = {"without_negatives": len(without), **names.details()}
+    return ExportResult(sum(counts.values()) + len(counts), files, details)
 
 
 def _open_file(path: Path, stack: ExitStack) -> BinaryIO:
@@ -72,14 +68,15 @@ def _open_file(path: Path, stack: ExitStack) -> BinaryIO:
 
 
 def _rows(
-    source: SampleSource, out: Path, names: ImageNames, left_out: Counter[str]
+    source: SampleSource, out: Path, names: ImageNames, without: list[str]
 ) -> Iterator[tuple[Path, dict[str, str]]]:
     mixed = out.suffix == ".json" and _holds_several_types(source)
     for sample in source.samples():
-        left_out.update(row.form for row in list_negatives(sample) if row.form in TRAINING_ONLY_FORMS)
         found = [row for row in list_negatives(sample) if row.form not in TRAINING_ONLY_FORMS]
-        left_out[_NO_FORM] += not found
-        filename = names.file_name(sample) if found else ""
+        if not found:
+            without.append(sample.pair.key)
+            continue
+        filename = names.file_name(sample)
         for annotation in found:
             path = out if out.suffix == ".json" else out / f"{sugarcrepe_type(annotation)}.json"
             row = {

@@ -1,14 +1,13 @@
 """Two-choice questions for benchmarks of generative models: which of two captions fits the image.
 
 Every hard negative gives two questions, with the true caption first and second: a model that prefers a position has one of
-them right. Training-only forms (shuffled negatives) are omitted and counted.
+them right. Training-only forms (shuffled negatives) are omitted.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pairwright.datasets.exports.chats import list_usable_negatives
-from pairwright.datasets.exports.writing import list_negatives
 from pairwright.datasets.shards.sample_source import SampleSource
 from pairwright.datasets.shards.samples import Sample
 
@@ -34,23 +33,20 @@ class Choice:
 
 @dataclass
 class ChoiceSource:
-    """Questions of a source, with counts of what gives none.
+    """Questions of a source, with the number of pairs that give none.
 
     Attributes:
         source: samples.
-        training_only: negatives of training-only forms.
         without: pairs without an image or hard negatives.
     """
 
     source: SampleSource
-    training_only: int = 0
     without: int = 0
 
     def each(self) -> Iterator[tuple[Sample, list[Choice]]]:
         """Yield each sample that has questions, with these."""
         for sample in self.source.samples_with_images():
             usable = list_usable_negatives(sample)
-            self.training_only += len(list_negatives(sample)) - len(usable)
             if not usable or not sample.pair.image:
                 self.without += 1
                 continue

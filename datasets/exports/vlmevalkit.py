@@ -31,7 +31,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
             table.writerow(row)
             written += 1
     details = {"without_negatives": choices.without}
-    return ExportResult(written, (out,), choices.training_only, details)
+    return ExportResult(written, (out,), details)
 
 
 def _rows(choices: ChoiceSource, options: ExportOptions) -> Iterator[tuple[str, ...]]:

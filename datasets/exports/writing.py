@@ -76,14 +76,14 @@ class ExportOptions:
 class ExportResult:
     """Result of an export: number of rows, and the files in order (without those in ``images``).
 
-    ``training_only_rows`` counts the rows that a benchmark's format omitted as training-only (SHUFFLE); ``details`` are
-    other counts of a format, by name.
+    ``details`` are counts of a format, by name; ``omitted``, which `formats.export` adds, counts the texts that the format
+    has no place for, by kind (`omitted_texts.py`).
     """
 
     rows: int
     files: tuple[Path, ...]
-    training_only_rows: int = 0
     details: Mapping[str, Any] = field(default_factory=dict)
+    omitted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,9 @@ class ExportFormat:
         about: description for ``pairwright plugins``.
         write: writes a source to a file or folder.
         suffixes: endings of the output file; ``""`` means a folder.
+        texts: kinds of texts beside the caption that rows have (`omitted_texts.py`); others are counted as omitted.
         writes_shards: whether `ExportOptions.max_samples` and `max_bytes` apply.
         writes_images: whether `ExportOptions.recoding` applies.
-        takes_conversations: whether samples need neither images nor hard negatives.
         takes_examples: whether examples of text tasks can be written.
         several_images: whether a row can hold several images; otherwise such samples are rejected and counted.
     """
@@ -106,9 +106,9 @@ class ExportFormat:
     about: str
     write: Callable[[SampleSource, Path, ExportOptions], ExportResult]
     suffixes: tuple[str, ...]
+    texts: frozenset[str] = frozenset()
     writes_shards: bool = False
     writes_images: bool = False
-    takes_conversations: bool = False
     takes_examples: bool = False
     several_images: bool = False
 

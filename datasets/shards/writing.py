@@ -157,7 +157,7 @@ def _mixed_formats_error(one: str, other: str, where: str) -> InputError:
     return InputError(
         f"{one or 'no image'} and {other or 'no image'} in one dataset",
         where=where,
-        fix="Set image_format to one of jpg, png, webp."
+        fix="Recode them: --image-format jpg, png or webp (in a config, image_format under shards)."
         if one and other
         else "Remove the pairs without an image, or pack texts only (in a build, images: false under shards).",
     )

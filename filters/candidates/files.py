@@ -10,27 +10,31 @@
 - Layouts of other benchmarks are recognised by their content: `benchmark_readers.py`.
 - A list of negatives in one row, of any layout, is a row for each here, and written so: each has a status.
 - A folder of SugarCrepe, SugarCrepe++ or VALSE files: ``swap_att.json`` gives ids such as ``swap_att-0``.
+- A folder of preferences, as the exports for TRL, LLaMA-Factory and ms-swift write it.
 
 ``.jsonl`` and ``.parquet`` contain all rows, rejected ones with their reason, unless only kept rows are requested. The
 layouts of other tools (``.json``, ``.tsv``) contain kept rows only: their readers ignore a ``status``. A file is read
 into memory as a whole.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.filters.candidates.benchmark_writers import complete_questions
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
-from pairwright.filters.candidates.layouts import BENCHMARK_FILES, Layout, find_layout, layout_to_write
+from pairwright.filters.candidates.layouts import BENCHMARK_FILES, PREFERENCES, Layout, find_layout, layout_to_write
 from pairwright.filters.candidates.rows import candidate_frame
 from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source, split_negatives
 
+_PREFERENCE_FILES: Final = ("dpo.jsonl", "data/*.parquet")
+
 
 def read_candidates(path: Path, screening: InvalidRowPolicy | None = None, layout: str = "") -> pl.DataFrame:
-    """Return the candidate rows of a file or a folder of benchmark files, in its order.
+    """Return the candidate rows of a file or a folder of such files, in its order.
 
     Args:
         path: of the file.
@@ -59,7 +63,7 @@ def layout_of(path: Path, layout: str = "") -> Layout:
     """Return the layout of a file, or of the first file of a folder; errors as of `read_candidates`."""
     if not path.exists():
         raise InputError("no such file", where=str(path), fix="Check the path.")
-    source = Source((find_benchmark_files(path) or [path])[0])
+    source = Source((find_row_files(path) or [path])[0])
     found = find_layout(source, layout)
     if not source.path.is_file():
         raise InputError("not a file", where=str(path), fix="Check the path.")
@@ -67,20 +71,31 @@ def layout_of(path: Path, layout: str = "") -> Layout:
 
 
 def _read(path: Path, layout: str = "") -> Iterator[LocatedReading]:
-    if files := find_benchmark_files(path):
+    if files := find_row_files(path):
         for file in files:
             for place, row in _read(file, layout):
-                yield place, row if isinstance(row, InvalidRow) else {**row, "id": f"{file.stem}-{row['id']}"}
+                yield place, row if isinstance(row, InvalidRow) or not row.get("id") else _in_file(row, file)
         return
     found = layout_of(path, layout)
     for place, row in found.read(Source(path)):
         yield from split_negatives(place, row)
 
 
-def find_benchmark_files(folder: Path) -> list[Path]:
-    """Return the ``.json`` files of a folder if one is named like a file of a benchmark; none for any other path."""
+def _in_file(row: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
+    return {**row, "id": f"{file.stem}-{row['id']}"}
+
+
+def find_row_files(folder: Path) -> list[Path]:
+    """Return the files of candidate rows in a folder; none for any other path.
+
+    These are ``.json`` files if one is named like a file of a benchmark, else preferences as exports for trainers write
+    them: ``dpo.jsonl``, or the tables in ``data/``.
+    """
     files = sorted(folder.glob("*.json")) if folder.is_dir() else []
-    return files if any(path.name in BENCHMARK_FILES for path in files) else []
+    if any(path.name in BENCHMARK_FILES for path in files):
+        return files
+    found = (sorted(folder.glob(pattern)) for pattern in _PREFERENCE_FILES)
+    return next((files for files in found if files and PREFERENCES.sniff(Source(files[0]))), [])
 
 
 def write_candidates(

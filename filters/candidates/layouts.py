@@ -14,7 +14,6 @@ from typing import Final
 import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.mixtures.conversations import COLUMN_NAMES_BY_PART
 from pairwright.datasets.plugins import PluginRegistry, call_plugin, iterate_plugin
 from pairwright.filters.candidates import benchmark_readers, benchmark_writers, own_layouts, preferences
 from pairwright.filters.candidates.invalid_rows import InvalidRow
@@ -30,9 +29,6 @@ from pairwright.filters.candidates.source_rows import (
 ACCURACY: Final = ("accuracy",)
 TRIPLES: Final = ("accuracy", "original", "augmented", "brittleness")
 ALL_SCORES: Final = (*TRIPLES, "choice", "pair", "set", "text", "image", "group", "class mean")
-
-# Texts beside those of a preference: a caption with negatives, or turns or an answer, which are read as a conversation.
-_OTHER_TEXTS: Final = frozenset({"caption", *COLUMN_NAMES_BY_PART["conversations"], *COLUMN_NAMES_BY_PART["answer"]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +100,7 @@ def _is_triple_list(source: Source) -> bool:
 
 
 def _is_preference(source: Source) -> bool:
-    return source.fields.issuperset(preferences.ANSWERS) and source.fields.isdisjoint(_OTHER_TEXTS)
+    return any(map(source.fields.issuperset, preferences.COLUMNS)) and "caption" not in source.fields
 
 
 def _is_text_table(source: Source) -> bool:
@@ -209,7 +205,7 @@ _BUILT_IN = (
     ),
     Layout(
         "preferences",
-        "preferences: chosen and rejected answers, as of RLAIF-V and TRL's DPO",
+        "preferences: chosen and rejected answers, as of RLAIF-V, TRL, LLaMA-Factory and ms-swift",
         each_row(preferences.preference),
         _is_preference,
         ".jsonl",
@@ -246,6 +242,7 @@ LAYOUTS = PluginRegistry(
         sniff=partial(call_plugin, layout.sniff, label),
     ),
 )
+PREFERENCES: Final = LAYOUTS.built_in["preferences"]
 BENCHMARK_FILES: Final = own_layouts.SUGARCREPE_FILES | benchmark_readers.VALSE_FILES
 _BY_SUFFIX: Final = {
     ".json": "sugarcrepe",

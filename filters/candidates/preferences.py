@@ -1,4 +1,7 @@
-"""Preferences between two answers about an image: ``chosen`` and ``rejected``, as RLAIF-V and TRL's DPO store them.
+"""Preferences between two answers about an image, as RLAIF-V and trainers store them.
+
+RLAIF-V, TRL and LLaMA-Factory have ``chosen`` and ``rejected``; ms-swift has ``rejected_response``, and the chosen answer is
+the last of ``messages``.
 
 The chosen answer is the caption of a candidate row, the rejected one its negative: an attack that tells them apart does so
 without image and question. The row of the file is kept in ``preference`` and written back with all of its columns; an
@@ -17,13 +20,13 @@ from pairwright.datasets.records import compact_json
 from pairwright.filters.candidates.invalid_rows import InvalidRow
 from pairwright.filters.candidates.source_rows import LocatedRow, SourceRow, locate_image
 
-ANSWERS: Final = ("chosen", "rejected")
+COLUMNS: Final = (("chosen", "rejected"), ("messages", "rejected_response"))
 _IMAGES: Final = ("image", "images")
 _ROW: Final = "preference"
 
 
 def preference(row: SourceRow) -> Iterator[LocatedRow]:
-    """Yield a row of a preference; answers are texts, or messages of which the assistant's count.
+    """Yield a row of a preference; answers are texts, a message, or messages of which the assistant's count.
 
     Raises:
         InvalidRow: an answer is missing or of another type.
@@ -33,7 +36,8 @@ def preference(row: SourceRow) -> Iterator[LocatedRow]:
         raise InvalidRow("wrong_type", what, where=row.place, fix="Each row is a JSON object.")
     fields = {str(name): value for name, value in row.value.items()}
     fields |= {name: _locate(fields[name], name, row) for name in _IMAGES if fields.get(name) is not None}
-    caption, negative = (_answer(fields.get(name), name, row.place) for name in ANSWERS)
+    columns = next((each for each in COLUMNS if fields.get(each[1]) is not None), COLUMNS[0])
+    caption, negative = (_answer(_last_turn(fields, name), name, row.place) for name in columns)
     found = next((fields[name] for name in _IMAGES if fields.get(name)), "")
     image = found[0] if isinstance(found, list) else found
     yield row.place, {"image": image or "", "caption": caption, "negative": negative, _ROW: fields}
@@ -45,7 +49,14 @@ def _locate(value: Any, name: str, row: SourceRow) -> Any:
     return locate_image(value, name, row)
 
 
+def _last_turn(fields: Mapping[str, Any], name: str) -> Any:
+    """Return an answer; of the turns before and with it the last one."""
+    value = fields.get(name)
+    return value[-1:] if name == "messages" and isinstance(value, list) else value
+
+
 def _answer(value: Any, name: str, place: str) -> str:
+    value = [value] if isinstance(value, Mapping) else value
     texts = _assistant_texts(value) if isinstance(value, list) else [value]
     if not texts or any(text is None or text == "" for text in texts):
         fix = "Write the answer, or drop the row."

@@ -6,17 +6,21 @@ import polars as pl
 
 from pairwright.datasets.images.loading import is_url, split_locator
 from pairwright.datasets.images.lookup import find_below
+from pairwright.datasets.mixtures.conversations import COLUMN_NAMES_BY_PART
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.datasets.shards.sample_source import SampleSource, source_from_records
-from pairwright.filters.candidates.files import find_benchmark_files, layout_of, read_candidates
+from pairwright.filters.candidates.files import find_row_files, layout_of, read_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
 from pairwright.filters.candidates.source_rows import NEGATIVE_COLUMNS, SUFFIXES, Source
 
 NAME = "rows"
+_TURNS = frozenset(COLUMN_NAMES_BY_PART["conversations"] + COLUMN_NAMES_BY_PART["answer"])
 
 
 def holds_candidates(path: Path, layout: str = "") -> bool:
     """Return whether a path is a file or folder of candidate rows, and not of conversations or examples.
+
+    Rows with turns or an answer are conversations, unless they have negatives: those with a preference are both.
 
     Args:
         path: existing or not.
@@ -25,12 +29,13 @@ def holds_candidates(path: Path, layout: str = "") -> bool:
     Raises:
         InputError: the file cannot be read to its end.
     """
-    files = find_benchmark_files(path) or ([path] if path.is_file() and Source(path).suffix in SUFFIXES else [])
+    files = find_row_files(path) or ([path] if path.is_file() and Source(path).suffix in SUFFIXES else [])
     if not files:
         return False
     found, source = layout_of(files[0], layout), Source(files[0])
     try:
-        return bool(layout) or found.sniff(source) or not source.fields.isdisjoint(NEGATIVE_COLUMNS)
+        has_turns = not source.fields.isdisjoint(_TURNS)
+        return bool(layout) or (found.sniff(source) and not has_turns) or not source.fields.isdisjoint(NEGATIVE_COLUMNS)
     except InvalidRow:  # no JSON; the reader of conversations reports it
         return False
 
@@ -41,7 +46,7 @@ def candidate_source(
     """Return the kept rows of a file as a source, and the folder of its images.
 
     Args:
-        path: file of candidate rows, or a folder of benchmark files.
+        path: file of candidate rows, or a folder of such files.
         layout: name of the layout; empty to detect it.
         image_root: folder of the images; None: that of the file.
         screening: policy for invalid rows; without, the first is raised.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import UnusableImageError, decode_image, is_url, open_image
+from pairwright.datasets.rejects import COPY_OF_EVALUATION_IMAGE, NEAR_DUPLICATE_IMAGE
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -32,6 +33,7 @@ class SimilarImages:
         self._threshold = threshold
         self._index: Any = None
         self._images: list[str] = []
+        self._known = 0  # evaluation images, which come first
 
     def add_known(self, locators: Iterable[str], encoder: "ImageEncoder") -> None:
         """Add evaluation images; those that cannot be read are left out."""
@@ -41,9 +43,10 @@ class SimilarImages:
             images = {each: image for each, image in opened.items() if not isinstance(image, str)}
             if images:
                 self._add(encoder.encode_images(list(images.values())), list(images))
+        self._known = len(self._images)
 
-    def find_or_add(self, vector: "Vectors", image: str) -> str:
-        """Describe the other image that an image is similar to; add the image if there is none.
+    def find_or_add(self, vector: "Vectors", image: str) -> tuple[str, str]:
+        """Return the reason to reject an image and the other image that it is similar to; add it if there is none.
 
         Args:
             vector: of the image, float32 (1, d), unit length.
@@ -53,9 +56,12 @@ class SimilarImages:
             cosines, places = self._index.search(vector, 1)
             if cosines[0, 0] >= self._threshold:
                 found = self._images[places[0, 0]]
-                return "" if found == image else f"the image is similar to {found}: cosine {cosines[0, 0]:.3f}"
+                if found == image:
+                    return "", ""
+                reason = COPY_OF_EVALUATION_IMAGE if places[0, 0] < self._known else NEAR_DUPLICATE_IMAGE
+                return reason, f"the image is similar to {found}: cosine {cosines[0, 0]:.3f}"
         self._add(vector, [image])
-        return ""
+        return "", ""
 
     def _add(self, vectors: "Vectors", images: list[str]) -> None:
         import faiss  # slow to import

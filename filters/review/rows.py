@@ -25,7 +25,7 @@ from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.layout import find_shards
 from pairwright.datasets.shards.sample_source import open_sample_source
 from pairwright.datasets.shards.samples import Sample
-from pairwright.filters.candidates.files import find_benchmark_files, layout_of, read_candidates
+from pairwright.filters.candidates.files import find_row_files, layout_of, read_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.layouts import Layout
 from pairwright.filters.candidates.rows import candidate_frame, edit_type_name
@@ -83,7 +83,7 @@ def read_rows(
         UsageError: the extension of ``path`` has no format.
         StorageError: the build is unfinished, or a file of it is corrupt.
     """
-    if find_benchmark_files(path) or (Source(path).suffix in _FILES and not path.is_dir()):
+    if find_row_files(path) or (Source(path).suffix in _FILES and not path.is_dir()):
         return _read_file(path, image_root, screening, layout)
     if not (path.is_dir() or path.suffix == ".tar"):
         known = ", ".join(sorted(_FILES))

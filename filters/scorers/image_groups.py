@@ -2,7 +2,8 @@
 
 A *group* is a name shared by all captions of an image. COCO writes the id of an image in several ways
 (``COCO_val2014_000000549674.jpg``, ``000000549674.jpg``, the number 549674): all of them are one group here, so
-captions of a corpus can be matched with candidate rows from elsewhere. Any other name is its own group.
+captions of a corpus can be matched with candidate rows from elsewhere. A file named by the key of a pair, as in shards, is
+one group too, also if each row of a table embeds it. Any other name is its own group.
 """
 
 import re
@@ -13,13 +14,13 @@ from pairwright.datasets.records import Pair
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.generators.language.vocabulary import normalize_text
 
-_NUMBER = re.compile(r"(?:COCO_(?:train|val|test)\d{4}_)?0*(\d+)")
+_IDENTIFIER = re.compile(r"(?:COCO_(?:train|val|test)\d{4}_)?0*(\d+)|([0-9a-f]{32})")
 
 
 def image_group(image: str) -> str:
-    """Return the group of an image: its number when its file name is one (see above), else ``image``."""
-    number = _NUMBER.fullmatch(PurePosixPath(image.rpartition("::")[2].replace("\\", "/")).stem)
-    return number[1] if number else image
+    """Return the group of an image: its number or key when its file name is one (see above), else ``image``."""
+    found = _IDENTIFIER.fullmatch(PurePosixPath(image.rpartition("::")[2].replace("\\", "/")).stem)
+    return found[1] or found[2] if found else image
 
 
 def text_group(image: str, key: str, caption: str) -> str:

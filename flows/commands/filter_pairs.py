@@ -22,7 +22,7 @@ from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.rejects import COPY_OF_EVALUATION_IMAGE, NEAR_DUPLICATE_IMAGE, Reject, make_reject
 from pairwright.datasets.suggestions import require_known
 from pairwright.filters.pairs.concept_coverage import ConceptCoverage
 from pairwright.filters.pairs.near_duplicate_embeddings import SimilarImages, read_image_or_reason
@@ -248,13 +248,11 @@ class _FilterPass:
         for at, image, judged in zip(left, images, known.judge(images), strict=True):
             pair = pairs[at - start]
             if judged.outcome == "copy":
-                self.copies[pair.key] = judged.describe()
+                self.reasons[at], self.copies[pair.key] = COPY_OF_EVALUATION_IMAGE, judged.describe()
             elif self._images is not None and (earlier := self._images.find_or_add(image.hashes, pair.image)):
-                self.copies[pair.key] = earlier
+                self.reasons[at], self.copies[pair.key] = NEAR_DUPLICATE_IMAGE, earlier
             else:
                 self._image_outcomes[judged.outcome] += 1
-                continue
-            self.reasons[at] = "near_duplicate_image"
 
     def _see_images(self, pairs: Sequence[Pair], start: int) -> None:
         """Apply the filters that see images through a model."""
@@ -282,9 +280,9 @@ class _FilterPass:
             return
         for at, vector in vectors.items():
             pair = pairs[at - start]
-            if found := self._similar.find_or_add(vector[None], pair.image):
-                self.copies[pair.key] = found
-                self.reasons[at] = "near_duplicate_image"
+            reason, found = self._similar.find_or_add(vector[None], pair.image)
+            if reason:
+                self.reasons[at], self.copies[pair.key] = reason, found
 
     def _score(self, pairs: Sequence[Pair], start: int, vectors: Mapping[int, "Vectors"]) -> None:
         """Reject captions that do not fit their images."""

@@ -17,7 +17,7 @@ from pairwright.datasets.readers.pairs import ErrorPolicy
 from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.datasets.shards.sample_source import open_sample_source
 from pairwright.datasets.suggestions import require_known
-from pairwright.filters.candidates.files import find_benchmark_files, read_candidates
+from pairwright.filters.candidates.files import find_row_files, read_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.rows import candidate_rows
 from pairwright.generators.rationales.image_text_matching import RawRow, rows_from_candidate, rows_from_sample
@@ -124,7 +124,7 @@ def _matching_rows(path: str, on_error: ErrorPolicy, broken: Counter[str]) -> It
 def holds_candidates(path: Path) -> bool:
     """Return whether a file, or a folder of SugarCrepe files, holds candidate rows: each with a caption and a negative."""
     if not path.is_file():
-        return bool(find_benchmark_files(path))
+        return bool(find_row_files(path))
     format_ = guess_format(path)
     if format_ == "sugarcrepe":
         return True

@@ -42,7 +42,7 @@ from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.readers.text_files import read_text_bytes
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.rejects import COPY_OF_EVALUATION_IMAGE, Reject, make_reject
 from pairwright.datasets.suggestions import require_known
 from pairwright.indexes.image_copies.known_images import NO_IMAGES, KnownImages, hash_images, read_known_images
 
@@ -394,7 +394,7 @@ def make_exclusion_rejects(excluded: pl.DataFrame, pairs: PairLookup) -> list[Re
     columns = excluded.select("key", "by", "copy_of")
     rows = columns.join(found, on="key", how="left", maintain_order="left").fill_null("").iter_rows()
     return [
-        make_reject(f"pair {key}", "near_duplicate_image", copy_of, caption)
+        make_reject(f"pair {key}", COPY_OF_EVALUATION_IMAGE, copy_of, caption)
         if copy_of
         else make_reject(f"pair {key}", "excluded", f"the evaluation set holds {_FIELD_DESCRIPTIONS[by]}", caption)
         for key, by, copy_of, caption in rows

@@ -1,5 +1,6 @@
-"""``pairwright export`` of conversation files: rows with and without images, images that are missing."""
+"""``pairwright export``: conversation files, images that are missing, texts that a layout has no place for."""
 
+import base64
 import gzip
 import io
 import json
@@ -13,9 +14,12 @@ import pytest
 from PIL import Image
 
 from pairwright.datasets.shards.reading import read_shard
+from pairwright.datasets.shards.sample_source import load_image, source_from_records
+from pairwright.datasets.shards.writing import write_shards
 from pairwright.datasets.verification.checks import verify
 from pairwright.training.loading.shard_index import SampleSelection, index_shards
 from tests.cli.conftest import Run
+from tests.datasets.sample_builders import image_files
 
 EMBEDDING = ["webdataset", "hf", "croissant", "hf-parquet", "trl", "llamafactory"]
 
@@ -249,3 +253,39 @@ def test_files_of_rows_cannot_be_joined_and_the_way_to_shards_is_told(run: Run, 
         assert (
             "--append joins builds and shards, and chat.jsonl is a file of rows. Write its shards first" in done.stderr
         )
+
+
+def test_the_command_names_the_layouts_that_have_the_omitted_texts(run: Run, tmp_path: Path) -> None:
+    source = source_from_records(*image_files(tmp_path / "pool", 3))
+    write_shards(map(load_image, source.samples()), tmp_path / "shards")
+    done = run("export", "shards", "--to", "negclip", "--out", "x.tsv", "--json")
+    omitted = json.loads(done.stdout)["omitted"]
+    assert {kind: each["texts"] for kind, each in omitted.items()} == {"conversations": 3, "hard_positives": 3}
+    assert omitted["hard_positives"]["carried_by"] == ["parquet", "hf", "hf-parquet", "croissant", "webdataset"]
+    assert "3 hard positives omitted" in done.stderr
+    assert all(name in done.stderr for name in omitted["hard_positives"]["carried_by"])
+    assert json.loads(run("export", "shards", "--to", "hf", "--out", "hub", "--json").stdout)["omitted"] == {}
+
+
+def test_a_conversation_file_gives_preferences(run: Run, tmp_path: Path) -> None:
+    rows = [chat("one", "Is there a star?", "No, there is no star."), chat("two", "What is it?", "A circle.")]
+    (tmp_path / "talks.json").write_text(json.dumps(rows))
+    run("export", "talks.json", "--to", "trl-dpo", "--out", "dpo")
+    [row] = pl.read_parquet(tmp_path / "dpo" / "data" / "train-00000.parquet").to_dicts()
+    assert row["rejected"][0]["content"][0]["text"] == "Yes, there is a star."
+
+
+def test_images_of_a_file_are_embedded_in_chat_messages(
+    run: Run, tmp_path: Path, mixture: Callable[[dict[str, str]], Path]
+) -> None:
+    """They were named by relative paths, which the API does not take."""
+    run("export", mixture({"1.jpg": "https://example.org/x.jpg"}), "--to", "openai", "--out", "chat.jsonl")
+    rows = [json.loads(line)["messages"] for line in (tmp_path / "chat.jsonl").read_text().splitlines()]
+    shown = [message["content"][0]["image_url"]["url"] for message, _ in rows if isinstance(message["content"], list)]
+    assert [url.partition(",")[0] for url in shown] == [
+        "data:image/jpeg;base64",
+        "https://example.org/x.jpg",
+        "data:image/jpeg;base64",
+        "data:image/jpeg;base64",
+    ]
+    assert base64.b64decode(shown[0].partition(",")[2]) == (tmp_path / "0.jpg").read_bytes()

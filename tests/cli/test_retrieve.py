@@ -1,6 +1,7 @@
-"""``pairwright retrieve --rerank``: the first hits of each query in the order of a decoder."""
+"""``pairwright retrieve``: covered and uncovered queries, and the first hits in the order of a decoder."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -91,3 +92,12 @@ def test_copies_of_evaluation_images_are_not_retrieved(run: Run, tmp_path: Path)
     call = ["retrieve", "--index", "index", "--queries", "q.txt", "--k", 3, "--out", "h.jsonl", "--json"]
     printed = json.loads(run(*call, "--exclude-images", "val").stdout)
     assert (printed["hits"], printed["excluded"], printed["uncompared"]) == (2, {"copy": 1}, 1)
+
+
+def test_a_partly_covered_query_says_how_many_of_its_pairs_are_near(run: Run, searched: Path) -> None:
+    """It read like one of which the pool has nothing."""
+    (searched / "q.txt").write_text("a red circle\na stained lymph node\n")
+    given = ["retrieve", "--index", "index", "--queries", "q.txt", "--k", 3, "--out", "h.parquet"]
+    shown = run(*given, "--floor", "0.99").stdout
+    assert "Not covered by the pool: 2 of 2 concepts" in shown
+    assert re.search(r"a stained lymph node +0 of 3\n +a red circle +1 of 3\n", shown)

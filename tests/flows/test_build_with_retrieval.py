@@ -163,5 +163,5 @@ def test_copies_of_evaluation_images_are_excluded_after_the_fetch(
     config = settings(pool)
     config["retrieve"] |= {"exclude_images": [str(tmp_path / "val")]}
     manifest = build(checked(config), tmp_path / "out")
-    assert manifest["stages"]["fetch"]["rejected"] == {"near_duplicate_image": 2, "not_found": 1}
+    assert manifest["stages"]["fetch"]["rejected"] == {"copy_of_evaluation_image": 2, "not_found": 1}
     assert not set(DRAWN) & set(rows_of(tmp_path / "out"))

@@ -30,11 +30,11 @@ def diff(
       pairwright diff swap_att.json swap_att_v2.json
     """
     from pairwright.datasets.build_manifest import is_build
-    from pairwright.filters.candidates.files import find_benchmark_files
+    from pairwright.filters.candidates.files import find_row_files
     from pairwright.flows.commands.build_diff import changed_rows, compare
 
     check_outputs(out)
-    if not any(map(is_build, (a, b))) and all(path.is_file() or find_benchmark_files(path) for path in (a, b)):
+    if not any(map(is_build, (a, b))) and all(path.is_file() or find_row_files(path) for path in (a, b)):
         _compare_candidates(a, b, out, as_json=as_json)
         return
     result = compare(a, b)

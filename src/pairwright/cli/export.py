@@ -143,7 +143,7 @@ def export(
         options = replace(options, finish=output.finish or options.finish)
         written, unmatched = _write(source, to, output.path, options, rationales)
     files = output.sent or [str(path) for path in written.files]
-    counts = {**({"for_training": written.training_only_rows} if written.training_only_rows else {}), **written.details}
+    counts = dict(written.details)
     if unpacked := sum(map(count_unpacked_images, (input_, *(append or [])))):
         counts["unpacked_images"] = unpacked
     rows = [[name.replace("_", " "), count] for name, count in counts.items() if count]
@@ -153,22 +153,19 @@ def export(
         *aligned(rows, indent=""),
         f"Written to {', '.join(files[:_SHOWN])}{more}",
     ]
-    if packed := counts.get("packed_images"):
-        what = f"The rows name {count_phrase(packed, 'image')} that tars or tables hold, so there are no such files"
-        note(f"{what}. Unpack the tars into the trainer's folder of images; of tables, export the build's shards.")
-    if texts := counts.get("without_images"):
-        what = f"{count_phrase(texts, 'pair')} without an image: the rows have an id in place of its file"
-        note(f"{what}. If INPUT was made of a table with images, name their column there: --columns image=NAME.")
-    if unpacked:
-        note(
-            f"Pairs of {count_phrase(unpacked, 'image')} omitted that the build could not pack (its rejected/ says why)."
-        )
-    if several := counts.get("several_images"):
-        note(f"{count_phrase(several, 'sample')} of several images omitted: a row of {to} has one.")
+    _note_counts(to, counts)
     if unmatched:
         note(f"{count_phrase(unmatched, 'rationale')} {verb_form(unmatched, 'match')} no sample of {input_}.")
     skipped = (policy.skipped + unusable).as_json()
-    result = {"rows": written.rows, "files": files, **counts, "rationales_left": unmatched, **skipped}
+    omitted = _describe_omitted(to, written.omitted)
+    result = {
+        "rows": written.rows,
+        "files": files,
+        **counts,
+        "omitted": omitted,
+        "rationales_left": unmatched,
+        **skipped,
+    }
     emit(result, [*lines, *skipped_lines(skipped)], as_json=as_json)
     if not written.rows:
         exit_below_target(f"No row was written: {input_} has no rows for --to {to}.")
@@ -193,6 +190,35 @@ def _write(
         how = f"{error.fix} To skip such samples: --on-error skip."
         raise InputError(f"{error.reason}: {error.what}", where=error.where, fix=how) from None
     return written, sum(1 for each in examples if each.status == "kept" and each.key not in matched)
+
+
+def _note_counts(to: str, counts: Mapping[str, Any]) -> None:
+    """Say what the counts of an export mean and what can be done."""
+    if packed := counts.get("packed_images"):
+        what = f"The rows name {count_phrase(packed, 'image')} that tars or tables hold, so there are no such files"
+        note(f"{what}. Unpack the tars into the trainer's folder of images; of tables, export the build's shards.")
+    if texts := counts.get("without_images"):
+        what = f"{count_phrase(texts, 'pair')} without an image: the rows have an id in place of its file"
+        note(f"{what}. If INPUT was made of a table with images, name their column there: --columns image=NAME.")
+    if unpacked := counts.get("unpacked_images"):
+        note(
+            f"Pairs of {count_phrase(unpacked, 'image')} omitted that the build could not pack (its rejected/ says why)."
+        )
+    if several := counts.get("several_images"):
+        note(f"{count_phrase(several, 'sample')} of several images omitted: a row of {to} has one.")
+
+
+def _describe_omitted(to: str, omitted: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """Return for each kind of text that the format omitted their number and the formats that have it, and say so."""
+    from pairwright.datasets.exports.formats import formats_with
+
+    described: dict[str, dict[str, Any]] = {}
+    for kind, count in omitted.items():
+        carrying = formats_with(kind)
+        described[kind] = {"texts": count, "carried_by": carrying}
+        texts = count_phrase(count, kind.removesuffix("s").replace("_", " "))
+        note(f"{texts} omitted, which the layout of {to} has no place for. --to writes them: {', '.join(carrying)}.")
+    return described
 
 
 def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> None:
@@ -238,6 +264,8 @@ def _open_source(
         rows: how rows are read.
         plain: whether neither decisions nor rationales are added.
     """
+    from pairwright.datasets.exports.formats import formats_with
+    from pairwright.datasets.exports.omitted_texts import CONVERSATIONS
     from pairwright.datasets.mixtures.conversation_files import CONVERSATION_SUFFIXES, open_conversation_files
     from pairwright.datasets.readers.text_files import strip_compression
     from pairwright.datasets.remote.local_copies import fetch_local_copy
@@ -247,11 +275,12 @@ def _open_source(
     if not rows.columns and plain and not append and holds_candidates(input_, rows.layout):
         return candidate_source(input_, rows.layout, rows.image_root, rows.policy)
     suffix = Path(strip_compression(input_.name)).suffix.lower()
+    takes_conversations = CONVERSATIONS in format_.texts
     of_conversations = plain and suffix in CONVERSATION_SUFFIXES and input_.is_file()
     if append and (files := [path for path in (input_, *append) if _is_file_of_rows(path)]):
         fix = f"Write its shards first and give these: `pairwright export {files[0]} --to webdataset --out SHARDS`."
         raise UsageError(f"--append joins builds and shards, and {files[0]} is a file of rows. {fix}")
-    from_file = of_conversations and format_.takes_conversations and not append
+    from_file = of_conversations and takes_conversations and not append
     if rows.layout:
         raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
     if rows.image_root and not from_file:
@@ -261,11 +290,9 @@ def _open_source(
     if rows.policy.on_error == "skip" and not (from_file or format_.writes_images):
         what = "rows with negatives, or a file of conversations, as INPUT, or a format that embeds images"
         raise UsageError(f"--on-error requires {what}. Omit it.")
-    if of_conversations and not format_.takes_conversations and suffix != ".parquet":
-        from pairwright.datasets.exports.formats import EXPORTS
-
-        taking = sorted(name for name, each in EXPORTS.built_in.items() if each.takes_conversations)
-        raise UsageError(f"{input_}: a conversation file can be exported --to {', '.join(taking)}, not {format_.name}.")
+    if of_conversations and not takes_conversations and suffix != ".parquet":
+        taking = ", ".join(sorted(formats_with(CONVERSATIONS)))
+        raise UsageError(f"{input_}: a conversation file can be exported --to {taking}, not {format_.name}.")
     if append:
         return join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]), None
     if from_file:

@@ -226,12 +226,26 @@ def _lines(result: dict[str, Any], found: "Retrieval", kind: str, *, details: bo
     counts = f"{count_phrase(result['hits'], 'hit')}, {count_phrase(result['unique_pairs'], 'pair')}"
     lines: list[str] = [headline(f"{counts}, {result['seconds']} s")]
     lines += _search_facts(result, kind) if details else []
-    if found.uncovered:
-        more = f" and {len(found.uncovered) - _SHOWN:,} more" if len(found.uncovered) > _SHOWN else ""
-        named = ", ".join(found.uncovered[:_SHOWN]) + more
-        lines.append(warning(f"Not covered by the pool ({len(found.uncovered):,}), worst first: {named}"))
+    lines += _coverage_verdict(found)
     paths = [str(result[name]) for name in ("out", "pairs", "report") if name in result]
     return [*lines, "", f"Written to {', '.join(paths)}"]
+
+
+def _coverage_verdict(found: "Retrieval") -> list[str]:
+    """Return the concepts that the pool does not cover, each with how many of its pairs are near."""
+    best = found.coverage.sort("near", descending=True).unique("concept", keep="first")  # of the modes
+    counts = {name: (near, pairs) for name, near, pairs in best.select("concept", "near", "pairs").iter_rows()}
+    uncovered = found.uncovered
+    if not uncovered:
+        return []
+    rows = [[name, f"{counts[name][0] or 0:,} of {counts[name][1] or 0:,}"] for name in uncovered[:_SHOWN]]
+    rest = [f"  and {len(uncovered) - _SHOWN:,} more"] if len(uncovered) > _SHOWN else []
+    why = "few or none of the pairs found for them come near their names"
+    return [
+        warning(f"Not covered by the pool: {len(uncovered):,} of {count_phrase(len(counts), 'concept')}, as {why}"),
+        *columns([["concept", "pairs near"], *rows]),
+        *rest,
+    ]
 
 
 def _search_facts(result: dict[str, Any], kind: str) -> list[str]:

@@ -17,6 +17,7 @@ from pairwright.cli.output import progress
 from pairwright.cli.output.progress import Display, with_progress
 from pairwright.cli.output.stage_bars import RunningStage, StageBars
 from pairwright.datasets.progress import ProgressReport, open_step
+from pairwright.flows.graph import STAGES
 from pairwright.generators.llm.runner import RequestTotals
 from pairwright.generators.llm.session import Snapshot
 
@@ -203,6 +204,22 @@ def test_a_command_draws_the_steps_of_the_library_code(terminal: Terminal) -> No
     with terminal:
         command()
     assert "tagging" in terminal.text()
+
+
+def test_the_lines_of_all_stages_are_in_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """``balance-positives`` was longer than its column."""
+
+    @with_progress
+    def command() -> None:
+        bars = StageBars()
+        for stage in STAGES:
+            bars.begin(stage.name, 1)
+            bars.end(stage.name, "SUMMARY")
+
+    command()
+    lines = [line for line in capsys.readouterr().err.splitlines() if "SUMMARY" in line]
+    assert len(lines) == len(STAGES)
+    assert len({line.index("SUMMARY") for line in lines}) == 1
 
 
 def test_a_stage_of_several_parts_counts_the_fractions_of_those_that_run() -> None:

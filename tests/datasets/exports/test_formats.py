@@ -161,7 +161,7 @@ def test_a_benchmark_omits_training_only_rows(tmp_path: Path) -> None:
     one = pair(0)
     texts = [negative(one, "a cat"), replace(negative(one, "dog a"), id="0" * 32, form="shuffle", target="")]
     done = export_records([one], texts, "sugarcrepe", tmp_path / "x.json")
-    assert (done.rows, done.training_only_rows) == (1, 1)
+    assert (done.rows, done.omitted) == (1, {"shuffled_negatives": 1})
     assert "dog a" not in (tmp_path / "x.json").read_text()
 
 

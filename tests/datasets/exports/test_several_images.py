@@ -1,6 +1,7 @@
 """Exports of conversations about several images: every image, at its place, or a counted rejection."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def test_samples_of_one_and_of_several_images_never_share_a_shard(source: Sample
 def test_images_of_two_formats_in_one_sample_are_refused(tmp_path: Path) -> None:
     one = sample(0, image=picture())
     mixed = Sample(one.pair, one.annotations, (), one.image, "jpg", further_images=(SampleImage("x", b"x", "png"),))
-    with pytest.raises(InputError, match=r"jpg and png in one dataset.*Set image_format"):
+    with pytest.raises(InputError, match=r"jpg and png in one dataset.*--image-format"):
         write_shards([mixed], tmp_path)
 
 
@@ -165,12 +166,12 @@ def test_rows_are_read_back_from_every_layout_as_they_were(
 ) -> None:
     folder = tmp_path_factory.mktemp("round")
     marks = sum(question.count(IMAGE_TOKEN) for question in asked)
-    images = tuple(str(folder / f"{number}.jpg") for number in range(marks))
     said = [text for question in asked for text in ("".join(question).strip(), "Yes.")]
-    of = Pair(key=pair(0).key, caption="", image=images[0])
-    row = Sample(of, (conversation(of, *said),), further_images=tuple(map(SampleImage, images[1:])))
-    for to, name in (("llava", "l.json"), ("openai", "o.jsonl")):
-        export(SampleSource(lambda: iter([row])), to, folder / name, ExportOptions(image_root=folder))
+    for to, name, root in (("openai", "o.jsonl", "https://example.org"), ("llava", "l.json", str(folder))):
+        images = tuple(f"{root}/{number}.jpg" for number in range(marks))
+        of = Pair(key=pair(0).key, caption="", image=images[0])
+        row = Sample(of, (conversation(of, *said),), further_images=tuple(map(SampleImage, images[1:])))
+        export(SampleSource(partial(iter, [row])), to, folder / name, ExportOptions(image_root=folder))
         ((_, found),) = find_conversation_source(str(folder / name), "", SourceOptions()).conversations()
         assert isinstance(found, Conversation)
         assert found.images == images

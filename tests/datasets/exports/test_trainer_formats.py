@@ -86,7 +86,7 @@ def test_shuffled_negatives_give_no_preference_and_no_question(photo: Path, tmp_
     )
     assert export_records([of], [shuffled], "trl-dpo", tmp_path / "t").rows == 0
     done = export_records([of], [shuffled], "vlmevalkit", tmp_path / "v.tsv")
-    assert (done.rows, done.training_only_rows) == (0, 1)
+    assert (done.rows, done.omitted) == (0, {"shuffled_negatives": 1})
 
 
 def test_llamafactory_folder_describes_both_files(records: tuple[list[Pair], list[Annotation]], tmp_path: Path) -> None:

@@ -11,11 +11,14 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.exports.formats import export_records
 from pairwright.datasets.exports.writing import find_positive, list_negatives
 from pairwright.filters.candidates.files import layout_of, read_candidates, write_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.layouts import LAYOUTS
 from pairwright.filters.candidates.samples import candidate_source, holds_candidates
+from pairwright.filters.scorers.image_groups import image_group
+from tests.datasets.sample_builders import image_files
 
 PLUS = {
     "id": 4,
@@ -263,6 +266,22 @@ def test_an_image_in_json_is_its_path_and_a_text_for_its_bytes_is_refused(tmp_pa
     with pytest.raises(InputError, match="image is dict, not text"):
         read_candidates(path)
     assert read_candidates(path, InvalidRowPolicy("skip"))["image"].to_list() == ["a.jpg"]
+
+
+@pytest.mark.parametrize("to", ["trl-dpo", "llamafactory", "ms-swift"])
+def test_the_preferences_of_an_export_are_read_from_its_folder(tmp_path: Path, to: str) -> None:
+    """The folders were refused, and so were the files of LLaMA-Factory and ms-swift."""
+    export_records(*image_files(tmp_path / "pool", 3), to, tmp_path / "dpo")
+    frame = read_candidates(tmp_path / "dpo")
+    answers = ("No, there is no star.", "Yes, there is a star.")
+    edited = [(f"a red circle above {n} squares", f"a blue circle above {n} squares") for n in range(3)]
+    assert {*edited, answers} <= set(frame.select("caption", "negative").rows())
+    assert len({image_group(image) for image in frame["image"]}) == 3, "rows of one image are one group"
+    assert write_candidates(frame, tmp_path / "kept.jsonl", like=layout_of(tmp_path / "dpo")) == len(frame) == 12
+    again = read_candidates(tmp_path / "kept.jsonl")
+    assert texts(again) == texts(frame)
+    audited = CliRunner().invoke(app, ["audit", str(tmp_path / "dpo"), "--json"])
+    assert json.loads(audited.stdout)["rows"] == len(frame)
 
 
 @pytest.mark.parametrize("more", [{"conversations": []}, {"question": "What is this?", "answer": "A dog."}])

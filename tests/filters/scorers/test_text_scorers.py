@@ -166,11 +166,12 @@ def test_the_two_scorers_are_named_grammar_and_plausibility() -> None:
         ("00000.tar::000000012.jpg", "12"),
         ("train.parquet::image/row-00000012", "train.parquet::image/row-00000012"),
         ("train.parquet::image/row-00000012/COCO_val2014_000000549674.jpg", "549674"),
+        ("a.parquet::images/row-00000012/9d1ddcc8d08421fa2f8e852ff6a22466.jpg", "9d1ddcc8d08421fa2f8e852ff6a22466"),
         ("photos/img_3_of_9.jpg", "photos/img_3_of_9.jpg"),
         ("", ""),
     ],
 )
-def test_the_group_of_a_coco_image_is_its_number_however_written(image: str, group: str) -> None:
+def test_the_group_of_an_image_is_its_number_or_key_however_written(image: str, group: str) -> None:
     assert image_group(image) == group
 
 

@@ -253,7 +253,7 @@ def test_copies_of_images_are_excluded_with_their_original_and_distance(tmp_path
     assert found["by"].to_list() == ["copy", "", ""]
     assert found["uncompared"].to_list() == [False, False, True]
     (reject,) = make_exclusion_rejects(found.filter(found["by"] != ""), lambda _: frame)
-    assert (reject.reason, "five.png" in reject.detail) == ("near_duplicate_image", True)
+    assert (reject.reason, "five.png" in reject.detail) == ("copy_of_evaluation_image", True)
 
 
 def test_only_images_are_excluded_by_copy() -> None:

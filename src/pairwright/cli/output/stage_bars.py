@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pairwright.cli.output.progress import display, model_run_figures
@@ -11,6 +12,13 @@ from pairwright.flows.progress import BuildProgress
 
 if TYPE_CHECKING:
     from pairwright.generators.llm.session import Snapshot
+
+
+@cache
+def _name_width() -> int:
+    from pairwright.flows.graph import STAGES  # slow to import; a running build has it
+
+    return max(len(stage.name) for stage in STAGES)
 
 
 class StageBars(BuildProgress):
@@ -57,7 +65,7 @@ class StageBars(BuildProgress):
         ended = self._stages.pop(stage)
         self._display.end(stage)
         earlier = f" ({ended.reused} of {ended.jobs} parts from an earlier run)" if ended.reused else ""
-        self.note(f"  {stage:<14}{time.monotonic() - ended.started:6.1f} s  {summary}{earlier}")
+        self.note(f"  {stage:<{_name_width()}}{time.monotonic() - ended.started:6.1f} s  {summary}{earlier}")
 
     def note(self, message: str) -> None:
         """Print one line."""
