@@ -46,15 +46,7 @@ _BEGIN_RELATIONS = frozenset({("next", "to"), ("close", "to"), ("full", "of")}) 
 
 
 class ParsedText:
-    """A text's tokens with derived tags, lemmas and noun phrases.
-
-    Attributes:
-        tokens: of the text.
-        tags: of the tokens.
-        lemmas: of the tokens.
-        lower: the tokens as written, in lower case.
-        phrases: noun phrases from left to right.
-    """
+    """A text's tokens with derived tags, lemmas and noun phrases."""
 
     # Computed eagerly: every generator needs these, for thousands of captions a second.
     def __init__(self, tokens: Sequence[Token]) -> None:
@@ -159,7 +151,6 @@ class Caption(ParsedText):
     """A parsed caption with the other captions and boxes of its image.
 
     Attributes:
-        pair: whose caption it is.
         words: words of all captions and boxes of the image.
         contents: lemmas of nouns, verbs and adjectives, the context of a new word.
         nouns_and_verbs: lemmas of nouns and verbs, with which a new object must co-occur.

@@ -81,12 +81,7 @@ def repeats_words(text: str, source: str) -> bool:
 def edited_annotation(found: EditedText, pair: Pair, kind: str, attempt: str, origin: Origin) -> Annotation:
     """Return the annotation of an attempt: kept, or rejected with its reason.
 
-    Args:
-        found: result of the attempt.
-        pair: whose caption was edited.
-        kind: of the annotation, "hard_negative" or "hard_positive".
-        attempt: the requested type, with a number if there are several ("replace-object/1"); a part of the id.
-        origin: the generator.
+    The attempt is the requested type, with a number if there are several ("replace-object/1"); it is part of the id.
     """
     form, _, target = attempt.partition("/")[0].partition("-")
     return Annotation(

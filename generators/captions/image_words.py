@@ -39,16 +39,12 @@ def plural_of(label: str) -> str:
 class ImageWords:
     """Words of the captions and labels of an image.
 
-    Args:
-        pair: of the image.
-
     Attributes:
         own: words of the caption.
         own_set: the same words.
         own_text: the same as one string, between spaces.
         others: words of each other caption, in order.
         labels: box labels, lower-case, with how often each occurs.
-        boxes: of the pair, in order.
         crowds: labels of which there is a crowd, lower-case; their plurals are among the words.
         all: all words of captions and labels.
         text: the same as one string, for phrases.
@@ -88,21 +84,13 @@ class ImageWords:
         return self.labels.get(noun, 0) > 1 or self.has(plural_of(noun))
 
     def states_attribute(self, noun: str, adjective: str) -> bool:
-        """Return whether a caption states an attribute of a noun: a word of its concept before it, or as a predicate.
-
-        Args:
-            noun: lemma; its plural counts too.
-            adjective: lower-case.
-        """
+        """Return whether a caption states an attribute of a noun: a word of its concept before it, or as a predicate."""
         return self.has_description(same_concept(adjective), {noun, plural_of(noun)}, own=True)
 
     def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
         """Return whether a caption has one of the adjectives shortly before one of the nouns, or as its predicate.
 
-        Args:
-            adjectives: lower-case.
-            nouns: in both numbers.
-            own: include the caption itself.
+        Nouns are given in both numbers; the caption itself counts if ``own``.
         """
         return self.has_description(adjectives, nouns, own=own) or any(
             not adjectives.isdisjoint(parts) and any(part[:-2].startswith(noun) for part in parts for noun in nouns)

@@ -41,8 +41,6 @@ class NounPhrase:
     """A flat noun phrase; immutable; parts as in the module docstring.
 
     Attributes:
-        start: index of its first token.
-        end: one past its last token (the head).
         determiner: index of the article, demonstrative or possessive, or -1.
         count: index of the number, or -1.
         adjectives: indices of single adjectives.

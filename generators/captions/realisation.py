@@ -56,9 +56,7 @@ class Change(NamedTuple):
 def rewrite(source: str, changes: Sequence[Change]) -> tuple[str, tuple[Edit, ...]]:
     """Return ``source`` with the changes applied, and the resulting edits.
 
-    Args:
-        source: any text.
-        changes: spans that do not overlap, in any order; one without effect is skipped.
+    Changes may be in any order, but not overlap; one without effect is skipped.
 
     Returns:
         The new text and its edits in order of position: ``source[e.before_span] == e.before``,

@@ -57,12 +57,7 @@ class Editor:
     null: float = 0.0
 
     def outcomes(self, proposals: Sequence[Any], seeds: Sequence[int]) -> list[EditOutcomes]:
-        """Return for each caption the reason codes of rejections, then its edits in random order.
-
-        Args:
-            proposals: `WordProposals` or `SwapProposals` of each caption.
-            seeds: a 64-bit seed for each caption.
-        """
+        """Return for each caption the reason codes of rejections, then its edits in random order by a 64-bit seed."""
         sizes = [len(each.log_ratio) for each in proposals]
         orders = order_by_weight(self._log_weights(proposals), sizes, seeds, self.null)
         return [self._outcomes(each, order) for each, order in zip(proposals, orders, strict=True)]
@@ -81,9 +76,7 @@ class WordEditor(Editor):
 
     Attributes:
         balance: of each word of the vocabulary; see `word_balance`.
-        known: WordNet and pool statistics, for constraints.
         constraints: in the order in which they are checked.
-        null: weight of drawing nothing.
         classifier: its preferred edits go before the others; None if all are equal.
     """
 
@@ -188,16 +181,7 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
     vocabulary: Sequence[str] = (),
     skip: frozenset[str] = frozenset(),
 ) -> EditorSet:
-    """Return the editors of some types of negatives.
-
-    Args:
-        materials: of the pool.
-        types: of `edit_types.NEGATIVE_TYPES`.
-        floor: least probability of a replacement in its context.
-        both_sides: pair each false addition with a true one.
-        vocabulary: labels that are annotated exhaustively, for NEGATION.
-        skip: ids of constraints that are not applied.
-    """
+    """Return the editors of some types of negatives; for the arguments see `negatives.NegativeOptions`."""
     wanted = frozenset(types)
     if "replace-relation" in wanted and not materials.of_photographs:
         skip |= relation_classifier.CONSTRAINTS

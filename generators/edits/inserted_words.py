@@ -24,13 +24,7 @@ def inserted_words(row: Annotation) -> tuple[str, ...]:
 
 
 def inserted_words_of_edits(form: str, target: str, edits: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Return `inserted_words` of a row.
-
-    Args:
-        form: of the row.
-        target: of the row.
-        edits: removed and inserted text of each edit.
-    """
+    """Return `inserted_words` of a row, given the removed and the inserted text of each edit."""
     if form in {"swap", "shuffle"} or not edits:
         return ()
     before, after = max(edits, key=lambda edit: len(edit[1]))  # other edits are agreement
@@ -49,8 +43,7 @@ def _tails() -> tuple[str, ...]:
 def _without_template(words: str) -> str:
     """Return the added noun phrase without its addition template; other words unchanged.
 
-    Args:
-        words: lower case; in additions at the front of a caption, followed by its first word.
+    In additions at the front of a caption, its first word follows.
     """
     tail = next((tail for tail in _tails() if words.endswith(tail)), "")
     first = None if tail else _FIRST.match(words)

@@ -13,12 +13,7 @@ _KNOWN_NOUNS: Final = 0.75
 
 @dataclass(frozen=True, eq=False)
 class EditMaterials:
-    """Resources of all types of edits.
-
-    Attributes:
-        knowledge: WordNet, statistics of the pool, and the lexicons.
-        model: edit model of the pool.
-    """
+    """Resources of all types of edits."""
 
     knowledge: Knowledge
     model: EditModel

@@ -89,8 +89,6 @@ class Negations:
     """Proposes pairs of a false and a true negation.
 
     Args:
-        model: cloze model of the user's captions.
-        thesaurus: WordNet.
         vocabulary: labels, or names of label sets, that are annotated exhaustively; see the module.
     """
 

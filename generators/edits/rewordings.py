@@ -43,9 +43,6 @@ class RewordingSlot(NamedTuple):
     """Tokens ``start`` up to ``end`` of a caption, and rewordings of them.
 
     Attributes:
-        kind: kind of slot.
-        start: first token.
-        end: one past the last token.
         key: target of the cloze model for the words of the slot.
         news: keys of the rewordings.
         forms: inflected rewordings.
@@ -66,12 +63,7 @@ class RewordingSlot(NamedTuple):
 
 
 class Rewordings:
-    """Rewords captions.
-
-    Args:
-        pool: statistics of the user's captions.
-        model: the cloze model of the pool; optional.
-    """
+    """Rewords captions."""
 
     def __init__(self, pool: PoolStatistics, model: ClozeModel | None = None) -> None:
         self._pool, self._model = pool, model

@@ -40,8 +40,6 @@ class Slot(NamedTuple):
 
     Attributes:
         kind: `NOUN`, `ADJECTIVE` or `RELATION`.
-        start: first token.
-        end: one past the last token.
         key: key of the span; see the module.
         tag: Penn Treebank tag of the inflected word: the noun, or the verb of a relation; else empty.
         before: lemma of the subject of a relation; empty if there is none.
@@ -77,12 +75,7 @@ class Slot(NamedTuple):
 
 
 def find_slots(caption: ParsedText, thesaurus: Thesaurus) -> list[Slot]:
-    """Return the slots of a caption: nouns and adjectives by phrase, then relations, each from left to right.
-
-    Args:
-        caption: the parsed caption.
-        thesaurus: WordNet, for compounds.
-    """
+    """Return the slots of a caption: nouns and adjectives by phrase, then relations, each from left to right."""
     relations = list(find_relations(caption))
     inside = {at for slot in relations for at in range(slot.start, slot.end)}  # "front" of "in front of"
     phrases = [phrase for phrase in caption.phrases if phrase.head not in inside]

@@ -87,8 +87,7 @@ def class_conditions() -> dict[str, NounCondition]:
 def neighbours(*, distinguished: bool = True) -> dict[frozenset[str], NounCondition]:
     """Return the pairs of neighbouring concepts, and the nouns for which they are neighbours.
 
-    Args:
-        distinguished: include pairs that captioners hardly confuse.
+    Those that captioners hardly confuse are included if ``distinguished``.
     """
     table: dict[frozenset[str], NounCondition] = {}
     for row in read_rows("attribute_neighbours"):
@@ -137,12 +136,7 @@ def same_concept(word: str) -> frozenset[str]:
 
 
 class AttributeLexicon:
-    """Classes and replacements of adjectives and number words, in lower case.
-
-    Args:
-        thesaurus: WordNet.
-        nouns: classes of the modified nouns.
-    """
+    """Classes and replacements of adjectives and number words, in lower case."""
 
     def __init__(self, thesaurus: Thesaurus, nouns: NounLexicon) -> None:
         self._thesaurus, self._nouns = thesaurus, nouns

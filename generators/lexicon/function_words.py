@@ -15,9 +15,5 @@ def _features() -> dict[str, frozenset[str]]:
 
 
 def words_with(feature: str) -> frozenset[str]:
-    """Return the words that have a feature.
-
-    Raises:
-        KeyError: no word has the feature.
-    """
+    """Return the words that have a feature."""
     return _features()[feature]

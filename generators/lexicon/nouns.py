@@ -149,11 +149,7 @@ def _classes() -> tuple[dict[str, _NounClass], dict[str, str]]:
 
 
 class NounLexicon:
-    """Classes, features and replacements of nouns: lemmas in lower case, compounds with spaces ("fire hydrant").
-
-    Args:
-        thesaurus: WordNet.
-    """
+    """Classes, features and replacements of nouns: lemmas in lower case, compounds with spaces ("fire hydrant")."""
 
     def __init__(self, thesaurus: Thesaurus) -> None:
         self._thesaurus = thesaurus

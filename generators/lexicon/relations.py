@@ -29,8 +29,6 @@ class Preposition:
     """A preposition of one or more words.
 
     Attributes:
-        phrase: in lower case.
-        states: allowed states.
         weak: allowed states, including those in which the phrase is true but uninformative.
         synonym: shared name of synonymous prepositions.
         converses: phrases r for which "B r A" may say "A phrase B".
@@ -71,7 +69,6 @@ class NounClass:
     """A class of nouns for which states coincide.
 
     Attributes:
-        name: of the class.
         merged: states that coincide.
         dropped: states that do not exist.
         synonyms: groups of `Preposition.synonym` that are synonymous for these nouns.
@@ -155,25 +152,14 @@ class RelationLexicon:
         *,
         by_place: bool = False,
     ) -> bool:
-        """Return whether two phrases cannot both be true of the same two things in one picture.
+        """Return whether two phrases cannot both be true of the same two things in one picture; false for unknown phrases.
 
-        Args:
-            a: key of a phrase.
-            b: key of another.
-            subject: lemma of the subject, if known.
-            object: lemma of the object, if known.
-            by_place: ignore posture and action, in which members of a plural subject may differ.
-
-        Returns:
-            False as well if one of them is not in the tables.
+        By place alone, posture and action are ignored, in which members of a plural subject may differ.
         """
         return self._excludes(a, b, self.noun_classes(subject, object), by_place=by_place)
 
     def refutes(self, a: str, b: str, subject: str = "", object: str = "") -> bool:  # noqa: A002
-        """Return whether a phrase refutes another: they exclude each other, and the other is not merely weaker.
-
-        For the arguments see `exclusive`.
-        """
+        """Return whether a phrase refutes another: they exclude each other, and the other is not merely weaker."""
         return self._excludes(a, b, self.noun_classes(subject, object), weak=True)
 
     def _find_excludes(

@@ -53,8 +53,6 @@ class AbsentObjects:
     """Estimates which objects are absent from an image.
 
     Args:
-        thesaurus: WordNet.
-        pool: statistics of the user's captions.
         vocabulary: nouns that the cloze model knows.
 
     Sets of objects are bit masks, bit i for ``nouns[i]``, since some hundred are combined for each caption.

@@ -33,13 +33,7 @@ _RARE: Final = 0.06  # share of an attribute among them, up to which it is remar
 
 
 class FalseAttributes:
-    """Estimates which attributes are false of an object.
-
-    Args:
-        lexicon: exclusions of attributes.
-        nouns: noun classes.
-        pool: statistics of the user's captions.
-    """
+    """Estimates which attributes are false of an object."""
 
     def __init__(self, lexicon: AttributeLexicon, nouns: NounLexicon, pool: PoolStatistics) -> None:
         self._lexicon, self._nouns, self._pool = lexicon, nouns, pool

@@ -70,10 +70,7 @@ class Additions:
     def propose(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[WordProposals]:
         """Return the false additions for each caption, scored in one batch; independent of the other captions.
 
-        Args:
-            captions: the captions.
-            target: `OBJECT` or `ATTRIBUTE`.
-            paired: each comes with a true addition in the same point.
+        If paired, each comes with a true addition at the same point.
         """
         kind, targets = SLOT_OF_TARGET[target], self._model.targets(SLOT_OF_TARGET[target])
         unpaired_objects = target == OBJECT and not paired

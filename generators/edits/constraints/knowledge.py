@@ -71,12 +71,7 @@ class Names:
 
 
 class Knowledge:
-    """Cached lookups in WordNet and the pool statistics.
-
-    Args:
-        thesaurus: WordNet.
-        pool: statistics of the reference captions.
-    """
+    """Cached lookups in WordNet and the pool statistics."""
 
     def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics) -> None:
         self.thesaurus, self.pool = thesaurus, pool

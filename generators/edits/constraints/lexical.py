@@ -21,13 +21,10 @@ _AUXILIARIES: Final = frozenset({"be", "have"})
 
 
 def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
-    """Return whether one word entails another, so that replacing it keeps a caption true.
+    """Return whether a word or phrase entails another, so that replacing it keeps a caption true.
 
-    Args:
-        one: the replaced word or phrase.
-        other: the word or phrase that replaces it.
-        pos: "noun", "adjective" or "relation".
-        noun: lemma of the noun that an adjective describes, or of the object of a relation.
+    The part of speech is "noun", "adjective" or "relation"; the noun is the lemma of the one that an adjective describes,
+    or of the object of a relation.
     """
     if one == other or other in rewordings(one, pos, noun) or one in rewordings(other, pos, noun):
         return True
@@ -44,10 +41,7 @@ def plain_relation(key: str) -> str:
 def are_opposed(one: str, other: str, *, distinguished: bool = False) -> bool:
     """Return whether two attributes exclude each other for some noun: opposites, or different concepts of a class.
 
-    Args:
-        one: a word.
-        other: another.
-        distinguished: whether one captioner used both, who distinguishes even what viewers confuse.
+    They are ``distinguished`` if one captioner used both, who distinguishes even what viewers confuse.
     """
     if frozenset((one, other)) in opposites():
         return True

@@ -40,8 +40,6 @@ class EditExample:
         caption: with "[...]" around the replaced words, or around both spans of a swap, or "|" for an addition.
         new: new words; empty for a swap.
         type: form and target ("replace-object").
-        others: other captions of the image.
-        boxes: of the image.
     """
 
     caption: str

@@ -37,9 +37,6 @@ class Modifier(NamedTuple):
     """An attribute or number of a noun phrase that may be exchanged.
 
     Attributes:
-        phrase: the noun phrase.
-        start: first token.
-        end: one past the last token.
         words: its words; "black and white" has two.
         number: the exact number that it states; 0 of an attribute.
     """
@@ -55,7 +52,6 @@ class Swap(NamedTuple):
     """A swap that makes a caption false.
 
     Attributes:
-        changes: of the caption's text.
         weight: probability of the new caption relative to the old one, for sampling.
     """
 
@@ -80,11 +76,6 @@ def swapped_pairs(
     """Return pairs of attributes, then of numbers, of different phrases, in order of position.
 
     Each comes with the reason code why neither they nor their nouns may be exchanged, or an empty string.
-
-    Args:
-        caption: the caption.
-        known: WordNet and pool statistics.
-        constraints: on swapped attributes.
     """
     attributes = [each for phrase in caption.phrases for each in _modifiers_of(caption, known, phrase)]
     numbers = [each for phrase in caption.phrases for each in _numbers_of(caption, phrase)]

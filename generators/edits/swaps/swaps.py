@@ -23,8 +23,6 @@ class SwapProposals:
     """Proposed swaps of one caption.
 
     Attributes:
-        reasons: reason codes of rejections.
-        changes: of each swap.
         log_ratio: natural logarithm of the weight of each swap, float32.
     """
 
@@ -38,13 +36,7 @@ class SwapProposals:
 
 
 class Swaps:
-    """Proposes swaps.
-
-    Args:
-        materials: of the pool.
-        types: of `SWAP_TYPES`.
-        skip: ids of constraints that are not applied.
-    """
+    """Proposes swaps."""
 
     def __init__(self, materials: EditMaterials, types: Sequence[str], skip: frozenset[str] = frozenset()) -> None:
         self._types, self._materials = types, materials

@@ -59,8 +59,6 @@ class Difference:
     """A difference between a caption and a text.
 
     Attributes:
-        old: span of the caption, with its deleted words.
-        new: span of the text, with its inserted words.
         agreed: (position in the caption, position in the text) of words that differ in agreement only.
     """
 

@@ -66,8 +66,6 @@ class Checked:
     Attributes:
         text: the new caption, in the format of its source.
         edits: what changed, as `realisation.rewrite` returns it.
-        form: of the edit.
-        target: of the edit.
         agreement_changes: words outside of the edit that changed to agree with it.
         reason: empty if the text is accepted.
         constraint: id of the violated constraint, if one is.
@@ -87,7 +85,6 @@ class _CaptionTexts:
     """A caption with its existing texts.
 
     Attributes:
-        caption: the caption.
         own: keys (`comparison_key`) of its texts of the checked kind.
         types: accepted for texts that are not of the requested type.
     """
@@ -132,13 +129,7 @@ class _CaptionTexts:
 
 @dataclass(frozen=True, slots=True)
 class _FoundEdit:
-    """An edit that was found in a text.
-
-    Attributes:
-        edit: as constraints see it.
-        changes: of the source.
-        agreement_changes: words that agree with it.
-    """
+    """An edit that was found in a text."""
 
     edit: ProposedEdit
     changes: list[Change]
@@ -146,13 +137,7 @@ class _FoundEdit:
 
 
 class EditChecks:
-    """Checks rewritten captions; stateless except for caches.
-
-    Args:
-        thesaurus: WordNet.
-        pool: statistics of the user's captions.
-        tagger: the tagger of the captions.
-    """
+    """Checks rewritten captions; stateless except for caches."""
 
     def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
@@ -171,14 +156,10 @@ class EditChecks:
         taken: Collection[str] = (),
         other_types: Sequence[str] = (),
     ) -> list[Checked]:
-        """Check texts in order; texts that repeat an accepted one are duplicates.
+        """Check texts in order; texts that repeat an accepted or a ``taken`` one of their kind are duplicates.
 
-        Args:
-            caption: the edited caption, with its tokens.
-            written: requested edits, each with the text of the model.
-            taken: existing texts of the caption, of the same kind.
-            other_types: types such as "replace-object" that are tried in order for a text that is not of the requested
-                type; `Checked.form` and `Checked.target` are those of the edit.
+        The other types, such as "replace-object", are tried in order for a text that is not of the requested type;
+        `Checked.form` and `Checked.target` are those of the edit.
         """
         texts = self._corrected(caption.pair.caption, written)
         existing = _CaptionTexts(caption, set(map(comparison_key, taken)), tuple(other_types))

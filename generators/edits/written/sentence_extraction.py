@@ -62,13 +62,7 @@ def comparison_key(text: str) -> str:
 
 
 def extract_sentence(text: str, source: str, is_word: Callable[[str], bool]) -> str:
-    """Return the sentence in a model's answer, without markup that its source lacks; empty if the answer is "none".
-
-    Args:
-        text: as the model wrote it.
-        source: the caption.
-        is_word: whether a lower-case word is known.
-    """
+    """Return the sentence in a model's answer, without markup that its source lacks; empty if the answer is "none"."""
     if not _PLAIN.fullmatch(text):
         text = _strip_all(text, source, is_word)
     plain = text.lower().strip(" .!")
