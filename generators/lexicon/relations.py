@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.lexicon.states import PLACE_DIMENSIONS, StateGroup, States, StateSpace
-from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.tables import grouped, read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
 UNKNOWN: Final = "thing"  # stands for an unknown subject
@@ -235,11 +235,7 @@ class RelationLexicon:
     @cached_property
     def _lengths(self) -> dict[str, tuple[int, ...]]:
         """Numbers of tokens of the prepositions that start with a word, the longest first."""
-        lengths: dict[str, set[int]] = {}
-        for phrase in self._prepositions:
-            words = phrase.split()
-            lengths.setdefault(words[0], set()).add(len(words))
-        return {word: tuple(sorted(found, reverse=True)) for word, found in lengths.items()}
+        return grouped(sorted({(words[0], len(words)) for words in map(str.split, self._prepositions)}, reverse=True))
 
 
 @lru_cache(maxsize=1)
@@ -250,13 +246,12 @@ def load_relations() -> RelationLexicon:
 
 def _read_classes(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tuple[str, str], tuple[NounClass, ...]]:
     """Return the classes by role and noun; those of the subject "" are for nouns of no other class."""
-    found: dict[tuple[str, str], tuple[NounClass, ...]] = {("subject", ""): ()}
+    found = list[tuple[tuple[str, str], NounClass]]()
     for row in rows:
         groups = tuple(frozenset(group.split()) for group in row["same"].split("|") if group.strip())
         each = NounClass(row["class"], space.groups(row["merge"]), space.groups(row["drop"]), groups)
-        for noun in row["nouns"].split() or [""]:
-            found[row["role"], noun] = (*found.get((row["role"], noun), ()), each)
-    return found
+        found += [((row["role"], noun), each) for noun in row["nouns"].split() or [""]]
+    return grouped(found)
 
 
 def _head(noun: str) -> str:

@@ -6,12 +6,12 @@ from typing import Final
 
 from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.language.lemmas import is_verb, lemmatize
-from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
-from pairwright.generators.lexicon.nouns import cell_words, loosely_same
+from pairwright.generators.lexicon.attributes import neighbours, opposites, other_concepts
+from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.relations import Relation, load_relations
 from pairwright.generators.lexicon.states import ACTION_DIMENSIONS
 from pairwright.generators.lexicon.synonyms import rewordings
-from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.tables import cell_words, read_rows
 
 _REWORDED_NOUNS: Final = frozenset(
     frozenset((row["noun"], other)) for row in read_rows("reworded_nouns") for other in cell_words(row["others"])
@@ -43,20 +43,10 @@ def are_opposed(one: str, other: str, *, distinguished: bool = False) -> bool:
 
     They are ``distinguished`` if one captioner used both, who distinguishes even what viewers confuse.
     """
-    if frozenset((one, other)) in opposites():
-        return True
-    confused = frozenset[frozenset[str]]() if distinguished else _neighbours()
-    ours, theirs = concepts().get(one, ()), concepts().get(other, ())
-    return set(ours).isdisjoint(theirs) and any(
-        group == other_group and frozenset((concept, other_concept)) not in confused
-        for group, concept in ours
-        for other_group, other_concept in theirs
+    confused = {} if distinguished else neighbours(distinguished=False)
+    return frozenset((one, other)) in opposites() or any(
+        pair not in confused or confused[pair].beside for _, pair in other_concepts(one, other)
     )
-
-
-@lru_cache(maxsize=1)
-def _neighbours() -> frozenset[frozenset[str]]:
-    return frozenset(pair for pair, beside in neighbours(distinguished=False).items() if not beside.beside)
 
 
 @lru_cache(maxsize=20_000)
