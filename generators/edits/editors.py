@@ -29,7 +29,7 @@ from pairwright.generators.edits.proposals import FloatArray, WordProposals
 from pairwright.generators.edits.replacements import REPLACED_KINDS, Replacements
 from pairwright.generators.edits.sampling import balance_of_targets, order_by_weight
 from pairwright.generators.edits.shuffling import shuffle
-from pairwright.generators.edits.swaps.swaps import SWAP_TYPES, Swaps
+from pairwright.generators.edits.swaps.swaps import SWAP_TYPES, propose_swaps
 
 MAX_TRIES: Final = 128  # proposals of a caption that are checked at most
 ADDED: Final = {"add-object": OBJECT, "add-attribute": ATTRIBUTE}
@@ -214,7 +214,8 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
         negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary)
         proposers.append(_of_type("negation", negations.propose))
     if swapped:
-        proposers.append(Swaps(materials, swapped, skip).propose)
+        constraints = applicable_constraints("hard_negative", "swap", "attribute", by_rules=True, skip=skip)
+        proposers.append(partial(propose_swaps, materials, swapped, constraints))
     return EditorSet(by_type, proposers)
 
 

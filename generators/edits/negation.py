@@ -27,7 +27,7 @@ from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import mention_forms
-from pairwright.generators.edits.additions.insertion_points import context_of_insertion, end_of_caption
+from pairwright.generators.edits.additions.insertion_points import end_of_caption
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.scope import NEGATION_WORDS
 from pairwright.generators.edits.floors import NEGATION_FLOOR
@@ -38,6 +38,7 @@ from pairwright.generators.edits.proposals import (
     insertion_proposals,
     relative_fits,
 )
+from pairwright.generators.edits.slots import context_of
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
@@ -167,9 +168,7 @@ class Negations:
             return  # another instance may have none
         start = phrase.start - 1
         span = caption.tokens[start].start, caption.tokens[phrase.end - 1].end
-        left = context_of_insertion(caption, phrase.start, ("a",))
-        right = context_of_insertion(caption, phrase.end)
-        context = left._replace(right=right.right, bag=tuple(word for word in left.bag if word != caption.head(phrase)))
+        context = context_of(caption, phrase.start, phrase.end, left=("a",))
         yield NegationSlot(*span, frame, caption.plural(phrase), start, caption.head(owner), context, noun)
 
 
@@ -180,7 +179,7 @@ def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationSlot]:
     at, token = found
     joint = "" if one.startswith(",") else " "
     for frame, several in ((joint + one, False), (joint + more, True)):
-        context = context_of_insertion(caption, token, ("with", "a"), ())
+        context = context_of(caption, token, token, left=("with", "a"))
         yield NegationSlot(at, at, frame, several, token, "", context)
 
 

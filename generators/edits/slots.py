@@ -110,10 +110,23 @@ def find_relations(caption: ParsedText) -> Iterator[Slot]:
         at += length
 
 
-def context_of(caption: ParsedText, start: int, end: int, before: str = "", after: str = "") -> ClozeContext:
-    """Return the cloze context of the tokens ``start`` up to ``end``; ``before`` and ``after`` as in `Slot`."""
+def context_of(  # noqa: PLR0913 - what the context consists of
+    caption: ParsedText,
+    start: int,
+    end: int,
+    before: str = "",
+    after: str = "",
+    *,
+    left: tuple[str, ...] = (),
+    right: tuple[str, ...] = (),
+) -> ClozeContext:
+    """Return the cloze context of what replaces the tokens ``start`` up to ``end`` between other inserted words.
+
+    ``before`` and ``after`` are the lemmas of `Slot`.
+    """
     words = caption.context_words
-    left, right = words[start : start + REACH][::-1], words[end + REACH : end + 2 * REACH]
+    left = (*words[start : start + REACH], *left)[: -REACH - 1 : -1]
+    right = (*right, *words[end + REACH : end + 2 * REACH])[:REACH]
     bag = [lemma for at, lemma in caption.content_lemmas if not start <= at < end]
     return ClozeContext(left, right, (before, after), tuple(bag[:MAX_BAG]))
 

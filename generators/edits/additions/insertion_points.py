@@ -15,14 +15,14 @@ from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
+from pairwright.generators.edits.slots import context_of
+from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.inflection import article
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, nouns_of_class
 from pairwright.generators.lexicon.tables import read_rows
 
 OBJECT, ATTRIBUTE = "object", "attribute"
-_BAG: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _BE: Final = frozenset({"is", "are"})
 _FINITE_TAGS: Final = frozenset({"VBZ", "VBP", "VBD", "MD"})
 _VERB_TAGS: Final = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
@@ -87,13 +87,13 @@ class InsertionPoint(NamedTuple):
 
     def context(self, caption: Caption) -> ClozeContext:
         """Return the context of the added word."""
-        heads = ("", self.head if self.phrase else "")
-        return context_of_insertion(caption, self.token, self.template.left, self.template.right, heads)
+        template, noun = self.template, self.head if self.phrase else ""
+        return context_of(caption, self.token, self.token, "", noun, left=template.left, right=template.right)
 
     def relation_context(self, caption: Caption, noun: str) -> ClozeContext:
         """Return the context of the relation by which a noun is added."""
         behind = ("a", *noun.split(), *self.template.right)
-        return context_of_insertion(caption, self.token, (), behind, (self.head, noun))
+        return context_of(caption, self.token, self.token, self.head, noun, right=behind)
 
     def proposed(self, caption: Caption, new: str) -> ProposedEdit:
         """Return the proposed edit, for constraints."""
@@ -200,22 +200,3 @@ def _first(caption: Caption) -> Iterator[InsertionPoint]:
         first, head = caption.tokens[0], caption.head(phrase)
         template = AdditionTemplate("", f" and {caption.lower[0]}", ("a",), ("and",))
         yield InsertionPoint(template, first.start, first.end, 0, head, is_existential=True)
-
-
-def context_of_insertion(
-    caption: Caption,
-    token: int,
-    before: tuple[str, ...] = (),
-    behind: tuple[str, ...] = (),
-    heads: tuple[str, str] = ("", ""),
-) -> ClozeContext:
-    """Return the context of a word that is inserted before a token, between other inserted words."""
-    words = caption.context_words
-    left = (*words[token : token + REACH], *before)[::-1][:REACH]
-    right = (*behind, *words[token + REACH : token + 2 * REACH])[:REACH]
-    return ClozeContext(left, right, heads, _content(caption))
-
-
-@lru_cache(maxsize=8)  # a caption has many insertion points
-def _content(caption: Caption) -> tuple[str, ...]:
-    return tuple([each.lemma for each in caption.tokens if each.pos in _BAG][:MAX_BAG])

@@ -19,7 +19,7 @@ import numpy as np
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.additions.absence import AbsentObjects, BoolArray
-from pairwright.generators.edits.additions.attributes import MIN_COUNT, FalseAttributes
+from pairwright.generators.edits.additions.attributes import FalseAttributes
 from pairwright.generators.edits.additions.insertion_points import (
     ATTRIBUTE,
     OBJECT,
@@ -28,7 +28,8 @@ from pairwright.generators.edits.additions.insertion_points import (
     object_insertions,
     shape_nouns,
 )
-from pairwright.generators.edits.constraints.stated import StatedObjects
+from pairwright.generators.edits.constraints.knowledge import MIN_COUNT
+from pairwright.generators.edits.constraints.stated import stated_objects
 from pairwright.generators.edits.floors import ADDED_PAIR_FLOOR, ADDITION_FLOORS, MAX_LENGTH_DIFFERENCE, RELATION_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.proposals import (
@@ -60,8 +61,7 @@ class Additions:
         self._pool = materials.knowledge.pool
         known = self._model.index("noun")
         self.objects = AbsentObjects(materials.knowledge.thesaurus, self._pool, known)
-        self.attributes = FalseAttributes(materials.knowledge.attributes, nouns, self._pool)
-        self._stated = StatedObjects(nouns, self.objects.nouns)
+        self.attributes = FalseAttributes(materials.knowledge)
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
         self._alive, self._figures = map(self.objects.mask_of, (nouns.is_alive, shape_nouns().__contains__))
@@ -156,7 +156,8 @@ class Additions:
     def _object_pairs(self, caption: Caption, points: Sequence[InsertionPoint], fit: FloatArray) -> Iterator[WordPair]:
         # Likely objects are never added falsely, so adding them would reveal the true text.
         possible = self.objects.possible(caption) & self._possible_objects(caption)
-        true = [at for at in map(self._at.__getitem__, self._stated.stated(caption)) if possible >> at & 1]
+        stated = map(self._at.__getitem__, stated_objects(caption, self._at, self._nouns))
+        true = [at for at in stated if possible >> at & 1]
         existential = [at for at, point in enumerate(points) if true and point.is_existential]
         nouns, false = self.objects.nouns, self.objects.unpacked(self._find_absent(caption) if existential else 0)
         for point in existential:

@@ -20,9 +20,7 @@ from pairwright.generators.lexicon.synonyms import reword_each_other
 from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 MIN_COUNT: Final = 2  # captions of the pool that attest two words together
-MIN_COOCCURRENCE_SHARE: Final = (
-    0.05  # share of the captions with a noun that have another one, from which images often show both
-)
+MIN_COOCCURRENCE_SHARE: Final = 0.05  # share of captions with a noun that have another, from which both are often shown
 MIN_LIFT: Final = 5.0  # observed over expected co-occurrences from which two things belong to one scene
 EXPECTED_COOCCURRENCES: Final = 1.0  # captions expected by chance from which two words that never co-occur do not fit
 MIN_PLURAL_SHARE: Final = 0.01  # share of plurals among the captions with a count noun

@@ -25,7 +25,7 @@ from pairwright.generators.captions.edited import repeats_words
 from pairwright.generators.captions.realisation import Change, normalize_capitals, rewrite, splits_any_span
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.table import find_violation
+from pairwright.generators.edits.constraints.table import applicable_constraints, first_violated
 from pairwright.generators.edits.written.agreement import adds_agreement_error
 from pairwright.generators.edits.written.alignment import Difference, TokenSpan, differences
 from pairwright.generators.edits.written.edit_location import (
@@ -244,7 +244,8 @@ class EditChecks:
         )
         if isinstance(found, str):
             return Checked(text, reason=found)
-        violated = find_violation(found.edit, self._known)
+        constraints = applicable_constraints(requested.kind, requested.form, requested.target, by_rules=False)
+        violated = first_violated(constraints, found.edit, self._known)
         if violated is not None:
             return Checked(text, reason=violated.reason, constraint=violated.id)
         made, edits = rewrite(caption.pair.caption, found.changes)
