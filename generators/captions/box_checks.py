@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.captions.image_words import ImageWords, plural_of
+from pairwright.generators.captions.image_words import ImageWords, in_both_numbers
 from pairwright.generators.lexicon.attributes import counts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
@@ -53,10 +53,8 @@ def count_may_hold(words: ImageWords, nouns: Iterable[str], word: str, stated: i
             for labels in (_labels(words, noun) for noun in nouns)
         )
     same = {other for other, value in counts().items() if value == number} if number else set[str]()
-    if not same.isdisjoint(words.elsewhere):
-        forms = {form for noun in nouns for form in (noun, plural_of(noun))}
-        if words.has_description(same, forms, own=False):
-            return True
+    if words.has_description(same, in_both_numbers(nouns), own=False):
+        return True
     return bool(number) and bounded and any(count_in_doubt(words, noun, stated, number) for noun in nouns)
 
 

@@ -36,6 +36,11 @@ def plural_of(label: str) -> str:
     return before + gap + inflect(last, "NNS")
 
 
+def in_both_numbers(nouns: Iterable[str]) -> frozenset[str]:
+    """Return nouns with their plurals."""
+    return frozenset(form for noun in nouns for form in (noun, plural_of(noun)))
+
+
 class ImageWords:
     """Words of the captions and labels of an image.
 
@@ -85,7 +90,7 @@ class ImageWords:
 
     def states_attribute(self, noun: str, adjective: str) -> bool:
         """Return whether a caption states an attribute of a noun: a word of its concept before it, or as a predicate."""
-        return self.has_description(same_concept(adjective), {noun, plural_of(noun)}, own=True)
+        return self.has_description(same_concept(adjective), in_both_numbers((noun,)), own=True)
 
     def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
         """Return whether a caption has one of the adjectives shortly before one of the nouns, or as its predicate.
@@ -123,7 +128,7 @@ class ImageWords:
     def has_other_colour(self, noun: str, colour: str) -> bool:
         """Return whether a caption states a colour of the noun other than ``colour``."""
         rest = words_of_class("colour") - {colour}
-        return any(_stands_before(words, rest, {noun, plural_of(noun)}) for words in (self.own, *self.others))
+        return any(_stands_before(words, rest, in_both_numbers((noun,))) for words in (self.own, *self.others))
 
 
 def crowds_of(pair: Pair) -> frozenset[str]:

@@ -23,7 +23,7 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.relation_classifier import RELATION_CLASSIFIER
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
 from pairwright.generators.edits.floors import NULL_WEIGHTS
-from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.materials import EditMaterials, are_of_photographs
 from pairwright.generators.edits.negation import Negations
 from pairwright.generators.edits.proposals import FloatArray, WordProposals
 from pairwright.generators.edits.replacements import REPLACED_KINDS, Replacements
@@ -183,7 +183,7 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
 ) -> EditorSet:
     """Return the editors of some types of negatives; for the arguments see `negatives.NegativeOptions`."""
     wanted = frozenset(types)
-    if "replace-relation" in wanted and not materials.of_photographs:
+    if "replace-relation" in wanted and not are_of_photographs(materials.knowledge.pool):
         skip |= relation_classifier.CONSTRAINTS
     swapped = [name for name in SWAP_TYPES if name in wanted]
     replaced = dict[str, Sequence[Constraint]]()

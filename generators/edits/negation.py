@@ -42,10 +42,10 @@ from pairwright.generators.edits.slots import context_of
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
+from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.lexicon.label_sets import labels_of
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 _END: Final = "end"
 _CLOSING: Final = frozenset({"", ".", "!"})
@@ -93,7 +93,7 @@ class Negations:
         vocabulary: labels, or names of label sets, that are annotated exhaustively; see the module.
     """
 
-    def __init__(self, model: ClozeModel, thesaurus: Thesaurus, vocabulary: Iterable[str]) -> None:
+    def __init__(self, model: ClozeModel, thesaurus: WordNet, vocabulary: Iterable[str]) -> None:
         self._model, self._index = model, model.index("noun")
         known = (label for label in labels_of(tuple(vocabulary)) if label in self._index)
         self.labels = tuple(label for label in known if label not in flagged("plural_only"))

@@ -38,7 +38,7 @@ class Preposition:
     states: States
     weak: States
     synonym: str
-    converses: tuple[str, ...]
+    converses: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,19 +85,19 @@ class RelationLexicon:
 
     def __init__(self) -> None:
         prepositions, verbs, nouns = (read_rows(name) for name in ("prepositions", "verbs", "relation_nouns"))
-        self._space = StateSpace([*prepositions, *verbs])
+        self.space = StateSpace([*prepositions, *verbs])
         self._prepositions = {
             row["phrase"]: Preposition(
                 row["phrase"],
-                self._space.parse(row),
-                self._space.parse(row | {"place": row["weak"] or row["place"]}),
+                self.space.parse(row),
+                self.space.parse(row | {"place": row["weak"] or row["place"]}),
                 row["same"] or row["phrase"],
-                tuple(filter(None, row["converse"].split("|"))),
+                frozenset(filter(None, row["converse"].split("|"))),
             )
             for row in prepositions
         }
-        self._verbs = read_verbs(verbs, self._space)
-        self._classes = _read_classes(nouns, self._space)
+        self._verbs = read_verbs(verbs, self.space)
+        self._classes = _read_classes(nouns, self.space)
         self.analyse = lru_cache(maxsize=None)(self._analyse)
         self._weak_states = lru_cache(maxsize=64)(self._find_weak_states)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
@@ -122,9 +122,9 @@ class RelationLexicon:
         return None
 
     def _relation(self, key: str, verb: Verb | None, preposition: Preposition | None) -> Relation:
-        states = weak = verb.states if verb else self._space.every
+        states = weak = verb.states if verb else self.space.every
         if preposition:
-            states, weak = (self._space.restricted(each, states) for each in (preposition.states, preposition.weak))
+            states, weak = (self.space.restricted(each, states) for each in (preposition.states, preposition.weak))
         chosen = verb.lemma.partition(" ")[2] if verb and verb.frame == "p" else ""
         return Relation(
             key.partition(" ")[0] if verb else "",
@@ -169,7 +169,7 @@ class RelationLexicon:
         if one is None or other is None:
             return False
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
-        shared = self._space.shared(*states)
+        shared = self.space.shared(*states)
         return not (shared[PLACE_DIMENSIONS] if by_place else shared).all()
 
     def refuted(self, key: str, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.bool_]:
@@ -178,19 +178,15 @@ class RelationLexicon:
         if relation is None:
             return np.zeros(len(keys), bool)
         known, weak = self._weak_states(keys)
-        shared = self._space.shared(_applied(classes, weak), _applied(classes, relation.states))
+        shared = self.space.shared(_applied(classes, weak), _applied(classes, relation.states))
         return known & ~shared.all(axis=1)
 
     def _find_weak_states(self, keys: tuple[str, ...]) -> tuple[npt.NDArray[np.bool_], States]:
         """Return whether each phrase is in the tables, shape (n,), and its weak states for nouns of no class."""
         relations = [*map(self.analyse, keys)]
         known = np.array([each is not None for each in relations], bool)
-        weak = [self._space.every if each is None else each.weak for each in relations]
+        weak = [self.space.every if each is None else each.weak for each in relations]
         return known, np.array(weak, bool).reshape(len(keys), -1)
-
-    def shared(self, one: States, other: States) -> npt.NDArray[np.bool_]:
-        """Return for each dimension (`states.DIMENSIONS`) whether two phrases share a state."""
-        return self._space.shared(one, other)
 
     def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
         """Return whether two phrases are synonymous for an object ("near" and "next to")."""
@@ -200,15 +196,13 @@ class RelationLexicon:
         pair = {one.synonym[1], other.synonym[1]}
         return len(pair) == 1 or any(pair <= group for each in self.noun_classes("", object) for group in each.synonyms)
 
-    def converse(self, key: str) -> tuple[str, ...]:
+    def converse(self, key: str) -> frozenset[str]:
         """Return the phrases r for which "B r A" may say "A key B"; of a verb with an object, its passive ("hold by")."""
         relation = self.analyse(key)
-        if relation is None:
-            return ()
-        if relation.frame == "t":
-            return (f"{relation.verb} by",)
-        known = self._prepositions.get(relation.preposition)
-        return known.converses if known and relation.frame != "p" else ()
+        if relation is not None and relation.frame == "t":
+            return frozenset({f"{relation.verb} by"})
+        known = self._prepositions.get(relation.preposition) if relation and relation.frame != "p" else None
+        return known.converses if known else frozenset()
 
     @property
     def prepositions(self) -> frozenset[str]:

@@ -25,12 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.image_words import ImageWords, plural_of
+from pairwright.generators.captions.image_words import ImageWords, in_both_numbers
 from pairwright.generators.edits.additions.insertion_points import shape_nouns
 from pairwright.generators.language.pool_statistics import PoolStatistics
+from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.lexicon.nouns import loosely_same
-from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.lexicon.thesaurus import Thesaurus
+from pairwright.generators.lexicon.tables import cell_words, read_rows
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
@@ -61,7 +61,7 @@ class AbsentObjects:
         nouns: objects that may be added, singular.
     """
 
-    def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics, vocabulary: Iterable[str]) -> None:
+    def __init__(self, thesaurus: WordNet, pool: PoolStatistics, vocabulary: Iterable[str]) -> None:
         self._pool, known = pool, frozenset(vocabulary)
         counts = {
             noun: images
@@ -181,7 +181,7 @@ class AbsentObjects:
         """Return the least value of the words of each object."""
         return np.minimum.reduceat(values, self._starts) if len(values) else values
 
-    def _index_names(self, thesaurus: Thesaurus) -> None:
+    def _index_names(self, thesaurus: WordNet) -> None:
         """Index the objects by the words, phrases (last words) and stems that may refer to them."""
         for at, noun in enumerate(self.nouns):
             for name in sorted(mention_forms(noun, thesaurus)):
@@ -228,21 +228,18 @@ def _mention_counts() -> dict[str, tuple[int, ...]]:
 @lru_cache(maxsize=1)
 def _implied() -> tuple[tuple[tuple[str, ...], frozenset[str]], ...]:
     """Return hypernyms of objects, with the words that may refer to one of them."""
-    return tuple(
-        (tuple(kind.strip() for kind in row["kinds"].split(",")), frozenset(row["words"].split()))
-        for row in read_rows("implied_things")
-    )
+    return tuple((cell_words(row["kinds"]), frozenset(row["words"].split())) for row in read_rows("implied_things"))
 
 
-def mention_forms(noun: str, thesaurus: Thesaurus) -> frozenset[str]:
+def mention_forms(noun: str, thesaurus: WordNet) -> frozenset[str]:
     """Return the word forms that may refer to an object: synonyms, hyponyms, hypernyms and implying words."""
     head = noun.rpartition(" ")[2]
     same = {noun, head, *thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *loosely_same(head)}
     names = {*same, *thesaurus.hyponyms(noun, "NOUN"), *thesaurus.hypernyms(noun, "NOUN")}
     kinds = {kind for kinds, _ in _implied() for kind in kinds if _is_kind(noun, kind, thesaurus)}
     words = {word for each, words in _implied() if not kinds.isdisjoint(each) for word in words}
-    return frozenset({*names, *map(plural_of, names), *words})
+    return in_both_numbers(names) | words
 
 
-def _is_kind(noun: str, kind: str, thesaurus: Thesaurus) -> bool:
+def _is_kind(noun: str, kind: str, thesaurus: WordNet) -> bool:
     return noun == kind or any(thesaurus.is_a(each, kind, "NOUN") for each in (noun, noun.rpartition(" ")[2]))

@@ -7,7 +7,7 @@ The words around an added object are a *template*. Whether captions would use it
 `AdditionTemplate.relation` is the key of the relation of the template.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -50,13 +50,13 @@ class AdditionTemplate(NamedTuple):
     is_existential: bool = False
 
     @classmethod
-    def parse(cls, text: str, relation: str = "", unless: str = "", existential: str = "") -> "AdditionTemplate":
-        """Return the template of an object, "{}" in a text; for the cells see ``addition_templates.tsv``."""
-        before, _, behind = text.partition("{}")
-        left = (*before.split(), "a")
+    def of(cls, row: Mapping[str, str]) -> "AdditionTemplate":
+        """Return the template of an object, a row of ``addition_templates.tsv``."""
+        before, _, behind = row["template"].partition("{}")
+        left, right = (*before.split(), "a"), tuple(behind.replace(",", " , ").split())
         before = before if before.startswith(",") else f" {before}"
-        right = tuple(behind.replace(",", " , ").split())
-        return cls(before, behind, left, right, relation, frozenset(unless.split()), existential == "yes")
+        unless, is_existential = frozenset(row["unless"].split()), row["existential"] == "yes"
+        return cls(before, behind, left, right, row["relation"], unless, is_existential)
 
 
 class InsertionPoint(NamedTuple):
@@ -111,11 +111,8 @@ _ATTRIBUTE: Final = AdditionTemplate("", " ")
 
 @lru_cache(maxsize=1)
 def closing_templates() -> tuple[AdditionTemplate, ...]:
-    """Return the templates for the end of a caption, of ``addition_templates.tsv``."""
-    rows = read_rows("addition_templates")
-    return tuple(
-        AdditionTemplate.parse(row["template"], row["relation"], row["unless"], row["existential"]) for row in rows
-    )
+    """Return the templates for the end of a caption."""
+    return tuple(map(AdditionTemplate.of, read_rows("addition_templates")))
 
 
 def shape_nouns() -> frozenset[str]:
@@ -174,11 +171,8 @@ def _last(caption: Caption) -> Iterator[InsertionPoint]:
     of_scene = drawn or (caption.head(phrase) in flagged("surroundings") and caption.tag(phrase.start - 1) == "IN")
     # "blocking a road | with a truck", "a cup and a plate | with a fork", "a circle is above a square | with a star"
     predicated = drawn and not _BE.isdisjoint(caption.lower) and caption.lower[0] != "there"
-    joined = (
-        predicated
-        or caption.tag(phrase.start - 1) in _VERB_TAGS
-        or caption.word(phrase.start - 1) in {"and", "or", ","}
-    )
+    before = phrase.start - 1
+    joined = predicated or caption.tag(before) in _VERB_TAGS or caption.word(before) in {"and", "or", ","}
     for template in closing_templates():
         bare = template.relation == "with" and not template.behind
         if template.unless.isdisjoint(caption.lower) and not (joined and bare) and not (drawn and template.behind):

@@ -1,14 +1,13 @@
 """Comparison of words and relation phrases by the lexicon."""
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.image_words import plural_of
+from pairwright.generators.captions.image_words import in_both_numbers
 from pairwright.generators.language.lemmas import is_verb, lemmatize
 from pairwright.generators.lexicon.attributes import neighbours, opposites, other_concepts
 from pairwright.generators.lexicon.nouns import loosely_same
-from pairwright.generators.lexicon.relations import Relation, load_relations
+from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.states import ACTION_DIMENSIONS
 from pairwright.generators.lexicon.synonyms import rewordings
 from pairwright.generators.lexicon.tables import cell_words, read_rows
@@ -59,11 +58,6 @@ def same_forms(noun: str) -> frozenset[str]:
 def names_of(noun: str) -> frozenset[str]:
     """Return the words that captions use for a noun, in both numbers; of a compound, also those for its head."""
     return in_both_numbers(loosely_same(noun) | loosely_same(noun.rpartition(" ")[2]))
-
-
-def in_both_numbers(nouns: Iterable[str]) -> frozenset[str]:
-    """Return nouns with their plurals."""
-    return frozenset(form for noun in nouns for form in (noun, plural_of(noun)))
 
 
 @lru_cache(maxsize=20_000)
@@ -117,7 +111,7 @@ def may_be_same_action(stated: str, new: str, old: str) -> bool:
     if not (one and other and before and one.verb and other.verb):
         return False
     as_old, as_new = (
-        load_relations().shared(one.states, each.states)[ACTION_DIMENSIONS].all() for each in (before, other)
+        load_relations().space.shared(one.states, each.states)[ACTION_DIMENSIONS].all() for each in (before, other)
     )
     return bool(as_new and not as_old)
 
@@ -128,17 +122,6 @@ def is_same_position(stated: str, new: str, old: str, thing: str) -> bool:
     one, other, before = split_relation(stated)[1], split_relation(new)[1], split_relation(old)[1]
     lexicon = load_relations()
     return bool(one and other) and lexicon.paraphrase(one, other, thing) and not lexicon.paraphrase(one, before, thing)
-
-
-@lru_cache(maxsize=20_000)
-def converses(key: str) -> frozenset[str]:
-    """Return the converse phrases of a relation."""
-    return frozenset(load_relations().converse(key))
-
-
-def follows_from(new: Relation, old: Relation) -> bool:
-    """Return whether a relation allows every state that another does: "on" follows from "sit on"."""
-    return not (old.states & ~new.states).any()
 
 
 @lru_cache(maxsize=20_000)

@@ -15,15 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.edits.constraints import (
-    grammar,
-    image,
-    meaning,
-    plausibility,
-    scope,
-    stated,
-    swapped,
-)
+from pairwright.generators.edits.constraints import grammar, image, meaning, plausibility, scope, stated, swapped
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.object_classifier import OBJECT_CLASSIFIER
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit

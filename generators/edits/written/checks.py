@@ -16,7 +16,7 @@ A text is only compared with its own source, so prompt injection in a caption ca
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from pairwright.datasets.records import Edit, Pair
@@ -48,8 +48,8 @@ from pairwright.generators.edits.written.targets import RELATION, RequestedEdit,
 from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize, singular_of
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 _OPEN: Final = ("ADJ", "ADV", "NOUN", "VERB")
 _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
@@ -80,49 +80,31 @@ class Checked:
     constraint: str = ""
 
 
-@dataclass(frozen=True)
 class _CaptionTexts:
     """A caption with its existing texts.
 
     Attributes:
         own: keys (`comparison_key`) of its texts of the checked kind.
         types: accepted for texts that are not of the requested type.
+        source: tokens of the caption up to its final mark.
     """
 
-    caption: Caption
-    own: set[str]
-    types: tuple[str, ...] = ()
-
-    @cached_property
-    def source(self) -> Sequence[Token]:
-        """The tokens of the caption up to its final mark."""
-        return without_final_mark(self.caption.tokens)
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """The words of the caption in lower case."""
-        return frozenset(self.caption.lower)
-
-    @cached_property
-    def key(self) -> str:
-        """The `comparison_key` of the caption."""
-        return comparison_key(self.caption.pair.caption)
-
-    @cached_property
-    def siblings(self) -> frozenset[str]:
-        """The keys of the other captions of the image."""
-        return frozenset(map(comparison_key, self.caption.pair.captions))
+    def __init__(self, caption: Caption, own: set[str], types: Sequence[str]) -> None:
+        self.caption, self.own, self.types = caption, own, types
+        self.source, self.words = without_final_mark(caption.tokens), frozenset(caption.lower)
+        self._key, *siblings = map(comparison_key, (caption.pair.caption, *caption.pair.captions))
+        self._siblings = frozenset(siblings)
 
     def reject_repeated(self, requested: RequestedEdit, text: str) -> str:
         """Return why a text is not new, or an empty string."""
         key = comparison_key(text)
         if not key:
             return "no_edit"
-        if key == self.key:
+        if key == self._key:
             return "identical"
         if key in self.own:
             return "duplicate"
-        if key in self.siblings:
+        if key in self._siblings:
             return "true_of_image" if requested.kind == "hard_negative" else "duplicate"
         return ""
 
@@ -139,7 +121,7 @@ class _FoundEdit:
 class EditChecks:
     """Checks rewritten captions; stateless except for caches."""
 
-    def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics, tagger: Tagger) -> None:
+    def __init__(self, thesaurus: WordNet, pool: PoolStatistics, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
         self._known = Knowledge(thesaurus, pool)
         self._is_word = lru_cache(maxsize=50_000)(self._find_word)
@@ -162,7 +144,7 @@ class EditChecks:
         `Checked.form` and `Checked.target` are those of the edit.
         """
         texts = self._corrected(caption.pair.caption, written)
-        existing = _CaptionTexts(caption, set(map(comparison_key, taken)), tuple(other_types))
+        existing = _CaptionTexts(caption, set(map(comparison_key, taken)), other_types)
         return self._check_in_order(existing, written, texts, self._tagged(texts))
 
     def check_batch(
@@ -176,10 +158,7 @@ class EditChecks:
         )
         return [
             self._check_in_order(
-                _CaptionTexts(Caption(pair, tokens[pair.caption]), set(), tuple(other_types)),
-                written,
-                own,
-                tokens,
+                _CaptionTexts(Caption(pair, tokens[pair.caption]), set(), other_types), written, own, tokens
             )
             if own
             else []
@@ -257,11 +236,10 @@ class EditChecks:
         return Checked(made, edits, requested.form, requested.target, found.agreement_changes)
 
     def _undo_repairs(self, requested: RequestedEdit, source: Sequence[Token], new: Sequence[Token]) -> Sequence[Token]:
-        if (
-            requested.kind == "hard_negative" or requested.form == "swap"
-        ):  # "skate board" is another name of a skateboard
-            new = restore_spelling(source, new, self._is_known, swap=requested.form == "swap")
-        return restore_minor_words(source, new, add=requested.form == "add") if requested.form != "replace" else new
+        swap = requested.form == "swap"
+        if requested.kind == "hard_negative" or swap:  # "skate board" is another name of a skateboard
+            new = restore_spelling(source, new, self._is_known, swap=swap)
+        return restore_minor_words(source, new, add=not swap) if requested.form != "replace" else new
 
     def _find_swap(
         self, caption: Caption, requested: RequestedEdit, source: Sequence[Token], new: Sequence[Token]
@@ -330,7 +308,7 @@ class EditChecks:
 
     def _find_word(self, word: str) -> bool:
         """Return whether a word is listed, or is a derived or compound noun: "kayaker", "streetlamp"."""
-        bases = {word, *_bases(word)}
+        bases = {word}.union(*dictionary_lemmas(word).values())
         if any(self._is_listed(base, pos) for base in bases for pos in _OPEN):
             return True
         noun = singular_of(word)
@@ -349,12 +327,6 @@ def _apply(source: Sequence[Token], found: Sequence[Difference]) -> list[Token]:
     for each in sorted(found, key=lambda each: -each.old.start):
         made[each.old.start : each.old.end] = each.new.tokens[each.new.start : each.new.end]
     return made
-
-
-@lru_cache(maxsize=20_000)
-def _bases(word: str) -> frozenset[str]:
-    """Return the possible lemmas of a word for any part of speech."""
-    return frozenset(base for found in dictionary_lemmas(word).values() for base in found)
 
 
 def _bag(tokens: Sequence[Token]) -> Counter[str]:

@@ -197,17 +197,15 @@ def _is_repair(difference: Difference) -> bool:
 def _trim_repairs(edit: Difference) -> Difference:
     """Return an edit without repairs at its ends: an inserted auxiliary, comma or article that the source omits."""
     source, new = edit.old.tokens, edit.new.tokens
-    same_article = (
-        edit.agreed[:1] == ((edit.old.start, edit.new.start),) and source[edit.old.start].text.lower() in ARTICLES
-    )
-    if edit.old.at and same_article:
+    opens_alike = edit.agreed[:1] == ((edit.old.start, edit.new.start),)
+    if edit.old.at and opens_alike and source[edit.old.start].text.lower() in ARTICLES:
         old, fresh = (replace(span, start=span.start + 1) for span in (edit.old, edit.new))
         edit = Difference(old, fresh, edit.agreed[1:])
     gone, start, end, before = edit.old.words, edit.new.start, edit.new.end, edit.old.before()
     acts = any(token.pos in {"AUX", "VERB"} for token in gone)
-    determined = (before is not None and before.tag in _DETERMINING) or (
-        bool(gone) and source[edit.old.start].tag in _DETERMINING
-    )
+    opening = [before] if before is not None else []
+    opening += [source[edit.old.start]] if gone else []
+    determined = any(token.tag in _DETERMINING for token in opening)
 
     def is_extra(at: int, *, first: bool) -> bool:
         token = new[at]

@@ -101,12 +101,8 @@ def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: 
                 removed.add(at)
         for at in each.old.at:
             token, place = source[at], _place(each, at, add=add)
-            if (
-                gone[_form(token)]
-                and _may_move(token)
-                and token.text.isalpha()
-                and (add or _may_insert(token, text, place, words))
-            ):
+            movable = gone[_form(token)] and _may_move(token) and token.text.isalpha()
+            if movable and (add or _may_insert(token, text, place, words)):
                 gone[_form(token)] -= 1
                 inserted.setdefault(place, []).append(token)
                 removed |= {place - 1} if token.tag == "DT" and place and text[place - 1].tag == "DT" else set()

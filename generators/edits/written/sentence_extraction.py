@@ -22,9 +22,8 @@ from pairwright.generators.llm.output.plain_text import TextShape, extract_text
 _PLAIN: Final = re.compile(r"[A-Za-z](?:-?[a-z0-9, ])*(?<=[a-z0-9])\.?")  # no markup, and nothing around the sentence
 _LAYERS: Final = 4  # labels and remarks around one sentence
 _SIGNS: Final = frozenset({"Cf", "So"})  # Unicode categories: invisible characters; emoji and ticks
-_NEXT_CAPTION: Final = re.compile(
-    r"\n[ \t>*#_]*(?:caption|sentence)[*_]*[ \t]*:", re.IGNORECASE
-)  # as our prompts begin
+# As our prompts begin.
+_NEXT_CAPTION: Final = re.compile(r"\n[ \t>*#_]*(?:caption|sentence)[*_]*[ \t]*:", re.IGNORECASE)
 _ASIDE: Final = re.compile(
     r"\s(?:[(\[](?P<bracketed>[^()\[\]]{1,300})[)\]]|(?:-{2,}|[—–|])\s*(?P<dashed>[^()\[\]—–|]{1,300}))[ .]*\Z"
 )
@@ -100,12 +99,9 @@ def _match_characters(text: str, source: str) -> str:
 
 def _strip_repeated_source(text: str, source: str) -> str:
     """Return the part behind the source if the text repeats it: "a cat" of "a dog -> a cat"."""
-    parts = _BEFORE_AND_AFTER.split(text)
-    return (
-        parts[1]
-        if len(parts) == 2 and comparison_key(_strip_wrapping(parts[0], source)) == comparison_key(source)
-        else text
-    )
+    before, *behind = _BEFORE_AND_AFTER.split(text)
+    repeats = len(behind) == 1 and comparison_key(_strip_wrapping(before, source)) == comparison_key(source)
+    return behind[0] if repeats else text
 
 
 def _strip_wrapping(text: str, source: str) -> str:

@@ -73,19 +73,8 @@ def as_proposed_swap(caption: Caption, requested: RequestedEdit, source: Sequenc
     elif requested.target == ATTRIBUTE:
         old, before = (), noun_after(source, start)
     key = noun_key if requested.target == OBJECT else _text
-    return ProposedEdit(
-        caption,
-        "swap",
-        requested.target,
-        key(old),
-        key(new),
-        before,
-        after,
-        start,
-        middle,
-        (second, end),
-        requested.kind,
-    )
+    words, nouns, spans = (key(old), key(new)), (before, after), (start, middle, (second, end))
+    return ProposedEdit(caption, "swap", requested.target, *words, *nouns, *spans, requested.kind)
 
 
 def _text(tokens: Sequence[Token]) -> str:

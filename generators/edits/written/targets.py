@@ -25,6 +25,7 @@ _NOMINAL: Final = NOUNS | {"PRP"}
 _VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
 _MODIFIERS: Final = frozenset({"JJ", "JJR", "JJS", "CD", "VBN", "VBG", "RB", "RBR", "RBS"})
 _PREPOSITIONAL: Final = frozenset({"IN", "RP", "TO"})
+_CONNECTS: Final = frozenset({"CC", ",", "IN"})
 _JOINS_MODIFIERS: Final = frozenset({"HYPH", "CC", ","})
 _PLACE_NOUNS, _NUMBERS, _COPULA = words_with("place_noun"), words_with("counts"), words_with("copula")
 _PURPOSE = words_with("purpose")
@@ -76,11 +77,8 @@ def targets_of_addition(new: TokenSpan) -> frozenset[str]:
         found.add(OBJECT)
     if words and all(map(_is_modifier, words)) and (_is_at_noun(new) or not named):
         found.add(ATTRIBUTE)
-        alone = not {token.tag for token in between[1:]} & {"CC", ",", "IN", "DT"} and between[0].tag not in {
-            "CC",
-            ",",
-            "IN",
-        }
+        opens, *rest = [token.tag for token in between]
+        alone = opens not in _CONNECTS and (_CONNECTS | {"DT"}).isdisjoint(rest)
         if alone and following is not None and following.tag in NOUNS:
             found.discard(OBJECT)  # "a baseball | cap"
     elif words and not named and all(_is_modifier(word) or word.tag in _PREPOSITIONAL for word in words):
@@ -117,13 +115,8 @@ def verb_of_phrase(span: TokenSpan) -> list[Token]:
 def is_number_change(old: TokenSpan, new: TokenSpan) -> bool:
     """Return whether a number replaces an article or quantifier, or the reverse: "two dogs" for "a dog"."""
     gone, fresh = old.words, [word for word in new.words if word.pos != "PUNCT"]
-    if (
-        not gone
-        or not fresh
-        or not all(word.text.lower() in _QUANTIFIES or word.tag == "CD" for word in (*gone, *fresh))
-    ):
-        return False
-    return not (_are_articles(gone) and _are_articles(fresh))
+    quantify = all(word.text.lower() in _QUANTIFIES or word.tag == "CD" for word in (*gone, *fresh))
+    return bool(gone and fresh) and quantify and not _are_articles((*gone, *fresh))
 
 
 def noun_after(tokens: Sequence[Token], start: int) -> str:
@@ -138,26 +131,16 @@ def noun_after(tokens: Sequence[Token], start: int) -> str:
 
 
 def _may_be_subject(before: Token | None) -> bool:
-    return before is not None and (
-        before.tag in _NOMINAL or before.pos == "AUX" or before.tag in {"RB", "WDT", "CC", "IN"}
-    )
+    return before is not None and (before.pos == "AUX" or before.tag in _NOMINAL | {"RB", "WDT", "CC", "IN"})
 
 
 def _is_noun_phrase(words: Sequence[Token]) -> bool:
     """Return whether the words are one noun phrase, possibly with an "of" phrase."""
-    parts: list[list[Token]] = [[]]
-    for word in words:
-        if word.text.lower() == "of":
-            parts.append([])
-        else:
-            parts[-1].append(word)
-    return (
-        bool(words)
-        and len(parts) <= 2
-        and all(
-            part and part[-1].tag in _NOMINAL and all(word.tag in _NOMINAL or _is_modifier(word) for word in part)
-            for part in parts
-        )
+    lower = [word.text.lower() for word in words]
+    at = lower.index("of") if "of" in lower else len(words)
+    return lower.count("of") <= 1 and all(
+        part and part[-1].tag in _NOMINAL and all(word.tag in _NOMINAL or _is_modifier(word) for word in part)
+        for part in (words[:at], words[at + 1 :])[: 1 + lower.count("of")]
     )
 
 
@@ -190,7 +173,7 @@ def _is_at_noun(span: TokenSpan) -> bool:
 
 
 def _are_numbers(words: Sequence[Token]) -> bool:
-    return all(word.tag == "CD" or word.text.lower() in _NUMBERS or word.text.lower() == "of" for word in words)
+    return all(word.tag == "CD" or word.text.lower() in _NUMBERS | {"of"} for word in words)
 
 
 def _are_articles(words: Sequence[Token]) -> bool:

@@ -133,8 +133,8 @@ def test_paraphrases_share_verb_and_meaning_of_the_preposition() -> None:
 def test_converses_say_the_same_from_the_other_side() -> None:
     assert "under" in LEXICON.converse("sit on")
     assert "behind" in LEXICON.converse("in front of")
-    assert LEXICON.converse("hold") == ("hold by",)
-    assert LEXICON.converse("look at") == ()
+    assert LEXICON.converse("hold") == {"hold by"}
+    assert not LEXICON.converse("look at")
 
 
 def test_analysis_takes_a_phrase_apart() -> None:
