@@ -123,11 +123,9 @@ class Negations:
         present = [at for at, label in enumerate(self.labels) if self._is_unmentioned(caption, label)]
         number = caption.words.labels
         for at, slot in enumerate(slots):
-            false = (
-                [self.labels.index(slot.affirmed)]
-                if slot.affirmed
-                else [each for each in present if (number[self.labels[each]] > 1) == slot.several]
-            )
+            false = [each for each in present if (number[self.labels[each]] > 1) == slot.several]
+            if slot.affirmed:
+                false = [self.labels.index(slot.affirmed)]
             fitting = (fits[at] >= np.log(NEGATION_FLOOR)).tolist()
             for new, old in product(false, absent):
                 same_length = self.labels[old].count(" ") == self.labels[new].count(" ")
@@ -184,8 +182,7 @@ def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationSlot]:
 
 
 def _mentions(caption: Caption, names: frozenset[str]) -> bool:
-    words = caption.words
-    return any(f" {name} " in words.own_text if " " in name else name in words.own_set for name in names)
+    return any(f" {name} " in caption.words.own_text for name in names)
 
 
 @lru_cache(maxsize=1)

@@ -106,7 +106,6 @@ class Rewordings:
             ]
 
     def _frequency_ratio(self, slot: RewordingSlot, new: str) -> float:
-        """Return the frequency of a word in the pool relative to the one in a slot."""
         counts = [self._count(slot.kind, key) for key in (new, slot.key)]
         return (counts[0] + 1) / (counts[1] + 1) if counts[0] or not counts[1] else 0.0
 
@@ -234,5 +233,4 @@ def _wordings(caption: Caption) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=1)
 def _reworded_relations() -> frozenset[str]:
-    """Return the relations that the tables reword."""
     return frozenset(word for table in _TABLES for kind, word in rewording_rows(table) if kind == RELATION)

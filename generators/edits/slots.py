@@ -87,12 +87,9 @@ def find_relations(caption: ParsedText) -> Iterator[Slot]:
     lexicon, at = load_relations(), 0
     while at < len(caption.lower):
         length = lexicon.match_preposition(caption.lower, at)
-        verb = caption.tags[at] in _VERBS and caption.tokens[at].pos == "VERB"
-        if not length and verb:
-            length = lexicon.match_preposition(caption.lower, at + 1)
-            length = length + 1 if length else 1
-        else:
-            verb = False
+        verb = not length and caption.tags[at] in _VERBS and caption.tokens[at].pos == "VERB"
+        if verb:
+            length = 1 + lexicon.match_preposition(caption.lower, at + 1)
         thing = caption.starting_at(at + length) if length else None
         if thing is None:
             at += 1
@@ -147,7 +144,7 @@ def relation_key(words: Sequence[str], tag: str) -> str:
 def lexicon_key(key: str) -> str:
     """Return a relation with its verb as a lemma: "parked on" as "park on"."""
     first, gap, rest = key.partition(" ")
-    return _verb_of(first) + gap + rest if is_participle(key) else key
+    return lemmatize(first, "VBN") + gap + rest if is_participle(key) else key
 
 
 @lru_cache(maxsize=20_000)
@@ -171,13 +168,8 @@ def begins_with_verb(key: str) -> bool:
 def is_participle(key: str) -> bool:
     """Return whether a relation begins with a past participle ("parked on")."""
     first = key.partition(" ")[0]
-    verb = _verb_of(first)
+    verb = lemmatize(first, "VBN")
     return verb != first and begins_with_verb(key) and inflect(verb, "VBN") == first
-
-
-@lru_cache(maxsize=20_000)
-def _verb_of(participle: str) -> str:
-    return lemmatize(participle, "VBN")
 
 
 def _slots_of_phrase(caption: ParsedText, phrase: NounPhrase, thesaurus: WordNet) -> Iterator[Slot]:

@@ -198,5 +198,4 @@ class AttributeLexicon:
 
 
 def _are_other_numbers(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return whether two ranges are disjoint."""
     return one[1] < other[0] or other[1] < one[0]

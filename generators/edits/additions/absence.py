@@ -178,7 +178,6 @@ class AbsentObjects:
         return found.astype(np.float32)
 
     def _least_of_parts(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the least value of the words of each object."""
         return np.minimum.reduceat(values, self._starts) if len(values) else values
 
     def _index_names(self, thesaurus: WordNet) -> None:

@@ -161,7 +161,6 @@ def end_of_caption(caption: Caption) -> tuple[int, int] | None:
 
 
 def _last(caption: Caption) -> Iterator[InsertionPoint]:
-    """Yield the insertion points at the end of a caption."""
     found = end_of_caption(caption)
     phrase = caption.ending_at(found[1]) if found is not None else None
     if found is None or phrase is None:

@@ -172,7 +172,6 @@ class Additions:
     def _false_attributes(
         self, caption: Caption, points: Sequence[InsertionPoint], fit: FloatArray
     ) -> Iterator[WordPair]:
-        """Yield the attested attributes that are false at the points."""
         index, targets = self._model.index("adjective"), self._model.targets("adjective")
         fits = fit >= np.log(self._floors[ATTRIBUTE])
         for at, point in enumerate(points):
@@ -195,5 +194,4 @@ class Additions:
 
 
 def _have_similar_length(one: str, other: str) -> bool:
-    """Return whether two words are of about the same length."""
     return abs(len(one) - len(other)) <= MAX_LENGTH_DIFFERENCE and one.count(" ") == other.count(" ")

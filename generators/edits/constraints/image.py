@@ -230,7 +230,6 @@ def _relations_linking(line: tuple[str, ...], firsts: frozenset[str], seconds: f
 
 
 def _relations_before(line: tuple[str, ...], things: frozenset[str]) -> Iterator[str]:
-    """Yield the relations right before one of some nouns."""
     for at, word in enumerate(line):
         if word in things:
             yield from relations_between(line[max(0, at - _WINDOW) : at])

@@ -156,7 +156,6 @@ def _entails_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def _contradict(old: str, new: str, edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether two words contradict each other."""
     if _range(old) and _range(new):
         return not _range_is_within(old, new) or _is_one(new) is not _is_one(old)
     if reworded(old, new, _POS[edit.target], edit.after):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
+from pairwright.generators.captions.phrases import NOUNS, PROPER
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.meaning import same_count
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
@@ -20,9 +21,7 @@ _BETWEEN_ITEMS: Final = words_with("joins_items")
 _AND: Final = frozenset({"and", "or"})
 _LISTS: Final = _AND | {"&", ","}
 _HAS: Final = "with"
-_IN_PHRASE: Final = frozenset(
-    {"DT", "PDT", "PRP$", "CD", "JJ", "JJR", "JJS", "NN", "NNS", "NNP", "NNPS", "HYPH", "POS"}
-)  # tags
+_IN_PHRASE: Final = NOUNS | PROPER | {"DT", "PDT", "PRP$", "CD", "JJ", "JJR", "JJS", "HYPH", "POS"}
 _WITHIN: Final = frozenset({"JJ", "RB", "CC", "CD", "HYPH"})  # tags between words that describe one thing
 _RELATES: Final = frozenset({"VERB", "ADP"})
 _STATES: Final = frozenset(

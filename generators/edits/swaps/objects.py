@@ -67,7 +67,6 @@ def _key(caption: Caption, nouns: Span, known: Container[str]) -> str:
 
 
 def _share_class(caption: Caption, known: Knowledge, one: NounPhrase, other: NounPhrase) -> bool:
-    """Return whether two nouns share a class, such as furniture."""
     first, second = (known.nouns.profile(caption.head(phrase)) for phrase in (one, other))
     return not first.classes.isdisjoint(second.classes)
 

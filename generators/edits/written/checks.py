@@ -195,14 +195,9 @@ class EditChecks:
         self, existing: _CaptionTexts, requested: RequestedEdit, text: str, tokens: Sequence[Token]
     ) -> Checked | None:
         """Return the result for the first of the other types that matches a text, accepted or possibly true."""
-        for name in existing.types:
-            other = RequestedEdit.of_type(requested.kind, name)
-            if other == requested:
-                continue
-            checked = self._check(existing, other, text, tokens)
-            if checked.reason in _RECOGNIZED:
-                return checked
-        return None
+        others = (RequestedEdit.of_type(requested.kind, name) for name in existing.types)
+        found = (self._check(existing, other, text, tokens) for other in others if other != requested)
+        return next((checked for checked in found if checked.reason in _RECOGNIZED), None)
 
     def _check(self, existing: _CaptionTexts, requested: RequestedEdit, text: str, tokens: Sequence[Token]) -> Checked:
         caption, source, new = existing.caption, existing.source, without_final_mark(tokens)
@@ -322,7 +317,6 @@ class EditChecks:
 
 
 def _apply(source: Sequence[Token], found: Sequence[Difference]) -> list[Token]:
-    """Return the tokens of the source with differences applied."""
     made = list(source)
     for each in sorted(found, key=lambda each: -each.old.start):
         made[each.old.start : each.old.end] = each.new.tokens[each.new.start : each.new.end]

@@ -116,30 +116,23 @@ def _is_article_of(difference: Difference, main: Difference) -> bool:
 
 def find_mismatch(requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -> str:
     """Return why a difference is not the requested edit, or an empty string."""
-    counted = is_number_change(old, new)
+    counted, form = is_number_change(old, new), "replace" if old.at else "add"
     gone, fresh = old.content, new.content
     if not fresh and not counted:
         return "left_out" if gone or not new.at else "repaired"
     if old.at and not gone and not counted:
         return "repaired"
-    form = "replace" if old.at else "add"
     if form != requested.form:
         return "another_form"
-    if max(len(gone), len(fresh)) > _LONGEST[form]:
-        return "too_long"
-    return _find_target_mismatch(requested, old, new, counted=counted)
-
-
-def _find_target_mismatch(requested: RequestedEdit, old: TokenSpan, new: TokenSpan, *, counted: bool) -> str:
-    if requested.form == "add":
+    if max(len(gone), len(fresh)) > _LONGEST[form] or (verb_of_phrase(old) and verb_of_phrase(new)):
+        return "too_long"  # or another verb with another object
+    if form == "add":
         targets = targets_of_addition(new)
     else:
         targets = frozenset({ATTRIBUTE}) if counted else targets_of_words(old) & targets_of_words(new)
-    if verb_of_phrase(old) and verb_of_phrase(new):
-        return "too_long"  # another verb with another object
     if requested.target in targets:
         return "not_grammatical" if _breaks_sentence(requested, old, new) else ""
-    several = len(old.content) > 1 or (bool(old.at) and sum(word.tag in NOUNS for word in new.content) > 1)
+    several = len(gone) > 1 or (form == "replace" and sum(word.tag in NOUNS for word in fresh) > 1)
     return "too_long" if several and not targets else "another_target"
 
 
