@@ -152,12 +152,7 @@ class EditorSet:
     def outcomes(
         self, captions: Sequence[Caption], seeds: Sequence[Mapping[str, int]]
     ) -> list[dict[str, EditOutcomes]]:
-        """Return the edits of each caption by type; see `Editor.outcomes`.
-
-        Args:
-            captions: the captions.
-            seeds: for each caption, a 64-bit seed for each type.
-        """
+        """Return the edits of each caption by type, given a seed for each type; see `Editor.outcomes`."""
         if not captions:
             return []
         proposals = self.propose(captions)

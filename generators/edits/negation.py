@@ -143,7 +143,8 @@ class Negations:
 
     def _is_unmentioned(self, caption: Caption, label: str) -> bool:
         """Return whether boxes have a label that the caption does not mention."""
-        return label in caption.words.labels and not _mentions(caption, self._names[label])
+        words = caption.words
+        return label in words.labels and not any(f" {name} " in words.own_text for name in self._names[label])
 
     def _slots(self, caption: Caption) -> Iterator[NegationSlot]:
         if not NEGATION_WORDS.isdisjoint(caption.lower):
@@ -179,10 +180,6 @@ def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationSlot]:
     for frame, several in ((joint + one, False), (joint + more, True)):
         context = context_of(caption, token, token, left=("with", "a"))
         yield NegationSlot(at, at, frame, several, token, "", context)
-
-
-def _mentions(caption: Caption, names: frozenset[str]) -> bool:
-    return any(f" {name} " in caption.words.own_text for name in names)
 
 
 @lru_cache(maxsize=1)

@@ -151,10 +151,6 @@ class AttributeLexicon:
         found = concepts().get(word, ())
         return found[0][0] if found else ""
 
-    def is_described(self, word: str) -> bool:
-        """Return whether a word is a descriptive adjective, which may be edited: "red", not "other"."""
-        return word not in untouched_words()
-
     def exclusive(self, one: str, other: str, noun: str) -> bool:
         """Return whether two attributes of a noun (a lemma) exclude each other; symmetric."""
         ranges = number_ranges()

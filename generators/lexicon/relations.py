@@ -143,24 +143,16 @@ class RelationLexicon:
             return found
         return self._classes.get(("subject", _head(subject)), self._classes["subject", ""]) + found
 
-    def exclusive(
-        self,
-        a: str,
-        b: str,
-        subject: str = "",
-        object: str = "",  # noqa: A002
-        *,
-        by_place: bool = False,
-    ) -> bool:
+    def exclusive(self, a: str, b: str, subject: str = "", thing: str = "", *, by_place: bool = False) -> bool:
         """Return whether two phrases cannot both be true of the same two things in one picture; false for unknown phrases.
 
         By place alone, posture and action are ignored, in which members of a plural subject may differ.
         """
-        return self._excludes(a, b, self.noun_classes(subject, object), by_place=by_place)
+        return self._excludes(a, b, self.noun_classes(subject, thing), by_place=by_place)
 
-    def refutes(self, a: str, b: str, subject: str = "", object: str = "") -> bool:  # noqa: A002
+    def refutes(self, a: str, b: str, subject: str = "", thing: str = "") -> bool:
         """Return whether a phrase refutes another: they exclude each other, and the other is not merely weaker."""
-        return self._excludes(a, b, self.noun_classes(subject, object), weak=True)
+        return self._excludes(a, b, self.noun_classes(subject, thing), weak=True)
 
     def _find_excludes(
         self, a: str, b: str, classes: tuple[NounClass, ...], *, by_place: bool = False, weak: bool = False
@@ -188,13 +180,13 @@ class RelationLexicon:
         weak = [self.space.every if each is None else each.weak for each in relations]
         return known, np.array(weak, bool).reshape(len(keys), -1)
 
-    def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
+    def paraphrase(self, a: str, b: str, thing: str = "") -> bool:
         """Return whether two phrases are synonymous for an object ("near" and "next to")."""
         one, other = self.analyse(a), self.analyse(b)
         if one is None or other is None or one.synonym[0] != other.synonym[0]:
             return False
         pair = {one.synonym[1], other.synonym[1]}
-        return len(pair) == 1 or any(pair <= group for each in self.noun_classes("", object) for group in each.synonyms)
+        return len(pair) == 1 or any(pair <= group for each in self.noun_classes("", thing) for group in each.synonyms)
 
     def converse(self, key: str) -> frozenset[str]:
         """Return the phrases r for which "B r A" may say "A key B"; of a verb with an object, its passive ("hold by")."""

@@ -148,20 +148,17 @@ class AbsentObjects:
     def _find_expected(self, word: str, silent: int, limit: float) -> int:
         if word and not self._pool.cooccurrence(word, word):  # as function words and plurals
             return self._expected_with("", silent, limit)
-        return _packed(self._find_rates(word) / self._named_share * self._unnamed_share[silent] > limit)
+        rates = self._base
+        if word:  # the share of captions with the word that name each object, shrunk towards that of the pool
+            seen = self._pool.cooccurrence(word, word)
+            both = self._least_of_parts(self._pool.cooccurrences(word, self._parts))
+            rates = (both + _PRIOR * self._base) / (seen + _PRIOR)
+        return _packed(rates.astype(np.float32) / self._named_share * self._unnamed_share[silent] > limit)
 
     def _find_cooccurrence(self, word: str) -> tuple[int, int]:
         """Return the objects that co-occur with a word, and those that captions avoid with it."""
         fits = self._find_fits(word)
         return _packed(fits >= MIN_NPMI_FITTING), _packed(fits <= MAX_NPMI_AVOIDED)
-
-    def _find_rates(self, word: str) -> FloatArray:
-        """Return the share of captions with a word that name each object, shrunk towards that of the pool."""
-        seen = self._pool.cooccurrence(word, word)
-        if not seen:
-            return self._base.astype(np.float32)
-        both = self._least_of_parts(self._pool.cooccurrences(word, self._parts))
-        return ((both + _PRIOR * self._base) / (seen + _PRIOR)).astype(np.float32)
 
     def _find_fits(self, word: str) -> FloatArray:
         """Return the normalised pointwise mutual information of a word with each object; of a compound, the minimum of its parts.

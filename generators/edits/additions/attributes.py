@@ -19,7 +19,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import MAX_RISK
 from pairwright.generators.edits.constraints.knowledge import MIN_COUNT, Knowledge
-from pairwright.generators.lexicon.attributes import same_concept, words_of_class
+from pairwright.generators.lexicon.attributes import same_concept, untouched_words, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -87,7 +87,7 @@ class FalseAttributes:
 
     def _is_attribute(self, word: str, noun: str) -> bool:
         return (
-            self._lexicon.is_described(word)
+            word not in untouched_words()
             and "-" not in word
             and self._pool.frequency(word, "ADJ") >= MIN_COUNT
             and self._pool.adjacency(word, noun) >= MIN_COUNT

@@ -63,16 +63,12 @@ def comparison_key(text: str) -> str:
 def extract_sentence(text: str, source: str, is_word: Callable[[str], bool]) -> str:
     """Return the sentence in a model's answer, without markup that its source lacks; empty if the answer is "none"."""
     if not _PLAIN.fullmatch(text):
-        text = _strip_all(text, source, is_word)
+        text = _match_characters(strip_control_tokens(strip_thinking(text)[0])[0].strip(), source)
+        if not _is_marked(source):
+            text = _strip_wrapping(_strip_repeated_source(text, source), source)
+        text = _strip_emphasis_capitals(_strip_markup(text, source), source, is_word)
     plain = text.lower().strip(" .!")
     return "" if plain in _NO_TEXT and plain != source.lower().strip(" .!") else text
-
-
-def _strip_all(text: str, source: str, is_word: Callable[[str], bool]) -> str:
-    text = _match_characters(strip_control_tokens(strip_thinking(text)[0])[0].strip(), source)
-    if not _is_marked(source):
-        text = _strip_wrapping(_strip_repeated_source(text, source), source)
-    return _strip_emphasis_capitals(_strip_markup(text, source), source, is_word)
 
 
 @lru_cache(maxsize=64)  # a caption has several texts in a row

@@ -73,8 +73,8 @@ def as_proposed_swap(caption: Caption, requested: RequestedEdit, source: Sequenc
     elif requested.target == ATTRIBUTE:
         old, before = (), noun_after(source, start)
     key = noun_key if requested.target == OBJECT else _text
-    words, nouns, spans = (key(old), key(new)), (before, after), (start, middle, (second, end))
-    return ProposedEdit(caption, "swap", requested.target, *words, *nouns, *spans, requested.kind)
+    words, nouns, span = (key(old), key(new)), (before, after), (second, end)
+    return ProposedEdit(caption, "swap", requested.target, *words, *nouns, start, middle, span, requested.kind)
 
 
 def _text(tokens: Sequence[Token]) -> str:
