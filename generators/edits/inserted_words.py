@@ -40,22 +40,16 @@ def _tails() -> tuple[str, ...]:
     return tuple(filter(None, tails))
 
 
-def _without_template(words: str) -> str:
-    """Return the added noun phrase without its addition template; other words unchanged.
-
-    In additions at the front of a caption, its first word follows.
-    """
-    tail = next((tail for tail in _tails() if words.endswith(tail)), "")
-    first = None if tail else _FIRST.match(words)
-    return first[1] if first is not None else words.removesuffix(tail)
-
-
 @lru_cache(maxsize=65_536)
 def _object_words(after: str) -> tuple[str, ...]:
-    words = _without_template(after.strip(" ,")).split()
-    while len(words) > 1 and words[0] in _CONNECTIVES:
-        words = words[1:]
-    return (" ".join(words),) if words else ()
+    """Return added words without their addition template; in front of a caption, its first word follows them."""
+    words = after.strip(" ,")
+    tail = next((tail for tail in _tails() if words.endswith(tail)), "")
+    first = None if tail else _FIRST.match(words)
+    added = (first[1] if first is not None else words.removesuffix(tail)).split()
+    while len(added) > 1 and added[0] in _CONNECTIVES:
+        added = added[1:]
+    return (" ".join(added),) if added else ()
 
 
 @lru_cache(maxsize=65_536)

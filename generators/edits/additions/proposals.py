@@ -13,7 +13,7 @@ the role of the replaced word of a REPLACE edit.
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import repeat
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from pairwright.generators.lexicon.function_words import words_with
 
 _MAX_LOG_RATIO: Final = 0.0  # words above typical probability are not preferred
 _ANY_NOUN: Final = "<noun>"  # no word of a caption: the model reads it as an unknown one
+_Added = TypeVar("_Added")
 SLOT_OF_TARGET: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
 
 
@@ -82,9 +83,7 @@ class Additions:
                 points = [*map(object_insertions, captions)]
             else:
                 points = [self._object_points(*each) for each in zip(captions, absent, strict=True)]
-            placed = zip(captions, points, strict=True)
-            fitting = self._relations_fit([(each, point, _ANY_NOUN) for each, own in placed for point in own])
-            points = [[point for point in own if next(fitting)] for own in points]
+            points = self._with_relation(captions, [[(each, each, _ANY_NOUN) for each in own] for own in points])
         fits = relative_fits(
             self._model,
             kind,
@@ -92,11 +91,9 @@ class Additions:
         )
         if unpaired_objects:
             found = [[*self._false_objects(*each)] for each in zip(points, fits, absent, strict=True)]
-            added = zip(captions, points, found, strict=True)
-            fitting = self._relations_fit(
-                [(each, own[at], targets[new]) for each, own, words in added for at, _, new, _ in words]
-            )
-            found = [[each for each in words if next(fitting)] for words in found]
+            added = zip(points, found, strict=True)
+            placed = [[(each, own[each[0]], targets[each[2]]) for each in words] for own, words in added]
+            found = self._with_relation(captions, placed)
         else:
             pairs = self._object_pairs if target == OBJECT else self._attribute_pairs
             find = pairs if paired else self._false_attributes
@@ -125,15 +122,18 @@ class Additions:
         """Return those of some objects that co-occur with the noun of a point."""
         return objects & self.objects.cooccurring(point.head) if point.head else objects
 
-    def _relations_fit(self, added: Sequence[tuple[Caption, InsertionPoint, str]]) -> Iterator[bool]:
-        """Yield for points and added nouns whether the model expects the relation of the point, if it must."""
-        related = [each for each in added if each[1].requires_relation]
+    def _with_relation(
+        self, captions: Sequence[Caption], added: Sequence[Sequence[tuple[_Added, InsertionPoint, str]]]
+    ) -> list[list[_Added]]:
+        """Return what is added to each caption, at a point with a noun, if the model expects the relation where it must."""
+        of_captions = zip(captions, added, strict=True)
+        related = [(caption, *each[1:]) for caption, own in of_captions for each in own if each[1].requires_relation]
         contexts = [point.relation_context(caption, noun) for caption, point, noun in related]
         log_probs, index = self._model.log_probs("relation", contexts), self._model.index("relation")
         columns = np.array([index.get(point.template.relation, -1) for _, point, _ in related], np.int64)
         own = log_probs[np.arange(len(columns)), columns]
         fits = iter(((columns >= 0) & (own >= typical_log_probs(log_probs) + np.log(RELATION_FLOOR))).tolist())
-        return (not point.requires_relation or next(fits) for _, point, _ in added)
+        return [[each for each, point, _ in own if not point.requires_relation or next(fits)] for own in added]
 
     def _possible_objects(self, caption: Caption) -> int:
         """Return the objects that the image may show: only shapes in drawings, and no persons if the caption says "alone"."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pairwright.generators.captions.phrases import NounPhrase, noun_phrases
+from pairwright.generators.edits.written.alignment import lower_words
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
@@ -31,7 +32,7 @@ def _agreement_errors(tokens: Sequence[Token]) -> set[tuple[str, str]]:
 
 
 def _error_of_phrase(tokens: Sequence[Token], phrase: NounPhrase) -> tuple[str, str] | None:
-    head, words = tokens[phrase.head], [token.text.lower() for token in tokens[phrase.start : phrase.head]]
+    head, words = tokens[phrase.head], lower_words(tokens[phrase.start : phrase.head])
     form, plural = head.text.lower(), head.tag == "NNS"
     continues = any(token.tag in _CONTINUES_PHRASE for token in tokens[phrase.end : phrase.end + 1])
     uninflected = plural and form == head.lemma

@@ -27,7 +27,7 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import applicable_constraints, first_violated
 from pairwright.generators.edits.written.agreement import adds_agreement_error
-from pairwright.generators.edits.written.alignment import Difference, TokenSpan, differences
+from pairwright.generators.edits.written.alignment import Difference, TokenSpan, differences, lower_words
 from pairwright.generators.edits.written.edit_location import (
     agrees_with_edit,
     as_proposed_edit,
@@ -329,4 +329,4 @@ def _bag(tokens: Sequence[Token]) -> Counter[str]:
 
 
 def _lower(tokens: Sequence[Token]) -> list[str]:
-    return [token.text.lower() for token in tokens if token.pos != "PUNCT"]
+    return lower_words(token for token in tokens if token.pos != "PUNCT")

@@ -7,10 +7,11 @@ a noun are attributes and elsewhere relations ("a parked car", "a car parked on 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from typing import Final
 
 from pairwright.generators.captions.phrases import ARTICLES
-from pairwright.generators.edits.written.alignment import TokenSpan
+from pairwright.generators.edits.written.alignment import TokenSpan, lower_words
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.attributes import opposites, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
@@ -53,7 +54,7 @@ def targets_of_words(span: TokenSpan) -> frozenset[str]:
     words, found = span.content, set[str]()
     if not words:
         return frozenset()
-    if " ".join(word.text.lower() for word in words) in _PHRASES:
+    if " ".join(lower_words(words)) in _PHRASES:
         return frozenset({ATTRIBUTE})
     if verb_of_phrase(span):
         return frozenset({RELATION})
@@ -62,7 +63,7 @@ def targets_of_words(span: TokenSpan) -> frozenset[str]:
     coloured = all(word.text.lower() in _COLOURS for word in words)  # "a girl in blue"
     if coloured or _are_numbers(words) or (all(map(_is_modifier, words)) and _is_at_noun(span)):
         found.add(ATTRIBUTE)
-    lower = [token.text.lower() for token in span.tokens[span.start : span.end + 1]]  # "adjacent | to"
+    lower = lower_words(span.tokens[span.start : span.end + 1])  # "adjacent | to"
     if _is_relation(words) or load_relations().match_preposition(lower, 0) >= span.end - span.start:
         found.add(RELATION)
     return frozenset(found)
@@ -121,13 +122,16 @@ def is_number_change(old: TokenSpan, new: TokenSpan) -> bool:
 
 def noun_after(tokens: Sequence[Token], start: int) -> str:
     """Return the lemma of the head of the noun phrase at or behind ``start``; empty if there is none."""
-    head = ""
-    for token in tokens[start:]:
-        if token.tag in NOUNS:
-            head = token.lemma
-        elif head:
-            break
-    return head
+    return "".join(token.lemma for token in first_nouns(tokens[start:])[-1:])
+
+
+def first_nouns(tokens: Sequence[Token]) -> list[Token]:
+    """Return the first noun of some tokens with those right behind it."""
+    return [*takewhile(_is_noun, dropwhile(lambda token: not _is_noun(token), tokens))]
+
+
+def _is_noun(token: Token) -> bool:
+    return token.tag in NOUNS
 
 
 def _may_be_subject(before: Token | None) -> bool:
@@ -136,7 +140,7 @@ def _may_be_subject(before: Token | None) -> bool:
 
 def _is_noun_phrase(words: Sequence[Token]) -> bool:
     """Return whether the words are one noun phrase, possibly with an "of" phrase."""
-    lower = [word.text.lower() for word in words]
+    lower = lower_words(words)
     at = lower.index("of") if "of" in lower else len(words)
     return lower.count("of") <= 1 and all(
         part and part[-1].tag in _NOMINAL and all(word.tag in _NOMINAL or _is_modifier(word) for word in part)
