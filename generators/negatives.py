@@ -27,7 +27,7 @@ from pairwright.generators.captions.edited import (
     EditPairOutcome,
     edited_annotation,
     first_valid_edit,
-    first_valid_pair,
+    first_valid_texts,
 )
 from pairwright.generators.edit_types import BENCHMARK_TYPES, NEGATIVE_TYPES
 from pairwright.generators.edits.both_sides import CaptionPositives, with_positive
@@ -154,9 +154,9 @@ class RuleNegatives:
         taken: set[str],
     ) -> Annotation:
         """Return a negative whose positive is made with it, which joins ``positives``."""
-        false, true = first_valid_pair(caption, outcomes, taken)
+        false, *true = first_valid_texts(caption, outcomes, taken)
         row = self._row(false, caption.pair, attempt)
-        return with_positive(row, positives.add(true, attempt) if true.text else "")
+        return with_positive(row, positives.add(true[0], attempt) if true else "")
 
     def _row(self, found: EditedText, pair: Pair, attempt: str) -> Annotation:
         return edited_annotation(found, pair, "hard_negative", attempt, self._origin)

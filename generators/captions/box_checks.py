@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.captions.image_words import ImageWords, plural_of
+from pairwright.generators.captions.image_words import ImageWords, in_both_numbers
 from pairwright.generators.lexicon.attributes import counts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
@@ -42,13 +42,9 @@ def is_vague(word: str) -> bool:
 
 
 def count_may_hold(words: ImageWords, nouns: Iterable[str], word: str, stated: int = 0) -> bool:
-    """Return whether boxes, crowds or other captions allow as many things as a number word says.
+    """Return whether boxes, crowds or other captions allow as many things as a number word says; false for other words.
 
-    Args:
-        words: of the image.
-        nouns: lemmas that captions may use for the thing.
-        word: a number, or "several" and the like; false for other words.
-        stated: the number in the caption; 0 if there is none.
+    The lemmas in ``nouns`` are all names for the thing, of which the caption has the number ``stated``, 0 if it has none.
     """
     number, bounded = number_of(word), bool(words.labels or words.crowds)
     if is_vague(word):
@@ -57,22 +53,13 @@ def count_may_hold(words: ImageWords, nouns: Iterable[str], word: str, stated: i
             for labels in (_labels(words, noun) for noun in nouns)
         )
     same = {other for other, value in counts().items() if value == number} if number else set[str]()
-    if not same.isdisjoint(words.elsewhere):
-        forms = {form for noun in nouns for form in (noun, plural_of(noun))}
-        if words.has_description(same, forms, own=False):
-            return True
+    if words.has_description(same, in_both_numbers(nouns), own=False):
+        return True
     return bool(number) and bounded and any(count_in_doubt(words, noun, stated, number) for noun in nouns)
 
 
 def count_in_doubt(words: ImageWords, noun: str, stated: int, new: int) -> bool:
-    """Return whether boxes allow ``new`` things of a noun, of which the caption states ``stated``.
-
-    Args:
-        words: of the image.
-        noun: lemma.
-        stated: the number in the caption; larger than any count for "many".
-        new: the number that the edit inserts.
-    """
+    """Return whether boxes allow ``new`` things of a noun, of which the caption states ``stated``; large for "many"."""
     there = _boxes_of(words, noun)
     if there is None:
         return True

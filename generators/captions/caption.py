@@ -18,6 +18,7 @@ from pairwright.generators.language.identification import other_language
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
+from pairwright.generators.lexicon.tables import grouped
 
 # If all attempts fail, the last of their reasons in this order is reported.
 REASONS = (
@@ -46,15 +47,7 @@ _BEGIN_RELATIONS = frozenset({("next", "to"), ("close", "to"), ("full", "of")}) 
 
 
 class ParsedText:
-    """A text's tokens with derived tags, lemmas and noun phrases.
-
-    Attributes:
-        tokens: of the text.
-        tags: of the tokens.
-        lemmas: of the tokens.
-        lower: the tokens as written, in lower case.
-        phrases: noun phrases from left to right.
-    """
+    """A text's tokens with derived tags, lemmas and noun phrases."""
 
     # Computed eagerly: every generator needs these, for thousands of captions a second.
     def __init__(self, tokens: Sequence[Token]) -> None:
@@ -94,12 +87,9 @@ class ParsedText:
         return tuple([phrase for phrase in self.phrases if self.is_thing(phrase) and self.is_whole(phrase)])
 
     @cached_property
-    def by_head(self) -> dict[str, list[NounPhrase]]:
+    def by_head(self) -> dict[str, tuple[NounPhrase, ...]]:
         """The phrases by the lemma of their head noun."""
-        found: dict[str, list[NounPhrase]] = {}
-        for phrase in self.phrases:
-            found.setdefault(self.head(phrase), []).append(phrase)
-        return found
+        return grouped((self.head(phrase), phrase) for phrase in self.phrases)
 
     @cached_property
     def distinct_words(self) -> frozenset[str]:
@@ -159,7 +149,6 @@ class Caption(ParsedText):
     """A parsed caption with the other captions and boxes of its image.
 
     Attributes:
-        pair: whose caption it is.
         words: words of all captions and boxes of the image.
         contents: lemmas of nouns, verbs and adjectives, the context of a new word.
         nouns_and_verbs: lemmas of nouns and verbs, with which a new object must co-occur.
@@ -177,12 +166,8 @@ class Caption(ParsedText):
     @cached_property
     def parts(self) -> frozenset[int]:
         """The tokens that are parts of a hyphenated or joined word: "walk", "-" and "in" of "walk-in"."""
-        if not self.joined:
-            return frozenset()
-        inside = (
-            at for at, token in enumerate(self.tokens) for start, end in self.joined if start <= token.start < end
-        )
-        return frozenset(inside)
+        starts = enumerate(token.start for token in self.tokens) if self.joined else ()
+        return frozenset(at for at, own in starts for start, end in self.joined if start <= own < end)
 
     @cached_property
     def quoted(self) -> frozenset[int]:
@@ -192,12 +177,9 @@ class Caption(ParsedText):
         if '"' in text or "“" in text:
             found.update(at for at, token in enumerate(self.tokens) if _opens_quote(text[: token.start]))
         if not quoting.isdisjoint(self.lemmas):
-            for at, lemma in enumerate(self.lemmas):
-                if (
-                    lemma in quoting
-                    and self.tags[at].startswith("VB")
-                    and self.word(at + 1) not in words_with("no_quote")
-                ):
+            verbs = (at for at, tag in enumerate(self.tags) if tag.startswith("VB") and self.lemmas[at] in quoting)
+            for at in verbs:
+                if self.word(at + 1) not in words_with("no_quote"):
                     found.update(range(at + 1, at + 1 + _QUOTED))
         return frozenset(found)
 

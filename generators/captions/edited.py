@@ -29,21 +29,13 @@ class EditedText(NamedTuple):
 
 def first_valid_edit(caption: Caption, outcomes: Iterator[EditOutcome], taken: set[str]) -> EditedText:
     """Return the first outcome that gives a valid new text; the next call continues after it."""
-    return _first(caption, (each if isinstance(each, str) else (each,) for each in outcomes), taken)[0]
+    return first_valid_texts(caption, (each if isinstance(each, str) else (each,) for each in outcomes), taken)[0]
 
 
-def first_valid_pair(
-    caption: Caption, outcomes: Iterator[EditPairOutcome], taken: set[str]
-) -> tuple[EditedText, EditedText]:
-    """Return the first valid pair of a false and a true text; a rejection has its reason in the false one."""
-    false, *true = _first(caption, outcomes, taken)
-    return false, true[0] if true else false
-
-
-def _first(
+def first_valid_texts(
     caption: Caption, outcomes: Iterable[Sequence[Sequence[Change]] | str], taken: set[str]
 ) -> Sequence[EditedText]:
-    """Return the texts of the first outcome that are all valid, or a reason."""
+    """Return the texts of the first outcome that are all valid, or one with a reason."""
     source = caption.pair.caption
     if caption.skip_reason:
         return (EditedText(reason=caption.skip_reason),)
@@ -81,12 +73,7 @@ def repeats_words(text: str, source: str) -> bool:
 def edited_annotation(found: EditedText, pair: Pair, kind: str, attempt: str, origin: Origin) -> Annotation:
     """Return the annotation of an attempt: kept, or rejected with its reason.
 
-    Args:
-        found: result of the attempt.
-        pair: whose caption was edited.
-        kind: of the annotation, "hard_negative" or "hard_positive".
-        attempt: the requested type, with a number if there are several ("replace-object/1"); a part of the id.
-        origin: the generator.
+    The attempt is the requested type, with a number if there are several ("replace-object/1"); it is part of the id.
     """
     form, _, target = attempt.partition("/")[0].partition("-")
     return Annotation(

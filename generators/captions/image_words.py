@@ -36,11 +36,13 @@ def plural_of(label: str) -> str:
     return before + gap + inflect(last, "NNS")
 
 
+def in_both_numbers(nouns: Iterable[str]) -> frozenset[str]:
+    """Return nouns with their plurals."""
+    return frozenset(form for noun in nouns for form in (noun, plural_of(noun)))
+
+
 class ImageWords:
     """Words of the captions and labels of an image.
-
-    Args:
-        pair: of the image.
 
     Attributes:
         own: words of the caption.
@@ -48,7 +50,6 @@ class ImageWords:
         own_text: the same as one string, between spaces.
         others: words of each other caption, in order.
         labels: box labels, lower-case, with how often each occurs.
-        boxes: of the pair, in order.
         crowds: labels of which there is a crowd, lower-case; their plurals are among the words.
         all: all words of captions and labels.
         text: the same as one string, for phrases.
@@ -88,21 +89,13 @@ class ImageWords:
         return self.labels.get(noun, 0) > 1 or self.has(plural_of(noun))
 
     def states_attribute(self, noun: str, adjective: str) -> bool:
-        """Return whether a caption states an attribute of a noun: a word of its concept before it, or as a predicate.
-
-        Args:
-            noun: lemma; its plural counts too.
-            adjective: lower-case.
-        """
-        return self.has_description(same_concept(adjective), {noun, plural_of(noun)}, own=True)
+        """Return whether a caption states an attribute of a noun: a word of its concept before it, or as a predicate."""
+        return self.has_description(same_concept(adjective), in_both_numbers((noun,)), own=True)
 
     def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
         """Return whether a caption has one of the adjectives shortly before one of the nouns, or as its predicate.
 
-        Args:
-            adjectives: lower-case.
-            nouns: in both numbers.
-            own: include the caption itself.
+        Nouns are given in both numbers; the caption itself counts if ``own``.
         """
         return self.has_description(adjectives, nouns, own=own) or any(
             not adjectives.isdisjoint(parts) and any(part[:-2].startswith(noun) for part in parts for noun in nouns)
@@ -135,7 +128,7 @@ class ImageWords:
     def has_other_colour(self, noun: str, colour: str) -> bool:
         """Return whether a caption states a colour of the noun other than ``colour``."""
         rest = words_of_class("colour") - {colour}
-        return any(_stands_before(words, rest, {noun, plural_of(noun)}) for words in (self.own, *self.others))
+        return any(_stands_before(words, rest, in_both_numbers((noun,))) for words in (self.own, *self.others))
 
 
 def crowds_of(pair: Pair) -> frozenset[str]:

@@ -26,11 +26,8 @@ ARTICLES = frozenset({"a", "an"})
 _ANY_NOUN = NOUNS | PROPER
 _MODIFIED = NOUNS | ADJECTIVES
 _OPENING = DETERMINERS | {"CD"} | ADJECTIVES | _ANY_NOUN  # a phrase starts with one of these
-_ADJECTIVES_TAGGED_AS_NOUNS, _COLOURS, _COMPOUND_PARTICIPLES = (
-    words_with("no_noun"),
-    words_with("colour_noun"),
-    words_with("covered"),
-)
+_ADJECTIVES_TAGGED_AS_NOUNS, _COLOURS = words_with("no_noun"), words_with("colour_noun")
+_COMPOUND_PARTICIPLES = words_with("covered")
 
 NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -41,8 +38,6 @@ class NounPhrase:
     """A flat noun phrase; immutable; parts as in the module docstring.
 
     Attributes:
-        start: index of its first token.
-        end: one past its last token (the head).
         determiner: index of the article, demonstrative or possessive, or -1.
         count: index of the number, or -1.
         adjectives: indices of single adjectives.
@@ -69,14 +64,10 @@ class NounPhrase:
 def noun_phrases(tokens: Sequence[Token]) -> tuple[NounPhrase, ...]:
     """Return the noun phrases of a caption, from left to right, without overlap."""
     found: list[NounPhrase] = []
-    index = 0
-    while index < len(tokens):
-        phrase = _phrase_at(tokens, index) if tokens[index].tag in _OPENING else None
-        if phrase is None:
-            index += 1
-        else:
-            found.append(phrase)
-            index = phrase.end
+    for index, token in enumerate(tokens):
+        if token.tag in _OPENING and (not found or index >= found[-1].end):
+            phrase = _phrase_at(tokens, index)
+            found += [phrase] if phrase is not None else []
     return tuple(found)
 
 

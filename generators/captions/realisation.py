@@ -56,9 +56,7 @@ class Change(NamedTuple):
 def rewrite(source: str, changes: Sequence[Change]) -> tuple[str, tuple[Edit, ...]]:
     """Return ``source`` with the changes applied, and the resulting edits.
 
-    Args:
-        source: any text.
-        changes: spans that do not overlap, in any order; one without effect is skipped.
+    Changes may be in any order, but not overlap; one without effect is skipped.
 
     Returns:
         The new text and its edits in order of position: ``source[e.before_span] == e.before``,
@@ -187,12 +185,9 @@ def _apply_style(after: str, style: Style, *, opens: bool) -> str:
     if style is Style.CAPITALS:
         return after.upper()
     if style is not Style.SENTENCE:
-        after = _LETTERS.sub(lambda word: word[0] if _is_minor(word[0], style) else _capitalize(word[0]), after)
+        minor = _MINOR if style is Style.TITLE else frozenset()
+        after = _LETTERS.sub(lambda word: word[0] if word[0] in minor else _capitalize(word[0]), after)
     return _capitalize(after) if opens else after
-
-
-def _is_minor(word: str, style: Style) -> bool:
-    return style is Style.TITLE and word in _MINOR
 
 
 def lowercase_span(source: str, start: int, end: int, *, proper: bool = False) -> str:

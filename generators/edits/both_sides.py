@@ -20,10 +20,7 @@ class CaptionPositives:
 
     Args:
         rules: rewrite rules by type (`positives.rewrite_rules`).
-        caption: the caption.
         taken: texts that must not be written again; updated.
-        seed: seed of the caption.
-        origin: origin of the rows.
     """
 
     def __init__(

@@ -21,9 +21,8 @@ from pairwright.generators.lexicon.tables import read_rows
 
 _START: Final = "|"  # marks the start of a caption
 _MOST_NOUNS: Final = 2  # of a phrase; more may be a clause with tagging errors
-_VERBS_AND_NAMES: Final = (
-    frozenset({"VBG", "VBZ"}) | PROPER
-)  # "containing white flowers and a bench", "Mario and Luigi"
+# "containing white flowers and a bench", "Mario and Luigi"
+_VERBS_AND_NAMES: Final = frozenset({"VBG", "VBZ"}) | PROPER
 _SENTENCE_ENDS: Final = frozenset({"", ".", "!", ";"})
 
 
@@ -38,9 +37,7 @@ def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[EditOutcom
             yield "identical"
         elif not _are_exchangeable(caption, one, other):
             yield "not_grammatical"
-        elif not (_is_clear_before(caption, one, other) and _is_clear_after(caption, other)) or _depends_on_first(
-            caption, one, other
-        ):
+        elif _depends_on_first(caption, one, other) or not _is_clear(caption, one, other):
             yield "may_be_false"
         else:
             yield caption.exchange((one.start, one.end), (other.start, other.end))
@@ -97,6 +94,10 @@ def _depends_on_first(caption: Caption, one: NounPhrase, other: NounPhrase) -> b
     owner = caption.ending_at(one.start - 1)
     alike = owner is not None and caption.head(owner) in {caption.head(one), caption.head(other)}
     return alike or _is_person(caption, one) is not _is_person(caption, other)
+
+
+def _is_clear(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+    return _is_clear_before(caption, one, other) and _is_clear_after(caption, other)
 
 
 def _is_clear_before(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:

@@ -23,13 +23,13 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.relation_classifier import RELATION_CLASSIFIER
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
 from pairwright.generators.edits.floors import NULL_WEIGHTS
-from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.materials import EditMaterials, are_of_photographs
 from pairwright.generators.edits.negation import Negations
 from pairwright.generators.edits.proposals import FloatArray, WordProposals
 from pairwright.generators.edits.replacements import REPLACED_KINDS, Replacements
 from pairwright.generators.edits.sampling import balance_of_targets, order_by_weight
 from pairwright.generators.edits.shuffling import shuffle
-from pairwright.generators.edits.swaps.swaps import SWAP_TYPES, Swaps
+from pairwright.generators.edits.swaps.swaps import SWAP_TYPES, propose_swaps
 
 MAX_TRIES: Final = 128  # proposals of a caption that are checked at most
 ADDED: Final = {"add-object": OBJECT, "add-attribute": ATTRIBUTE}
@@ -57,12 +57,7 @@ class Editor:
     null: float = 0.0
 
     def outcomes(self, proposals: Sequence[Any], seeds: Sequence[int]) -> list[EditOutcomes]:
-        """Return for each caption the reason codes of rejections, then its edits in random order.
-
-        Args:
-            proposals: `WordProposals` or `SwapProposals` of each caption.
-            seeds: a 64-bit seed for each caption.
-        """
+        """Return for each caption the reason codes of rejections, then its edits in random order by a 64-bit seed."""
         sizes = [len(each.log_ratio) for each in proposals]
         orders = order_by_weight(self._log_weights(proposals), sizes, seeds, self.null)
         return [self._outcomes(each, order) for each, order in zip(proposals, orders, strict=True)]
@@ -81,9 +76,7 @@ class WordEditor(Editor):
 
     Attributes:
         balance: of each word of the vocabulary; see `word_balance`.
-        known: WordNet and pool statistics, for constraints.
         constraints: in the order in which they are checked.
-        null: weight of drawing nothing.
         classifier: its preferred edits go before the others; None if all are equal.
     """
 
@@ -159,12 +152,7 @@ class EditorSet:
     def outcomes(
         self, captions: Sequence[Caption], seeds: Sequence[Mapping[str, int]]
     ) -> list[dict[str, EditOutcomes]]:
-        """Return the edits of each caption by type; see `Editor.outcomes`.
-
-        Args:
-            captions: the captions.
-            seeds: for each caption, a 64-bit seed for each type.
-        """
+        """Return the edits of each caption by type, given a seed for each type; see `Editor.outcomes`."""
         if not captions:
             return []
         proposals = self.propose(captions)
@@ -188,18 +176,9 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
     vocabulary: Sequence[str] = (),
     skip: frozenset[str] = frozenset(),
 ) -> EditorSet:
-    """Return the editors of some types of negatives.
-
-    Args:
-        materials: of the pool.
-        types: of `edit_types.NEGATIVE_TYPES`.
-        floor: least probability of a replacement in its context.
-        both_sides: pair each false addition with a true one.
-        vocabulary: labels that are annotated exhaustively, for NEGATION.
-        skip: ids of constraints that are not applied.
-    """
+    """Return the editors of some types of negatives; for the arguments see `negatives.NegativeOptions`."""
     wanted = frozenset(types)
-    if "replace-relation" in wanted and not materials.of_photographs:
+    if "replace-relation" in wanted and not are_of_photographs(materials.knowledge.pool):
         skip |= relation_classifier.CONSTRAINTS
     swapped = [name for name in SWAP_TYPES if name in wanted]
     replaced = dict[str, Sequence[Constraint]]()
@@ -230,7 +209,8 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
         negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary)
         proposers.append(_of_type("negation", negations.propose))
     if swapped:
-        proposers.append(Swaps(materials, swapped, skip).propose)
+        constraints = applicable_constraints("hard_negative", "swap", "attribute", by_rules=True, skip=skip)
+        proposers.append(partial(propose_swaps, materials, swapped, constraints))
     return EditorSet(by_type, proposers)
 
 

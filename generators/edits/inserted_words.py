@@ -24,13 +24,7 @@ def inserted_words(row: Annotation) -> tuple[str, ...]:
 
 
 def inserted_words_of_edits(form: str, target: str, edits: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Return `inserted_words` of a row.
-
-    Args:
-        form: of the row.
-        target: of the row.
-        edits: removed and inserted text of each edit.
-    """
+    """Return `inserted_words` of a row, given the removed and the inserted text of each edit."""
     if form in {"swap", "shuffle"} or not edits:
         return ()
     before, after = max(edits, key=lambda edit: len(edit[1]))  # other edits are agreement
@@ -46,23 +40,16 @@ def _tails() -> tuple[str, ...]:
     return tuple(filter(None, tails))
 
 
-def _without_template(words: str) -> str:
-    """Return the added noun phrase without its addition template; other words unchanged.
-
-    Args:
-        words: lower case; in additions at the front of a caption, followed by its first word.
-    """
-    tail = next((tail for tail in _tails() if words.endswith(tail)), "")
-    first = None if tail else _FIRST.match(words)
-    return first[1] if first is not None else words.removesuffix(tail)
-
-
 @lru_cache(maxsize=65_536)
 def _object_words(after: str) -> tuple[str, ...]:
-    words = _without_template(after.strip(" ,")).split()
-    while len(words) > 1 and words[0] in _CONNECTIVES:
-        words = words[1:]
-    return (" ".join(words),) if words else ()
+    """Return added words without their addition template; in front of a caption, its first word follows them."""
+    words = after.strip(" ,")
+    tail = next((tail for tail in _tails() if words.endswith(tail)), "")
+    first = None if tail else _FIRST.match(words)
+    added = (first[1] if first is not None else words.removesuffix(tail)).split()
+    while len(added) > 1 and added[0] in _CONNECTIVES:
+        added = added[1:]
+    return (" ".join(added),) if added else ()
 
 
 @lru_cache(maxsize=65_536)

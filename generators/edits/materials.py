@@ -1,7 +1,7 @@
 """Resources shared by all editors: WordNet, pool statistics, lexicons and the edit model."""
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Final
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
@@ -13,20 +13,10 @@ _KNOWN_NOUNS: Final = 0.75
 
 @dataclass(frozen=True, eq=False)
 class EditMaterials:
-    """Resources of all types of edits.
-
-    Attributes:
-        knowledge: WordNet, statistics of the pool, and the lexicons.
-        model: edit model of the pool.
-    """
+    """Resources of all types of edits."""
 
     knowledge: Knowledge
     model: EditModel
-
-    @cached_property
-    def of_photographs(self) -> bool:
-        """Whether the captions are like those of photographs, of which the relation classifier was trained."""
-        return _of_photographs(self.knowledge.pool)
 
     @classmethod
     def of(cls, thesaurus: Any, pool: Any, model: EditModel) -> "EditMaterials":
@@ -38,11 +28,13 @@ class EditMaterials:
         bundled = load_bundled_model().cloze
         if model.cloze is bundled or model.cloze.digest == bundled.digest:
             statistics = load_bundled_statistics()
-            pool = statistics if pool.captions < statistics.captions and _of_photographs(pool) else pool
+            pool = statistics if pool.captions < statistics.captions and are_of_photographs(pool) else pool
         return cls(_knowledge_of(thesaurus, pool), model)
 
 
-def _of_photographs(pool: Any) -> bool:
+@lru_cache(maxsize=2)
+def are_of_photographs(pool: Any) -> bool:
+    """Return whether captions are like those of photographs, of which the relation classifier was trained."""
     return bool(pool.known_nouns(load_bundled_model().cloze.targets("noun")) >= _KNOWN_NOUNS)
 
 

@@ -27,7 +27,7 @@ from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.additions.absence import mention_forms
-from pairwright.generators.edits.additions.insertion_points import context_of_insertion, end_of_caption
+from pairwright.generators.edits.additions.insertion_points import end_of_caption
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.scope import NEGATION_WORDS
 from pairwright.generators.edits.floors import NEGATION_FLOOR
@@ -38,13 +38,14 @@ from pairwright.generators.edits.proposals import (
     insertion_proposals,
     relative_fits,
 )
+from pairwright.generators.edits.slots import context_of
 from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
+from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.lexicon.label_sets import labels_of
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
 from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 _END: Final = "end"
 _CLOSING: Final = frozenset({"", ".", "!"})
@@ -89,12 +90,10 @@ class Negations:
     """Proposes pairs of a false and a true negation.
 
     Args:
-        model: cloze model of the user's captions.
-        thesaurus: WordNet.
         vocabulary: labels, or names of label sets, that are annotated exhaustively; see the module.
     """
 
-    def __init__(self, model: ClozeModel, thesaurus: Thesaurus, vocabulary: Iterable[str]) -> None:
+    def __init__(self, model: ClozeModel, thesaurus: WordNet, vocabulary: Iterable[str]) -> None:
         self._model, self._index = model, model.index("noun")
         known = (label for label in labels_of(tuple(vocabulary)) if label in self._index)
         self.labels = tuple(label for label in known if label not in flagged("plural_only"))
@@ -124,11 +123,9 @@ class Negations:
         present = [at for at, label in enumerate(self.labels) if self._is_unmentioned(caption, label)]
         number = caption.words.labels
         for at, slot in enumerate(slots):
-            false = (
-                [self.labels.index(slot.affirmed)]
-                if slot.affirmed
-                else [each for each in present if (number[self.labels[each]] > 1) == slot.several]
-            )
+            false = [each for each in present if (number[self.labels[each]] > 1) == slot.several]
+            if slot.affirmed:
+                false = [self.labels.index(slot.affirmed)]
             fitting = (fits[at] >= np.log(NEGATION_FLOOR)).tolist()
             for new, old in product(false, absent):
                 same_length = self.labels[old].count(" ") == self.labels[new].count(" ")
@@ -146,7 +143,8 @@ class Negations:
 
     def _is_unmentioned(self, caption: Caption, label: str) -> bool:
         """Return whether boxes have a label that the caption does not mention."""
-        return label in caption.words.labels and not _mentions(caption, self._names[label])
+        words = caption.words
+        return label in words.labels and not any(f" {name} " in words.own_text for name in self._names[label])
 
     def _slots(self, caption: Caption) -> Iterator[NegationSlot]:
         if not NEGATION_WORDS.isdisjoint(caption.lower):
@@ -169,9 +167,7 @@ class Negations:
             return  # another instance may have none
         start = phrase.start - 1
         span = caption.tokens[start].start, caption.tokens[phrase.end - 1].end
-        left = context_of_insertion(caption, phrase.start, ("a",))
-        right = context_of_insertion(caption, phrase.end)
-        context = left._replace(right=right.right, bag=tuple(word for word in left.bag if word != caption.head(phrase)))
+        context = context_of(caption, phrase.start, phrase.end, left=("a",))
         yield NegationSlot(*span, frame, caption.plural(phrase), start, caption.head(owner), context, noun)
 
 
@@ -182,13 +178,8 @@ def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationSlot]:
     at, token = found
     joint = "" if one.startswith(",") else " "
     for frame, several in ((joint + one, False), (joint + more, True)):
-        context = context_of_insertion(caption, token, ("with", "a"), ())
+        context = context_of(caption, token, token, left=("with", "a"))
         yield NegationSlot(at, at, frame, several, token, "", context)
-
-
-def _mentions(caption: Caption, names: frozenset[str]) -> bool:
-    words = caption.words
-    return any(f" {name} " in words.own_text if " " in name else name in words.own_set for name in names)
 
 
 @lru_cache(maxsize=1)

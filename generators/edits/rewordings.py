@@ -11,28 +11,30 @@ positives would have a "guy", since half of all captions have a "man".
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.phrases import NOUNS, NounPhrase
 from pairwright.generators.edits.floors import REWORDING_FLOOR
-from pairwright.generators.edits.proposals import FloatArray
-from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELATION, context_of, find_relations
+from pairwright.generators.edits.slots import (
+    ADJECTIVE,
+    NOUN,
+    PARTICIPLES,
+    RELATION,
+    context_of,
+    find_relations,
+    relation_key,
+)
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.lexicon.attributes import share_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
-from pairwright.generators.lexicon.synonyms import (
-    other_senses,
-    rewording_rows,
-    rewordings,
-)
+from pairwright.generators.lexicon.synonyms import other_senses, rewording_rows, rewordings
 
 ACCEPTANCE_FACTOR: Final = 10.0  # times the ratio: probability with which a word may be written
 _TABLES: Final = ("rewordings", "entailed_rewordings")
@@ -43,9 +45,6 @@ class RewordingSlot(NamedTuple):
     """Tokens ``start`` up to ``end`` of a caption, and rewordings of them.
 
     Attributes:
-        kind: kind of slot.
-        start: first token.
-        end: one past the last token.
         key: target of the cloze model for the words of the slot.
         news: keys of the rewordings.
         forms: inflected rewordings.
@@ -66,12 +65,7 @@ class RewordingSlot(NamedTuple):
 
 
 class Rewordings:
-    """Rewords captions.
-
-    Args:
-        pool: statistics of the user's captions.
-        model: the cloze model of the pool; optional.
-    """
+    """Rewords captions."""
 
     def __init__(self, pool: PoolStatistics, model: ClozeModel | None = None) -> None:
         self._pool, self._model = pool, model
@@ -86,39 +80,32 @@ class Rewordings:
             "attribute": (self._adjectives, ADJECTIVE),
             "relation": (self._relations, RELATION),
         }[target]
-        found = [[*find(caption)] for caption in captions]
-        index = self._model.index(kind) if self._model is not None else {}
-        contexts = [
-            context_of(caption, *slot.span, *slot.nouns)
-            for caption, slots in zip(captions, found, strict=True)
-            for slot in slots
-            if not isinstance(slot, str) and slot.key in index
-        ]
-        rows = iter(self._model.log_probs(kind, contexts) if self._model is not None else ())
+        found = [(caption, [*find(caption)]) for caption in captions]
+        slots = [(caption, each) for caption, own in found for each in own if not isinstance(each, str)]
+        ratios = self._ratios(kind, slots)
         return [
-            [
-                each if isinstance(each, str) else self._scored(each, index, next(rows) if each.key in index else None)
-                for each in slots
-            ]
-            for slots in found
+            [each if isinstance(each, str) else each._replace(ratios=next(ratios)) for each in own] for _, own in found
         ]
 
     def reword(self, target: str, caption: Caption, rng: random.Random) -> Iterator[EditOutcome]:
         """Yield the outcomes of `draw_rewordings` for one caption and target."""
         return draw_rewordings(caption, self.score([caption], target)[0], rng)
 
-    def _scored(self, slot: RewordingSlot, index: Mapping[str, int], row: FloatArray | None) -> RewordingSlot:
-        """Return a slot with its ratios, by the model (if it knows both words) or by the pool."""
-        ratios = [
-            math.exp(row[index[new]] - row[index[slot.key]])
-            if row is not None and new in index
-            else self._frequency_ratio(slot, new)
-            for new in slot.news
-        ]
-        return slot._replace(ratios=ratios)
+    def _ratios(self, kind: str, slots: Sequence[tuple[Caption, RewordingSlot]]) -> Iterator[list[float]]:
+        """Yield the ratios of slots of one kind, by the model (if it knows both words) or by the pool."""
+        index = self._model.index(kind) if self._model is not None else {}
+        contexts = [context_of(caption, *slot.span, *slot.nouns) for caption, slot in slots if slot.key in index]
+        rows = iter(self._model.log_probs(kind, contexts) if self._model is not None else ())
+        for _, slot in slots:
+            row = next(rows) if slot.key in index else None
+            yield [
+                math.exp(row[index[new]] - row[index[slot.key]])
+                if row is not None and new in index
+                else self._frequency_ratio(slot, new)
+                for new in slot.news
+            ]
 
     def _frequency_ratio(self, slot: RewordingSlot, new: str) -> float:
-        """Return the frequency of a word in the pool relative to the one in a slot."""
         counts = [self._count(slot.kind, key) for key in (new, slot.key)]
         return (counts[0] + 1) / (counts[1] + 1) if counts[0] or not counts[1] else 0.0
 
@@ -192,7 +179,7 @@ class Rewordings:
             slot = next((slot for slot in slots if slot.start <= start and slot.end == end), None)
             span = (slot.start, slot.end) if slot is not None else (start, end)
             verb = caption.lower[span[0] : start]
-            keys = [_key((*verb, *words.split()), caption.tag(span[0])) for words in (wording, *news)]
+            keys = [relation_key((*verb, *words.split()), caption.tag(span[0])) for words in (wording, *news)]
             nouns = (slot.before, slot.after) if slot is not None else ("", caption.head(after))
             yield RewordingSlot(RELATION, start, end, keys[0], tuple(keys[1:]), news, span, nouns)
 
@@ -229,14 +216,7 @@ def _forms_unit(caption: Caption, at: int) -> bool:
 @lru_cache(maxsize=20_000)
 def _candidates(word: str, kind: str, noun: str = "") -> tuple[str, ...]:
     """Return the rewordings of a word in the tables, synonyms before entailed words."""
-    tables = (rewordings(word, kind, noun, table) for table in _TABLES)
-    return tuple(dict.fromkeys(chain.from_iterable(tables)))
-
-
-def _key(words: Sequence[str], tag: str) -> str:
-    """Return the key of a relation in the cloze model: its verb as a lemma, participles unchanged."""
-    first = words[0] if tag in PARTICIPLES or not tag.startswith("VB") else lemmatize(words[0], tag)
-    return " ".join((first, *words[1:]))
+    return tuple(dict.fromkeys(other for table in _TABLES for other in rewordings(word, kind, noun, table)))
 
 
 def _wordings(caption: Caption) -> Iterator[tuple[int, int]]:
@@ -253,5 +233,4 @@ def _wordings(caption: Caption) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=1)
 def _reworded_relations() -> frozenset[str]:
-    """Return the relations that the tables reword."""
     return frozenset(word for table in _TABLES for kind, word in rewording_rows(table) if kind == RELATION)

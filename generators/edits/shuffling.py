@@ -21,12 +21,7 @@ _END = re.compile(r"\s*[.!?]*\s*$")
 
 
 def shuffle(caption: Caption, seed: int) -> Iterator[EditOutcome]:
-    """Yield the caption with its blocks in random order; spacing and the final mark are kept.
-
-    Args:
-        caption: the parsed caption.
-        seed: 64-bit seed.
-    """
+    """Yield the caption with its blocks in random order; spacing and the final mark are kept."""
     rng = random.Random(seed)
     source = caption.pair.caption
     found = _END.search(source)

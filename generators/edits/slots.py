@@ -10,7 +10,7 @@ A slot has a *key*, the form of its word or phrase in the lexicon and the cloze 
 Slots are extracted from every caption of the pool, to train the cloze model, and from the edited caption.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -21,10 +21,10 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext, ClozeExample
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.relations import load_relations
-from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
 TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
@@ -40,8 +40,6 @@ class Slot(NamedTuple):
 
     Attributes:
         kind: `NOUN`, `ADJECTIVE` or `RELATION`.
-        start: first token.
-        end: one past the last token.
         key: key of the span; see the module.
         tag: Penn Treebank tag of the inflected word: the noun, or the verb of a relation; else empty.
         before: lemma of the subject of a relation; empty if there is none.
@@ -76,13 +74,8 @@ class Slot(NamedTuple):
         return relation_form(key, self.tag) if self.kind == RELATION else key
 
 
-def find_slots(caption: ParsedText, thesaurus: Thesaurus) -> list[Slot]:
-    """Return the slots of a caption: nouns and adjectives by phrase, then relations, each from left to right.
-
-    Args:
-        caption: the parsed caption.
-        thesaurus: WordNet, for compounds.
-    """
+def find_slots(caption: ParsedText, thesaurus: WordNet) -> list[Slot]:
+    """Return the slots of a caption: nouns and adjectives by phrase, then relations, each from left to right."""
     relations = list(find_relations(caption))
     inside = {at for slot in relations for at in range(slot.start, slot.end)}  # "front" of "in front of"
     phrases = [phrase for phrase in caption.phrases if phrase.head not in inside]
@@ -94,48 +87,64 @@ def find_relations(caption: ParsedText) -> Iterator[Slot]:
     lexicon, at = load_relations(), 0
     while at < len(caption.lower):
         length = lexicon.match_preposition(caption.lower, at)
-        verb = caption.tags[at] in _VERBS and caption.tokens[at].pos == "VERB"
-        if not length and verb:
-            length = lexicon.match_preposition(caption.lower, at + 1)
-            length = length + 1 if length else 1
-        else:
-            verb = False
+        verb = not length and caption.tags[at] in _VERBS and caption.tokens[at].pos == "VERB"
+        if verb:
+            length = 1 + lexicon.match_preposition(caption.lower, at + 1)
         thing = caption.starting_at(at + length) if length else None
         if thing is None:
             at += 1
             continue
-        subject = _subject(caption, at)
+        subject, tag = _subject(caption, at), caption.tags[at] if verb else ""
         yield Slot(
             RELATION,
             at,
             at + length,
-            _relation_key(caption, at, length, verb=verb),
-            caption.tags[at] if verb else "",
+            relation_key(caption.lower[at : at + length], tag),
+            tag,
             caption.head(subject) if subject is not None else "",
             caption.head(thing),
         )
         at += length
 
 
-def context_of(caption: ParsedText, start: int, end: int, before: str = "", after: str = "") -> ClozeContext:
-    """Return the cloze context of the tokens ``start`` up to ``end``; ``before`` and ``after`` as in `Slot`."""
+def context_of(  # noqa: PLR0913 - what the context consists of
+    caption: ParsedText,
+    start: int,
+    end: int,
+    before: str = "",
+    after: str = "",
+    *,
+    left: tuple[str, ...] = (),
+    right: tuple[str, ...] = (),
+) -> ClozeContext:
+    """Return the cloze context of what replaces the tokens ``start`` up to ``end`` between other inserted words.
+
+    ``before`` and ``after`` are the lemmas of `Slot`.
+    """
     words = caption.context_words
-    left, right = words[start : start + REACH][::-1], words[end + REACH : end + 2 * REACH]
+    left = (*words[start : start + REACH], *left)[: -REACH - 1 : -1]
+    right = (*right, *words[end + REACH : end + 2 * REACH])[:REACH]
     bag = [lemma for at, lemma in caption.content_lemmas if not start <= at < end]
     return ClozeContext(left, right, (before, after), tuple(bag[:MAX_BAG]))
 
 
-def slot_examples(text: ParsedText, thesaurus: Thesaurus) -> Iterator[ClozeExample]:
+def slot_examples(text: ParsedText, thesaurus: WordNet) -> Iterator[ClozeExample]:
     """Yield the filled slots of a text with their contexts."""
     for slot in find_slots(text, thesaurus):
         yield ClozeExample(slot.kind, slot.key, context_of(text, slot.start, slot.end, slot.before, slot.after))
+
+
+def relation_key(words: Sequence[str], tag: str) -> str:
+    """Return the key of the words of a relation, of which the first has a tag; empty if it is no verb."""
+    lemmatized = tag.startswith("VB") and tag not in PARTICIPLES
+    return " ".join((lemmatize(words[0], tag) if lemmatized else words[0], *words[1:]))
 
 
 @lru_cache(maxsize=20_000)
 def lexicon_key(key: str) -> str:
     """Return a relation with its verb as a lemma: "parked on" as "park on"."""
     first, gap, rest = key.partition(" ")
-    return _verb_of(first) + gap + rest if is_participle(key) else key
+    return lemmatize(first, "VBN") + gap + rest if is_participle(key) else key
 
 
 @lru_cache(maxsize=20_000)
@@ -159,16 +168,11 @@ def begins_with_verb(key: str) -> bool:
 def is_participle(key: str) -> bool:
     """Return whether a relation begins with a past participle ("parked on")."""
     first = key.partition(" ")[0]
-    verb = _verb_of(first)
+    verb = lemmatize(first, "VBN")
     return verb != first and begins_with_verb(key) and inflect(verb, "VBN") == first
 
 
-@lru_cache(maxsize=20_000)
-def _verb_of(participle: str) -> str:
-    return lemmatize(participle, "VBN")
-
-
-def _slots_of_phrase(caption: ParsedText, phrase: NounPhrase, thesaurus: Thesaurus) -> Iterator[Slot]:
+def _slots_of_phrase(caption: ParsedText, phrase: NounPhrase, thesaurus: WordNet) -> Iterator[Slot]:
     tag = caption.tags[phrase.head]
     noun, start = caption.lemmas[phrase.head], phrase.head
     if tag in NOUNS and caption.is_whole(phrase):
@@ -197,10 +201,3 @@ def _subject(caption: ParsedText, start: int) -> NounPhrase | None:
     if caption.word(at - 1) in _CLAUSES and caption.phrases[0].end < at:
         return caption.phrases[0]  # "a cat on a table | while sitting on": the subject is the cat
     return caption.ending_at(at)
-
-
-def _relation_key(caption: ParsedText, at: int, length: int, *, verb: bool) -> str:
-    first = caption.lower[at]
-    if verb and caption.tags[at] not in PARTICIPLES:
-        first = caption.lemmas[at]
-    return " ".join((first, *caption.lower[at + 1 : at + length]))

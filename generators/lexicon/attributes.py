@@ -7,14 +7,15 @@ WordNet are opposites of words in no table. Number words exclude each other if t
 (``numbers.tsv``). A word may replace those that it excludes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Final
 
-from pairwright.generators.lexicon.nouns import NounLexicon, cell_words
-from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.lexicon.thesaurus import Thesaurus
+from pairwright.generators.language.wordnet import WordNet
+from pairwright.generators.lexicon.nouns import NounLexicon
+from pairwright.generators.lexicon.tables import cell_words, grouped, read_rows
 
 NUMBER: Final = "number"  # class of number words
 _UNLIMITED: Final = 10**9
@@ -29,35 +30,26 @@ class NounCondition:
     beside: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(cls, beside: str, never: str = "") -> "NounCondition":
+        """Return the condition of two cells of a table."""
+        return cls(frozenset(cell_words(beside)), frozenset(cell_words(never)))
+
     def holds(self, names: frozenset[str]) -> bool:
         """Return whether it holds for a noun with these names and classes."""
         return self.never.isdisjoint(names) and (not self.beside or not self.beside.isdisjoint(names))
 
 
-_ANYWHERE: Final = NounCondition()
-
-
-def _condition(row: dict[str, str]) -> NounCondition:
-    return NounCondition(frozenset(cell_words(row["beside"])), frozenset(cell_words(row.get("never", ""))))
-
-
 @lru_cache(maxsize=1)
 def concepts() -> dict[str, tuple[Concept, ...]]:
     """Return the concepts of each word, in the order of the table."""
-    table: dict[str, tuple[Concept, ...]] = {}
-    for row in read_rows("attributes"):
-        table[row["word"]] = (*table.get(row["word"], ()), (row["class"], row["concept"]))
-    return table
+    return grouped((row["word"], (row["class"], row["concept"])) for row in read_rows("attributes"))
 
 
 @lru_cache(maxsize=1)
 def concept_words() -> dict[Concept, tuple[str, ...]]:
     """Return the words of each concept, in the order of the table."""
-    table: dict[Concept, tuple[str, ...]] = {}
-    for word, found in concepts().items():
-        for concept in found:
-            table[concept] = (*table.get(concept, ()), word)
-    return table
+    return grouped((concept, word) for word, found in concepts().items() for concept in found)
 
 
 def concepts_of(name: str) -> dict[str, tuple[str, ...]]:
@@ -71,44 +63,50 @@ def words_of_class(name: str) -> frozenset[str]:
     return frozenset(word for words in concepts_of(name).values() for word in words)
 
 
+def _classes_of(word: str) -> frozenset[str]:
+    return frozenset(group for group, _ in concepts().get(word, ()))
+
+
 def share_class(one: str, other: str) -> bool:
     """Return whether two words share a class, such as colour."""
-    groups = {group for group, _ in concepts().get(one, ())}
-    return not groups.isdisjoint(group for group, _ in concepts().get(other, ()))
+    return not _classes_of(one).isdisjoint(_classes_of(other))
+
+
+def other_concepts(one: str, other: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the classes of which two words without a common concept both are, each with their two concepts."""
+    ours, theirs = concepts().get(one, ()), concepts().get(other, ())
+    for (group, concept), (other_group, other_concept) in product(ours, theirs) if {*ours}.isdisjoint(theirs) else ():
+        if group == other_group:
+            yield group, frozenset((concept, other_concept))
 
 
 @lru_cache(maxsize=1)
 def class_conditions() -> dict[str, NounCondition]:
     """Return the nouns for which each class holds."""
-    return {row["class"]: _condition(row) for row in read_rows("attribute_classes")}
+    return {row["class"]: NounCondition.of(row["beside"], row["never"]) for row in read_rows("attribute_classes")}
 
 
 @lru_cache(maxsize=2)
 def neighbours(*, distinguished: bool = True) -> dict[frozenset[str], NounCondition]:
     """Return the pairs of neighbouring concepts, and the nouns for which they are neighbours.
 
-    Args:
-        distinguished: include pairs that captioners hardly confuse.
+    Those that captioners hardly confuse are included if ``distinguished``.
     """
     table: dict[frozenset[str], NounCondition] = {}
     for row in read_rows("attribute_neighbours"):
         if distinguished or not row["distinguished"]:
-            pair, condition = frozenset((row["one"], row["other"])), _condition(row)
+            pair, condition = frozenset((row["one"], row["other"])), NounCondition.of(row["beside"])
             known = table.get(pair, condition)
             anywhere = not (known.beside and condition.beside)
-            table[pair] = _ANYWHERE if anywhere else NounCondition(known.beside | condition.beside)
+            table[pair] = NounCondition() if anywhere else NounCondition(known.beside | condition.beside)
     return table
 
 
 @lru_cache(maxsize=1)
 def opposites() -> dict[frozenset[str], NounCondition]:
     """Return the pairs of opposites, in the order of the table, and the nouns for which they hold."""
-    return {frozenset((row["one"], row["other"])): _condition(row) for row in read_rows("attribute_opposites")}
-
-
-@lru_cache(maxsize=1)
-def _opposed_words() -> frozenset[str]:
-    return frozenset(word for pair in opposites() for word in pair)
+    rows = read_rows("attribute_opposites")
+    return {frozenset((row["one"], row["other"])): NounCondition.of(row["beside"], row["never"]) for row in rows}
 
 
 @lru_cache(maxsize=1)
@@ -137,14 +135,9 @@ def same_concept(word: str) -> frozenset[str]:
 
 
 class AttributeLexicon:
-    """Classes and replacements of adjectives and number words, in lower case.
+    """Classes and replacements of adjectives and number words, in lower case."""
 
-    Args:
-        thesaurus: WordNet.
-        nouns: classes of the modified nouns.
-    """
-
-    def __init__(self, thesaurus: Thesaurus, nouns: NounLexicon) -> None:
+    def __init__(self, thesaurus: WordNet, nouns: NounLexicon) -> None:
         self._thesaurus, self._nouns = thesaurus, nouns
         self._near = neighbours(distinguished=False)
         self._names = lru_cache(maxsize=20_000)(self._find_names)
@@ -158,10 +151,6 @@ class AttributeLexicon:
         found = concepts().get(word, ())
         return found[0][0] if found else ""
 
-    def is_described(self, word: str) -> bool:
-        """Return whether a word is a descriptive adjective, which may be edited: "red", not "other"."""
-        return word not in untouched_words()
-
     def exclusive(self, one: str, other: str, noun: str) -> bool:
         """Return whether two attributes of a noun (a lemma) exclude each other; symmetric."""
         ranges = number_ranges()
@@ -169,38 +158,27 @@ class AttributeLexicon:
             return one in ranges and other in ranges and _are_other_numbers(ranges[one], ranges[other])
         if one == other or not untouched_words().isdisjoint((one, other)):
             return False
-        if not set(concepts().get(one, ())).isdisjoint(concepts().get(other, ())):
-            return False
-        names = self._names(noun)
-        opposed = opposites().get(frozenset((one, other)))
+        names, opposed = self._names(noun), opposites().get(frozenset((one, other)))
         if opposed is not None:
             return opposed.holds(names)
-        return self._are_other_concepts(one, other, names) or other in self._antonyms(one)
+        return other in self._antonyms(one) or any(
+            class_conditions()[group].holds(names) and not (pair in self._near and self._near[pair].holds(names))
+            for group, pair in other_concepts(one, other)
+        )
 
     def substitutes(self, word: str, noun: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
         """Return the words of a vocabulary that exclude a word for a noun, in the order of the vocabulary; symmetric."""
         found = self._candidates(word, tuple(vocabulary))
         return tuple(other for other in found if self.exclusive(word, other, noun))
 
-    def _are_other_concepts(self, one: str, other: str, names: frozenset[str]) -> bool:
-        """Return whether two words are of different, non-neighbouring concepts of a class that holds for a noun."""
-        for group, concept in concepts().get(one, ()):
-            for other_group, other_concept in concepts().get(other, ()):
-                if group == other_group and class_conditions()[group].holds(names):
-                    near = self._near.get(frozenset((concept, other_concept)))
-                    if near is None or not near.holds(names):
-                        return True
-        return False
-
     def _find_candidates(self, word: str, vocabulary: tuple[str, ...]) -> tuple[str, ...]:
         """Return the words of a vocabulary that exclude a word for some noun."""
-        classes = {group for group, _ in concepts().get(word, ())}
-        counted = word in number_ranges()
+        classes, counted = _classes_of(word), word in number_ranges()
         return tuple(
             other
             for other in vocabulary
             if (counted and other in number_ranges())
-            or any(group in classes for group, _ in concepts().get(other, ()))
+            or not classes.isdisjoint(_classes_of(other))
             or frozenset((word, other)) in opposites()
             or other in self._antonyms(word)
         )
@@ -211,10 +189,9 @@ class AttributeLexicon:
 
     def _find_antonyms(self, word: str) -> frozenset[str]:
         """Return the antonyms in WordNet of a word, if both are in no table."""
-        known = _opposed_words() | concepts().keys() | number_ranges().keys()
+        known = concepts().keys() | number_ranges().keys() | frozenset().union(*opposites())
         return frozenset() if word in known else frozenset(self._thesaurus.antonyms(word, "ADJ")) - known
 
 
 def _are_other_numbers(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return whether two ranges are disjoint."""
     return one[1] < other[0] or other[1] < one[0]

@@ -2,22 +2,16 @@
 
 from functools import lru_cache
 
-from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.tables import read_rows, united
 
 
 @lru_cache(maxsize=1)
 def _features() -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for row in read_rows("function_words"):
-        for feature in row["features"].split():
-            found.setdefault(feature, set()).add(row["word"])
-    return {feature: frozenset(words) for feature, words in found.items()}
+    return united(
+        (feature, (row["word"],)) for row in read_rows("function_words") for feature in row["features"].split()
+    )
 
 
 def words_with(feature: str) -> frozenset[str]:
-    """Return the words that have a feature.
-
-    Raises:
-        KeyError: no word has the feature.
-    """
+    """Return the words that have a feature."""
     return _features()[feature]

@@ -7,8 +7,7 @@ more plausible subject of a question.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pairwright.generators.lexicon.nouns import cell_words
-from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.tables import cell_words, grouped, read_rows
 
 _SURELY = 4  # a set is recognised by at least one in so many of its labels
 
@@ -16,9 +15,7 @@ _ROWS: Final = tuple(
     (row["set"], row["group"], label) for row in read_rows("label_sets") for label in cell_words(row["labels"])
 )
 GROUP_OF: Final[Mapping[str, str]] = {label: group for _, group, label in _ROWS}
-LABEL_SETS: Final[Mapping[str, tuple[str, ...]]] = {
-    name: tuple(label for other, _, label in _ROWS if other == name) for name in dict.fromkeys(row[0] for row in _ROWS)
-}
+LABEL_SETS: Final[Mapping[str, tuple[str, ...]]] = grouped((name, label) for name, _, label in _ROWS)
 COCO: Final = LABEL_SETS["coco"]  # the 80 categories of COCO's instances
 
 

@@ -10,11 +10,11 @@ symmetric. The fit to a context is left to the cloze model and constraints.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import Final
 
-from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.lexicon.thesaurus import Thesaurus
+from pairwright.generators.language.wordnet import WordNet
+from pairwright.generators.lexicon.tables import cell_words, grouped, read_rows, united
 
 _ALIVE: Final = frozenset({"person", "animal"})
 _SEXES: Final = frozenset({"male", "female"})
@@ -58,17 +58,6 @@ class NounProfile:
     compatible: frozenset[str | int]
 
 
-@dataclass(frozen=True, slots=True)
-class _NounClass:
-    above: frozenset[str]
-    usages: frozenset[str]
-
-
-def cell_words(cell: str) -> tuple[str, ...]:
-    """Return the comma-separated words and phrases of a cell."""
-    return tuple(word.strip() for word in cell.split(",") if word.strip())
-
-
 @lru_cache(maxsize=1)
 def noun_features() -> dict[str, NounFeatures]:
     """Return the features of each noun of the table."""
@@ -100,12 +89,9 @@ def gendered_words(gender: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _groups() -> dict[str, frozenset[str]]:
-    groups: dict[str, frozenset[str]] = {}
     reworded = (f"{row['word']}, {row['others']}" for row in read_rows("rewordings") if row["pos"] == "noun")
-    for cell in (*(row["words"] for row in read_rows("noun_groups")), *reworded):
-        words = frozenset(cell_words(cell))
-        groups |= {word: groups.get(word, frozenset()) | words for word in words}
-    return groups
+    cells = (*(row["words"] for row in read_rows("noun_groups")), *reworded)
+    return united((word, words) for words in map(cell_words, cells) for word in words)
 
 
 def loosely_same(noun: str) -> frozenset[str]:
@@ -115,47 +101,40 @@ def loosely_same(noun: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _exclusions() -> dict[str, frozenset[str]]:
-    table: dict[str, frozenset[str]] = {}
-    for row in read_rows("noun_exclusions"):
-        first, *others = nouns = cell_words(row["nouns"])
-        for one, other in combinations(nouns, 2) if row["mutual"] else ((first, other) for other in others):
-            table[one] = table.get(one, frozenset()) | {other}
-            table[other] = table.get(other, frozenset()) | {one}
-    return table
+    rows = ((cell_words(row["nouns"]), row["mutual"]) for row in read_rows("noun_exclusions"))
+    pairs = [
+        pair for nouns, mutual in rows for pair in (combinations(nouns, 2) if mutual else product(nouns[:1], nouns[1:]))
+    ]
+    return united((one, (other,)) for pair in pairs for one, other in (pair, pair[::-1]))
 
 
 @lru_cache(maxsize=1)
 def _compatible_nouns() -> dict[str, frozenset[str]]:
     """Return, for each noun or class, those that may hold in the same slot."""
-    table: dict[str, frozenset[str]] = {}
-    for row in read_rows("noun_compatibility"):
-        nouns, others = frozenset(cell_words(row["nouns"])), frozenset(cell_words(row["others"]))
-        for these, those in ((nouns, others), (others, nouns)):
-            table |= {each: table.get(each, frozenset()) | those for each in these}
-    return table
+    rows = ((cell_words(row["nouns"]), cell_words(row["others"])) for row in read_rows("noun_compatibility"))
+    return united((each, those) for row in rows for these, those in (row, row[::-1]) for each in these)
 
 
 @lru_cache(maxsize=1)
-def _classes() -> tuple[dict[str, _NounClass], dict[str, str]]:
-    """Return the classes by name, and by the WordNet lemmas below which they are."""
-    classes: dict[str, _NounClass] = {}
-    by_kind: dict[str, str] = {}
-    for row in read_rows("noun_classes"):
-        above = frozenset({row["class"], *cell_words(row["parents"])})
-        classes[row["class"]] = _NounClass(above, frozenset(cell_words(row["usages"])))
-        for kind in cell_words(row["kinds"]):
-            by_kind.setdefault(kind, row["class"])
-    return classes, by_kind
+def _classes() -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return each class with its parents, and its usages."""
+    return {
+        row["class"]: ((row["class"], *cell_words(row["parents"])), cell_words(row["usages"]))
+        for row in read_rows("noun_classes")
+    }
+
+
+@lru_cache(maxsize=1)
+def _class_by_kind() -> dict[str, str]:
+    """Return the classes by the WordNet lemmas below which they are; the first one counts."""
+    rows = reversed(read_rows("noun_classes"))
+    return {kind: row["class"] for row in rows for kind in cell_words(row["kinds"])}
 
 
 class NounLexicon:
-    """Classes, features and replacements of nouns: lemmas in lower case, compounds with spaces ("fire hydrant").
+    """Classes, features and replacements of nouns: lemmas in lower case, compounds with spaces ("fire hydrant")."""
 
-    Args:
-        thesaurus: WordNet.
-    """
-
-    def __init__(self, thesaurus: Thesaurus) -> None:
+    def __init__(self, thesaurus: WordNet) -> None:
         self._thesaurus = thesaurus
         self.profile = lru_cache(maxsize=20_000)(self._find_profile)
         self._by_role = lru_cache(maxsize=8)(self._find_by_role)
@@ -193,13 +172,11 @@ class NounLexicon:
         others = ((vocabulary[at], self.profile(vocabulary[at])) for at in sorted(sharing))
         return tuple(other for other, profile in others if other != noun and _exclude_each_other(own, profile))
 
-    def _find_by_role(self, vocabulary: tuple[str, ...]) -> dict[str, list[int]]:
+    def _find_by_role(self, vocabulary: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
         """Return the places of the objects of a vocabulary by class and usage."""
-        found: dict[str, list[int]] = {}
-        for at, profile in enumerate(map(self.profile, vocabulary)):
-            for role in profile.classes | profile.usages if "non_object" not in profile.flags else ():
-                found.setdefault(role, []).append(at)
-        return found
+        profiles = enumerate(map(self.profile, vocabulary))
+        objects = [(at, each) for at, each in profiles if "non_object" not in each.flags]
+        return grouped((role, at) for at, each in objects for role in each.classes | each.usages)
 
     def _find_profile(self, noun: str) -> NounProfile:
         joined = noun.replace(" ", "")
@@ -217,16 +194,14 @@ class NounLexicon:
             classes, usages, flags = above.classes, above.usages, above.flags
             senses, kinds = above.senses, above.kinds
         else:
-            known = [_classes()[0][name] for name in class_names]
-            classes = frozenset[str]().union(*(each.above for each in known))
-            usages, flags = features.usages.union(*(each.usages for each in known)), features.flags
+            known = [_classes()[name] for name in class_names]
+            classes = frozenset[str]().union(*(above for above, _ in known))
+            usages, flags = features.usages.union(*(usages for _, usages in known)), features.flags
             senses, kinds = self._thesaurus.sense_closure(noun, "NOUN")
         identifiers = names.union(noun.split(), (f"@{name}" for name in classes))
         compatible = {other for each in names | {head} for other in loosely_same(each)}
         compatible |= {other for mark in identifiers for other in _compatible_nouns().get(mark, ())}
-        exclusions = frozenset(other for each in names for other in _exclusions().get(each, ())).difference(
-            noun.split()
-        )
+        exclusions = frozenset(other for each in names for other in _exclusions().get(each, ())) - {*noun.split()}
         return NounProfile(
             classes, usages, flags, senses, kinds, names, exclusions, senses | identifiers, kinds | compatible
         )
@@ -235,9 +210,8 @@ class NounLexicon:
         return self._thesaurus.sense_closure(noun, "NOUN")[0]
 
     def _class_of(self, noun: str) -> tuple[str, ...]:
-        by_kind = _classes()[1]
-        found = next((kind for kind in self._thesaurus.hypernym_path(noun, "NOUN") if kind in by_kind), None)
-        return (by_kind[found],) if found is not None else ()
+        path, by_kind = self._thesaurus.hypernym_path(noun, "NOUN"), _class_by_kind()
+        return tuple(by_kind[kind] for kind in path if kind in by_kind)[:1]
 
 
 def _are_exclusive_persons(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.lexicon.states import PLACE_DIMENSIONS, StateGroup, States, StateSpace
-from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.tables import grouped, read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
 UNKNOWN: Final = "thing"  # stands for an unknown subject
@@ -29,8 +29,6 @@ class Preposition:
     """A preposition of one or more words.
 
     Attributes:
-        phrase: in lower case.
-        states: allowed states.
         weak: allowed states, including those in which the phrase is true but uninformative.
         synonym: shared name of synonymous prepositions.
         converses: phrases r for which "B r A" may say "A phrase B".
@@ -40,7 +38,7 @@ class Preposition:
     states: States
     weak: States
     synonym: str
-    converses: tuple[str, ...]
+    converses: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +69,6 @@ class NounClass:
     """A class of nouns for which states coincide.
 
     Attributes:
-        name: of the class.
         merged: states that coincide.
         dropped: states that do not exist.
         synonyms: groups of `Preposition.synonym` that are synonymous for these nouns.
@@ -88,19 +85,19 @@ class RelationLexicon:
 
     def __init__(self) -> None:
         prepositions, verbs, nouns = (read_rows(name) for name in ("prepositions", "verbs", "relation_nouns"))
-        self._space = StateSpace([*prepositions, *verbs])
+        self.space = StateSpace([*prepositions, *verbs])
         self._prepositions = {
             row["phrase"]: Preposition(
                 row["phrase"],
-                self._space.parse(row),
-                self._space.parse(row | {"place": row["weak"] or row["place"]}),
+                self.space.parse(row),
+                self.space.parse(row | {"place": row["weak"] or row["place"]}),
                 row["same"] or row["phrase"],
-                tuple(filter(None, row["converse"].split("|"))),
+                frozenset(filter(None, row["converse"].split("|"))),
             )
             for row in prepositions
         }
-        self._verbs = read_verbs(verbs, self._space)
-        self._classes = _read_classes(nouns, self._space)
+        self._verbs = read_verbs(verbs, self.space)
+        self._classes = _read_classes(nouns, self.space)
         self.analyse = lru_cache(maxsize=None)(self._analyse)
         self._weak_states = lru_cache(maxsize=64)(self._find_weak_states)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
@@ -125,9 +122,9 @@ class RelationLexicon:
         return None
 
     def _relation(self, key: str, verb: Verb | None, preposition: Preposition | None) -> Relation:
-        states = weak = verb.states if verb else self._space.every
+        states = weak = verb.states if verb else self.space.every
         if preposition:
-            states, weak = (self._space.restricted(each, states) for each in (preposition.states, preposition.weak))
+            states, weak = (self.space.restricted(each, states) for each in (preposition.states, preposition.weak))
         chosen = verb.lemma.partition(" ")[2] if verb and verb.frame == "p" else ""
         return Relation(
             key.partition(" ")[0] if verb else "",
@@ -146,35 +143,16 @@ class RelationLexicon:
             return found
         return self._classes.get(("subject", _head(subject)), self._classes["subject", ""]) + found
 
-    def exclusive(
-        self,
-        a: str,
-        b: str,
-        subject: str = "",
-        object: str = "",  # noqa: A002
-        *,
-        by_place: bool = False,
-    ) -> bool:
-        """Return whether two phrases cannot both be true of the same two things in one picture.
+    def exclusive(self, a: str, b: str, subject: str = "", thing: str = "", *, by_place: bool = False) -> bool:
+        """Return whether two phrases cannot both be true of the same two things in one picture; false for unknown phrases.
 
-        Args:
-            a: key of a phrase.
-            b: key of another.
-            subject: lemma of the subject, if known.
-            object: lemma of the object, if known.
-            by_place: ignore posture and action, in which members of a plural subject may differ.
-
-        Returns:
-            False as well if one of them is not in the tables.
+        By place alone, posture and action are ignored, in which members of a plural subject may differ.
         """
-        return self._excludes(a, b, self.noun_classes(subject, object), by_place=by_place)
+        return self._excludes(a, b, self.noun_classes(subject, thing), by_place=by_place)
 
-    def refutes(self, a: str, b: str, subject: str = "", object: str = "") -> bool:  # noqa: A002
-        """Return whether a phrase refutes another: they exclude each other, and the other is not merely weaker.
-
-        For the arguments see `exclusive`.
-        """
-        return self._excludes(a, b, self.noun_classes(subject, object), weak=True)
+    def refutes(self, a: str, b: str, subject: str = "", thing: str = "") -> bool:
+        """Return whether a phrase refutes another: they exclude each other, and the other is not merely weaker."""
+        return self._excludes(a, b, self.noun_classes(subject, thing), weak=True)
 
     def _find_excludes(
         self, a: str, b: str, classes: tuple[NounClass, ...], *, by_place: bool = False, weak: bool = False
@@ -183,7 +161,7 @@ class RelationLexicon:
         if one is None or other is None:
             return False
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
-        shared = self._space.shared(*states)
+        shared = self.space.shared(*states)
         return not (shared[PLACE_DIMENSIONS] if by_place else shared).all()
 
     def refuted(self, key: str, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.bool_]:
@@ -192,37 +170,31 @@ class RelationLexicon:
         if relation is None:
             return np.zeros(len(keys), bool)
         known, weak = self._weak_states(keys)
-        shared = self._space.shared(_applied(classes, weak), _applied(classes, relation.states))
+        shared = self.space.shared(_applied(classes, weak), _applied(classes, relation.states))
         return known & ~shared.all(axis=1)
 
     def _find_weak_states(self, keys: tuple[str, ...]) -> tuple[npt.NDArray[np.bool_], States]:
         """Return whether each phrase is in the tables, shape (n,), and its weak states for nouns of no class."""
         relations = [*map(self.analyse, keys)]
         known = np.array([each is not None for each in relations], bool)
-        weak = [self._space.every if each is None else each.weak for each in relations]
+        weak = [self.space.every if each is None else each.weak for each in relations]
         return known, np.array(weak, bool).reshape(len(keys), -1)
 
-    def shared(self, one: States, other: States) -> npt.NDArray[np.bool_]:
-        """Return for each dimension (`states.DIMENSIONS`) whether two phrases share a state."""
-        return self._space.shared(one, other)
-
-    def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
+    def paraphrase(self, a: str, b: str, thing: str = "") -> bool:
         """Return whether two phrases are synonymous for an object ("near" and "next to")."""
         one, other = self.analyse(a), self.analyse(b)
         if one is None or other is None or one.synonym[0] != other.synonym[0]:
             return False
         pair = {one.synonym[1], other.synonym[1]}
-        return len(pair) == 1 or any(pair <= group for each in self.noun_classes("", object) for group in each.synonyms)
+        return len(pair) == 1 or any(pair <= group for each in self.noun_classes("", thing) for group in each.synonyms)
 
-    def converse(self, key: str) -> tuple[str, ...]:
+    def converse(self, key: str) -> frozenset[str]:
         """Return the phrases r for which "B r A" may say "A key B"; of a verb with an object, its passive ("hold by")."""
         relation = self.analyse(key)
-        if relation is None:
-            return ()
-        if relation.frame == "t":
-            return (f"{relation.verb} by",)
-        known = self._prepositions.get(relation.preposition)
-        return known.converses if known and relation.frame != "p" else ()
+        if relation is not None and relation.frame == "t":
+            return frozenset({f"{relation.verb} by"})
+        known = self._prepositions.get(relation.preposition) if relation and relation.frame != "p" else None
+        return known.converses if known else frozenset()
 
     @property
     def prepositions(self) -> frozenset[str]:
@@ -249,11 +221,7 @@ class RelationLexicon:
     @cached_property
     def _lengths(self) -> dict[str, tuple[int, ...]]:
         """Numbers of tokens of the prepositions that start with a word, the longest first."""
-        lengths: dict[str, set[int]] = {}
-        for phrase in self._prepositions:
-            words = phrase.split()
-            lengths.setdefault(words[0], set()).add(len(words))
-        return {word: tuple(sorted(found, reverse=True)) for word, found in lengths.items()}
+        return grouped(sorted({(words[0], len(words)) for words in map(str.split, self._prepositions)}, reverse=True))
 
 
 @lru_cache(maxsize=1)
@@ -264,13 +232,12 @@ def load_relations() -> RelationLexicon:
 
 def _read_classes(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tuple[str, str], tuple[NounClass, ...]]:
     """Return the classes by role and noun; those of the subject "" are for nouns of no other class."""
-    found: dict[tuple[str, str], tuple[NounClass, ...]] = {("subject", ""): ()}
+    found = list[tuple[tuple[str, str], NounClass]]()
     for row in rows:
         groups = tuple(frozenset(group.split()) for group in row["same"].split("|") if group.strip())
         each = NounClass(row["class"], space.groups(row["merge"]), space.groups(row["drop"]), groups)
-        for noun in row["nouns"].split() or [""]:
-            found[row["role"], noun] = (*found.get((row["role"], noun), ()), each)
-    return found
+        found += [((row["role"], noun), each) for noun in row["nouns"].split() or [""]]
+    return grouped(found)
 
 
 def _head(noun: str) -> str:

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.lexicon.attributes import NounCondition
-from pairwright.generators.lexicon.nouns import cell_words, loosely_same
-from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.tables import cell_words, grouped, read_rows
 
 _LOOSE: Final = ("noun", "adjective")  # parts of speech of words for the same thing
 
@@ -26,12 +26,10 @@ class Rewording:
 @lru_cache(maxsize=4)
 def rewording_rows(name: str = "rewordings") -> dict[tuple[str, str], tuple[Rewording, ...]]:
     """Return the rewordings of each part of speech ("noun", "adjective", "relation") and word, from a table."""
-    table: dict[tuple[str, str], tuple[Rewording, ...]] = {}
-    for row in read_rows(name):
-        condition = NounCondition(frozenset(cell_words(row["only"])), frozenset(cell_words(row["never"])))
-        key = row["pos"], row["word"]
-        table[key] = (*table.get(key, ()), Rewording(cell_words(row["others"]), condition))
-    return table
+    return grouped(
+        ((row["pos"], row["word"]), Rewording(cell_words(row["others"]), NounCondition.of(row["only"], row["never"])))
+        for row in read_rows(name)
+    )
 
 
 def rewordings(word: str, pos: str, noun: str = "", table: str = "rewordings") -> tuple[str, ...]:

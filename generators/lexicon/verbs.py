@@ -19,7 +19,6 @@ class Verb:
     Attributes:
         lemma: lemma, with its fixed preposition if `frame` is "p" ("look at").
         frame: subcategorization frame: "i" intransitive (any preposition or none), "t" transitive, "p" fixed preposition.
-        states: allowed states.
         subject: "animate", "thing", or empty for both.
         synonym: shared name of synonymous verbs.
         particles: adverbs that may follow without a change of meaning ("hold up").

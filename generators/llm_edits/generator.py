@@ -14,7 +14,7 @@ from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.identification import other_language
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger
-from pairwright.generators.lexicon.thesaurus import Thesaurus
+from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.llm.client.messages import Image
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
@@ -80,7 +80,7 @@ class LLMEditGenerator(ABC, Generic[Options]):
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
         self,
-        thesaurus: Thesaurus,
+        thesaurus: WordNet,
         pool: PoolStatistics,
         tagger: Tagger,
         book: PromptBook,

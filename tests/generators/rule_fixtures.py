@@ -31,51 +31,6 @@ POOL = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class SmallThesaurus:
-    """A thesaurus of a few nouns, so that these tests say themselves what the dictionary knows."""
-
-    animals: frozenset[str] = frozenset({"dog", "cat", "horse", "cow", "zebra", "bird"})
-    compounds: frozenset[str] = frozenset({"fire hydrant", "hot dog"})
-
-    def has(self, lemma: str, pos: str) -> bool:
-        """Know two compounds."""
-        return pos == "NOUN" and lemma in self.compounds
-
-    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
-        """Know one pair of synonyms, which the pool does not have."""
-        return ("hound",)[:senses] if (lemma, pos) == ("dog", "NOUN") else ()
-
-    def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
-        """Know one antonym."""
-        return ("shut",) if (lemma, pos) == ("open", "ADJ") else ()
-
-    def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
-        """Know one kind of animal under each animal: its young."""
-        return (f"young {lemma}",) if pos == "NOUN" and lemma in self.animals else ()
-
-    def hypernyms(self, lemma: str, pos: str) -> Iterable[str]:
-        """Know that animals are animals."""
-        return ("animal",) if self.is_a(lemma, "animal", pos) else ()
-
-    def hypernym_path(self, lemma: str, pos: str) -> Sequence[str]:
-        """Know that animals are animals."""
-        return (lemma, *self.hypernyms(lemma, pos))
-
-    def sense_closure(self, lemma: str, pos: str) -> tuple[frozenset[int], frozenset[int]]:
-        """Know one sense, that of animals."""
-        senses = frozenset(range(len([*self.hypernyms(lemma, pos)])))
-        return senses, senses
-
-    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
-        """Know which nouns are animals, and which are birds."""
-        return pos == "NOUN" and ((kind == "animal" and lemma in self.animals) or (kind == "bird" and lemma == "bird"))
-
-    def related(self, a: str, b: str, pos: str) -> bool:
-        """Know that a noun is itself."""
-        return pos == "NOUN" and a == b
-
-
 @lru_cache(maxsize=1)
 def small_pool() -> PoolStatistics:
     """Statistics of `POOL`, each caption counted three times."""

@@ -9,10 +9,10 @@ from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.pool_statistics import PoolStatistics
+from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.positives import PositiveOptions, RulePositives
 from tests.generators.rule_fixtures import (
     POOL,
-    SmallThesaurus,
     annotate,
     assert_order_is_free,
     counted,
@@ -228,7 +228,7 @@ def model() -> ClozeModel:
     """Return a cloze model of captions that say "picture" and "image" in one context, and "image" alone in another."""
     captions = ["a picture of a dog", "an image of a dog", "a dog posing for an image", "a cat posing for an image"]
     written = [captions[at % len(captions)] for at in range(400)]
-    return train_cloze_model(sample_slots(written, tokens_of_all(written), SmallThesaurus()))
+    return train_cloze_model(sample_slots(written, tokens_of_all(written), load_wordnet()))
 
 
 def test_a_word_that_captions_do_not_say_in_its_context_is_not_written(model: ClozeModel) -> None:

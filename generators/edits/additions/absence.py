@@ -25,12 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.image_words import ImageWords, plural_of
+from pairwright.generators.captions.image_words import ImageWords, in_both_numbers
 from pairwright.generators.edits.additions.insertion_points import shape_nouns
 from pairwright.generators.language.pool_statistics import PoolStatistics
+from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.lexicon.nouns import loosely_same
-from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.lexicon.thesaurus import Thesaurus
+from pairwright.generators.lexicon.tables import cell_words, read_rows
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
@@ -53,8 +53,6 @@ class AbsentObjects:
     """Estimates which objects are absent from an image.
 
     Args:
-        thesaurus: WordNet.
-        pool: statistics of the user's captions.
         vocabulary: nouns that the cloze model knows.
 
     Sets of objects are bit masks, bit i for ``nouns[i]``, since some hundred are combined for each caption.
@@ -63,7 +61,7 @@ class AbsentObjects:
         nouns: objects that may be added, singular.
     """
 
-    def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics, vocabulary: Iterable[str]) -> None:
+    def __init__(self, thesaurus: WordNet, pool: PoolStatistics, vocabulary: Iterable[str]) -> None:
         self._pool, known = pool, frozenset(vocabulary)
         counts = {
             noun: images
@@ -150,20 +148,17 @@ class AbsentObjects:
     def _find_expected(self, word: str, silent: int, limit: float) -> int:
         if word and not self._pool.cooccurrence(word, word):  # as function words and plurals
             return self._expected_with("", silent, limit)
-        return _packed(self._find_rates(word) / self._named_share * self._unnamed_share[silent] > limit)
+        rates = self._base
+        if word:  # the share of captions with the word that name each object, shrunk towards that of the pool
+            seen = self._pool.cooccurrence(word, word)
+            both = self._least_of_parts(self._pool.cooccurrences(word, self._parts))
+            rates = (both + _PRIOR * self._base) / (seen + _PRIOR)
+        return _packed(rates.astype(np.float32) / self._named_share * self._unnamed_share[silent] > limit)
 
     def _find_cooccurrence(self, word: str) -> tuple[int, int]:
         """Return the objects that co-occur with a word, and those that captions avoid with it."""
         fits = self._find_fits(word)
         return _packed(fits >= MIN_NPMI_FITTING), _packed(fits <= MAX_NPMI_AVOIDED)
-
-    def _find_rates(self, word: str) -> FloatArray:
-        """Return the share of captions with a word that name each object, shrunk towards that of the pool."""
-        seen = self._pool.cooccurrence(word, word)
-        if not seen:
-            return self._base.astype(np.float32)
-        both = self._least_of_parts(self._pool.cooccurrences(word, self._parts))
-        return ((both + _PRIOR * self._base) / (seen + _PRIOR)).astype(np.float32)
 
     def _find_fits(self, word: str) -> FloatArray:
         """Return the normalised pointwise mutual information of a word with each object; of a compound, the minimum of its parts.
@@ -180,10 +175,9 @@ class AbsentObjects:
         return found.astype(np.float32)
 
     def _least_of_parts(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the least value of the words of each object."""
         return np.minimum.reduceat(values, self._starts) if len(values) else values
 
-    def _index_names(self, thesaurus: Thesaurus) -> None:
+    def _index_names(self, thesaurus: WordNet) -> None:
         """Index the objects by the words, phrases (last words) and stems that may refer to them."""
         for at, noun in enumerate(self.nouns):
             for name in sorted(mention_forms(noun, thesaurus)):
@@ -230,21 +224,18 @@ def _mention_counts() -> dict[str, tuple[int, ...]]:
 @lru_cache(maxsize=1)
 def _implied() -> tuple[tuple[tuple[str, ...], frozenset[str]], ...]:
     """Return hypernyms of objects, with the words that may refer to one of them."""
-    return tuple(
-        (tuple(kind.strip() for kind in row["kinds"].split(",")), frozenset(row["words"].split()))
-        for row in read_rows("implied_things")
-    )
+    return tuple((cell_words(row["kinds"]), frozenset(row["words"].split())) for row in read_rows("implied_things"))
 
 
-def mention_forms(noun: str, thesaurus: Thesaurus) -> frozenset[str]:
+def mention_forms(noun: str, thesaurus: WordNet) -> frozenset[str]:
     """Return the word forms that may refer to an object: synonyms, hyponyms, hypernyms and implying words."""
     head = noun.rpartition(" ")[2]
     same = {noun, head, *thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *loosely_same(head)}
     names = {*same, *thesaurus.hyponyms(noun, "NOUN"), *thesaurus.hypernyms(noun, "NOUN")}
     kinds = {kind for kinds, _ in _implied() for kind in kinds if _is_kind(noun, kind, thesaurus)}
     words = {word for each, words in _implied() if not kinds.isdisjoint(each) for word in words}
-    return frozenset({*names, *map(plural_of, names), *words})
+    return in_both_numbers(names) | words
 
 
-def _is_kind(noun: str, kind: str, thesaurus: Thesaurus) -> bool:
+def _is_kind(noun: str, kind: str, thesaurus: WordNet) -> bool:
     return noun == kind or any(thesaurus.is_a(each, kind, "NOUN") for each in (noun, noun.rpartition(" ")[2]))

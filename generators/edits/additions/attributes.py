@@ -18,31 +18,21 @@ from typing import Final
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import MAX_RISK
-from pairwright.generators.language.pool_statistics import PoolStatistics
-from pairwright.generators.lexicon.attributes import AttributeLexicon, same_concept, words_of_class
+from pairwright.generators.edits.constraints.knowledge import MIN_COUNT, Knowledge
+from pairwright.generators.lexicon.attributes import same_concept, untouched_words, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.lexicon.tables import read_rows
 
-MIN_COUNT: Final = 2  # captions of the pool that attest an attribute of a noun
 _PRIOR: Final = 2.0  # captions added to those that give a noun an attribute
-_MIN_DESCRIBED: Final = (
-    20  # captions of the pool that give a noun an attribute of a class, for its usual ones to be known
-)
+_MIN_DESCRIBED: Final = 20  # captions that give a noun an attribute of a class, for its usual ones to be known
 _RARE: Final = 0.06  # share of an attribute among them, up to which it is remarkable
 
 
 class FalseAttributes:
-    """Estimates which attributes are false of an object.
+    """Estimates which attributes are false of an object."""
 
-    Args:
-        lexicon: exclusions of attributes.
-        nouns: noun classes.
-        pool: statistics of the user's captions.
-    """
-
-    def __init__(self, lexicon: AttributeLexicon, nouns: NounLexicon, pool: PoolStatistics) -> None:
-        self._lexicon, self._nouns, self._pool = lexicon, nouns, pool
+    def __init__(self, known: Knowledge) -> None:
+        self._lexicon, self._nouns, self._pool = known.attributes, known.nouns, known.pool
         self._described_count = lru_cache(maxsize=20_000)(self._count_described)
         self._repeat_rate = {
             row["attribute"]: int(row["repeated"]) / int(row["mentions"]) for row in read_rows("attribute_mentions")
@@ -97,7 +87,7 @@ class FalseAttributes:
 
     def _is_attribute(self, word: str, noun: str) -> bool:
         return (
-            self._lexicon.is_described(word)
+            word not in untouched_words()
             and "-" not in word
             and self._pool.frequency(word, "ADJ") >= MIN_COUNT
             and self._pool.adjacency(word, noun) >= MIN_COUNT

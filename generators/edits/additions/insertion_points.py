@@ -7,7 +7,7 @@ The words around an added object are a *template*. Whether captions would use it
 `AdditionTemplate.relation` is the key of the relation of the template.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -15,14 +15,14 @@ from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
+from pairwright.generators.edits.slots import context_of
+from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.inflection import article
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged, nouns_of_class
 from pairwright.generators.lexicon.tables import read_rows
 
 OBJECT, ATTRIBUTE = "object", "attribute"
-_BAG: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _BE: Final = frozenset({"is", "are"})
 _FINITE_TAGS: Final = frozenset({"VBZ", "VBP", "VBD", "MD"})
 _VERB_TAGS: Final = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
@@ -50,13 +50,13 @@ class AdditionTemplate(NamedTuple):
     is_existential: bool = False
 
     @classmethod
-    def parse(cls, text: str, relation: str = "", unless: str = "", existential: str = "") -> "AdditionTemplate":
-        """Return the template of an object, "{}" in a text; for the cells see ``addition_templates.tsv``."""
-        before, _, behind = text.partition("{}")
-        left = (*before.split(), "a")
+    def of(cls, row: Mapping[str, str]) -> "AdditionTemplate":
+        """Return the template of an object, a row of ``addition_templates.tsv``."""
+        before, _, behind = row["template"].partition("{}")
+        left, right = (*before.split(), "a"), tuple(behind.replace(",", " , ").split())
         before = before if before.startswith(",") else f" {before}"
-        right = tuple(behind.replace(",", " , ").split())
-        return cls(before, behind, left, right, relation, frozenset(unless.split()), existential == "yes")
+        unless, is_existential = frozenset(row["unless"].split()), row["existential"] == "yes"
+        return cls(before, behind, left, right, row["relation"], unless, is_existential)
 
 
 class InsertionPoint(NamedTuple):
@@ -87,13 +87,13 @@ class InsertionPoint(NamedTuple):
 
     def context(self, caption: Caption) -> ClozeContext:
         """Return the context of the added word."""
-        heads = ("", self.head if self.phrase else "")
-        return context_of_insertion(caption, self.token, self.template.left, self.template.right, heads)
+        template, noun = self.template, self.head if self.phrase else ""
+        return context_of(caption, self.token, self.token, "", noun, left=template.left, right=template.right)
 
     def relation_context(self, caption: Caption, noun: str) -> ClozeContext:
         """Return the context of the relation by which a noun is added."""
         behind = ("a", *noun.split(), *self.template.right)
-        return context_of_insertion(caption, self.token, (), behind, (self.head, noun))
+        return context_of(caption, self.token, self.token, self.head, noun, right=behind)
 
     def proposed(self, caption: Caption, new: str) -> ProposedEdit:
         """Return the proposed edit, for constraints."""
@@ -111,11 +111,8 @@ _ATTRIBUTE: Final = AdditionTemplate("", " ")
 
 @lru_cache(maxsize=1)
 def closing_templates() -> tuple[AdditionTemplate, ...]:
-    """Return the templates for the end of a caption, of ``addition_templates.tsv``."""
-    rows = read_rows("addition_templates")
-    return tuple(
-        AdditionTemplate.parse(row["template"], row["relation"], row["unless"], row["existential"]) for row in rows
-    )
+    """Return the templates for the end of a caption."""
+    return tuple(map(AdditionTemplate.of, read_rows("addition_templates")))
 
 
 def shape_nouns() -> frozenset[str]:
@@ -164,7 +161,6 @@ def end_of_caption(caption: Caption) -> tuple[int, int] | None:
 
 
 def _last(caption: Caption) -> Iterator[InsertionPoint]:
-    """Yield the insertion points at the end of a caption."""
     found = end_of_caption(caption)
     phrase = caption.ending_at(found[1]) if found is not None else None
     if found is None or phrase is None:
@@ -174,11 +170,8 @@ def _last(caption: Caption) -> Iterator[InsertionPoint]:
     of_scene = drawn or (caption.head(phrase) in flagged("surroundings") and caption.tag(phrase.start - 1) == "IN")
     # "blocking a road | with a truck", "a cup and a plate | with a fork", "a circle is above a square | with a star"
     predicated = drawn and not _BE.isdisjoint(caption.lower) and caption.lower[0] != "there"
-    joined = (
-        predicated
-        or caption.tag(phrase.start - 1) in _VERB_TAGS
-        or caption.word(phrase.start - 1) in {"and", "or", ","}
-    )
+    before = phrase.start - 1
+    joined = predicated or caption.tag(before) in _VERB_TAGS or caption.word(before) in {"and", "or", ","}
     for template in closing_templates():
         bare = template.relation == "with" and not template.behind
         if template.unless.isdisjoint(caption.lower) and not (joined and bare) and not (drawn and template.behind):
@@ -200,22 +193,3 @@ def _first(caption: Caption) -> Iterator[InsertionPoint]:
         first, head = caption.tokens[0], caption.head(phrase)
         template = AdditionTemplate("", f" and {caption.lower[0]}", ("a",), ("and",))
         yield InsertionPoint(template, first.start, first.end, 0, head, is_existential=True)
-
-
-def context_of_insertion(
-    caption: Caption,
-    token: int,
-    before: tuple[str, ...] = (),
-    behind: tuple[str, ...] = (),
-    heads: tuple[str, str] = ("", ""),
-) -> ClozeContext:
-    """Return the context of a word that is inserted before a token, between other inserted words."""
-    words = caption.context_words
-    left = (*words[token : token + REACH], *before)[::-1][:REACH]
-    right = (*behind, *words[token + REACH : token + 2 * REACH])[:REACH]
-    return ClozeContext(left, right, heads, _content(caption))
-
-
-@lru_cache(maxsize=8)  # a caption has many insertion points
-def _content(caption: Caption) -> tuple[str, ...]:
-    return tuple([each.lemma for each in caption.tokens if each.pos in _BAG][:MAX_BAG])

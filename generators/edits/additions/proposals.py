@@ -13,13 +13,13 @@ the role of the replaced word of a REPLACE edit.
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import repeat
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.additions.absence import AbsentObjects, BoolArray
-from pairwright.generators.edits.additions.attributes import MIN_COUNT, FalseAttributes
+from pairwright.generators.edits.additions.attributes import FalseAttributes
 from pairwright.generators.edits.additions.insertion_points import (
     ATTRIBUTE,
     OBJECT,
@@ -28,7 +28,8 @@ from pairwright.generators.edits.additions.insertion_points import (
     object_insertions,
     shape_nouns,
 )
-from pairwright.generators.edits.constraints.stated import StatedObjects
+from pairwright.generators.edits.constraints.knowledge import MIN_COUNT
+from pairwright.generators.edits.constraints.stated import stated_objects
 from pairwright.generators.edits.floors import ADDED_PAIR_FLOOR, ADDITION_FLOORS, MAX_LENGTH_DIFFERENCE, RELATION_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.proposals import (
@@ -43,6 +44,7 @@ from pairwright.generators.lexicon.function_words import words_with
 
 _MAX_LOG_RATIO: Final = 0.0  # words above typical probability are not preferred
 _ANY_NOUN: Final = "<noun>"  # no word of a caption: the model reads it as an unknown one
+_Added = TypeVar("_Added")
 SLOT_OF_TARGET: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
 
 
@@ -60,8 +62,7 @@ class Additions:
         self._pool = materials.knowledge.pool
         known = self._model.index("noun")
         self.objects = AbsentObjects(materials.knowledge.thesaurus, self._pool, known)
-        self.attributes = FalseAttributes(materials.knowledge.attributes, nouns, self._pool)
-        self._stated = StatedObjects(nouns, self.objects.nouns)
+        self.attributes = FalseAttributes(materials.knowledge)
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
         self._alive, self._figures = map(self.objects.mask_of, (nouns.is_alive, shape_nouns().__contains__))
@@ -70,10 +71,7 @@ class Additions:
     def propose(self, captions: Sequence[Caption], target: str, *, paired: bool = False) -> list[WordProposals]:
         """Return the false additions for each caption, scored in one batch; independent of the other captions.
 
-        Args:
-            captions: the captions.
-            target: `OBJECT` or `ATTRIBUTE`.
-            paired: each comes with a true addition in the same point.
+        If paired, each comes with a true addition at the same point.
         """
         kind, targets = SLOT_OF_TARGET[target], self._model.targets(SLOT_OF_TARGET[target])
         unpaired_objects = target == OBJECT and not paired
@@ -85,9 +83,7 @@ class Additions:
                 points = [*map(object_insertions, captions)]
             else:
                 points = [self._object_points(*each) for each in zip(captions, absent, strict=True)]
-            placed = zip(captions, points, strict=True)
-            fitting = self._relations_fit([(each, point, _ANY_NOUN) for each, own in placed for point in own])
-            points = [[point for point in own if next(fitting)] for own in points]
+            points = self._with_relation(captions, [[(each, each, _ANY_NOUN) for each in own] for own in points])
         fits = relative_fits(
             self._model,
             kind,
@@ -95,11 +91,9 @@ class Additions:
         )
         if unpaired_objects:
             found = [[*self._false_objects(*each)] for each in zip(points, fits, absent, strict=True)]
-            added = zip(captions, points, found, strict=True)
-            fitting = self._relations_fit(
-                [(each, own[at], targets[new]) for each, own, words in added for at, _, new, _ in words]
-            )
-            found = [[each for each in words if next(fitting)] for words in found]
+            added = zip(points, found, strict=True)
+            placed = [[(each, own[each[0]], targets[each[2]]) for each in words] for own, words in added]
+            found = self._with_relation(captions, placed)
         else:
             pairs = self._object_pairs if target == OBJECT else self._attribute_pairs
             find = pairs if paired else self._false_attributes
@@ -128,15 +122,18 @@ class Additions:
         """Return those of some objects that co-occur with the noun of a point."""
         return objects & self.objects.cooccurring(point.head) if point.head else objects
 
-    def _relations_fit(self, added: Sequence[tuple[Caption, InsertionPoint, str]]) -> Iterator[bool]:
-        """Yield for points and added nouns whether the model expects the relation of the point, if it must."""
-        related = [each for each in added if each[1].requires_relation]
+    def _with_relation(
+        self, captions: Sequence[Caption], added: Sequence[Sequence[tuple[_Added, InsertionPoint, str]]]
+    ) -> list[list[_Added]]:
+        """Return what is added to each caption, at a point with a noun, if the model expects the relation where it must."""
+        of_captions = zip(captions, added, strict=True)
+        related = [(caption, *each[1:]) for caption, own in of_captions for each in own if each[1].requires_relation]
         contexts = [point.relation_context(caption, noun) for caption, point, noun in related]
         log_probs, index = self._model.log_probs("relation", contexts), self._model.index("relation")
         columns = np.array([index.get(point.template.relation, -1) for _, point, _ in related], np.int64)
         own = log_probs[np.arange(len(columns)), columns]
         fits = iter(((columns >= 0) & (own >= typical_log_probs(log_probs) + np.log(RELATION_FLOOR))).tolist())
-        return (not point.requires_relation or next(fits) for _, point, _ in added)
+        return [[each for each, point, _ in own if not point.requires_relation or next(fits)] for own in added]
 
     def _possible_objects(self, caption: Caption) -> int:
         """Return the objects that the image may show: only shapes in drawings, and no persons if the caption says "alone"."""
@@ -159,7 +156,8 @@ class Additions:
     def _object_pairs(self, caption: Caption, points: Sequence[InsertionPoint], fit: FloatArray) -> Iterator[WordPair]:
         # Likely objects are never added falsely, so adding them would reveal the true text.
         possible = self.objects.possible(caption) & self._possible_objects(caption)
-        true = [at for at in map(self._at.__getitem__, self._stated.stated(caption)) if possible >> at & 1]
+        stated = map(self._at.__getitem__, stated_objects(caption, self._at, self._nouns))
+        true = [at for at in stated if possible >> at & 1]
         existential = [at for at, point in enumerate(points) if true and point.is_existential]
         nouns, false = self.objects.nouns, self.objects.unpacked(self._find_absent(caption) if existential else 0)
         for point in existential:
@@ -174,7 +172,6 @@ class Additions:
     def _false_attributes(
         self, caption: Caption, points: Sequence[InsertionPoint], fit: FloatArray
     ) -> Iterator[WordPair]:
-        """Yield the attested attributes that are false at the points."""
         index, targets = self._model.index("adjective"), self._model.targets("adjective")
         fits = fit >= np.log(self._floors[ATTRIBUTE])
         for at, point in enumerate(points):
@@ -197,5 +194,4 @@ class Additions:
 
 
 def _have_similar_length(one: str, other: str) -> bool:
-    """Return whether two words are of about the same length."""
     return abs(len(one) - len(other)) <= MAX_LENGTH_DIFFERENCE and one.count(" ") == other.count(" ")

@@ -24,18 +24,12 @@ def has_second_instance(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def disagrees_with_pronoun(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether a pronoun refers to the replaced person and disagrees with the new one: "a woman and his bike"."""
-    noun = edit.new.rpartition(" ")[2]
-    return any(noun in flagged(_OPPOSITE_SEX[sex]) for sex in _sexes_of_pronouns(edit))
-
-
-def _sexes_of_pronouns(edit: ProposedEdit) -> tuple[str, ...]:
-    """Return the sexes ("male", "female") of pronouns whose only antecedent is the replaced person."""
-    caption = edit.caption
+    """Return whether a pronoun that refers only to the replaced person disagrees with the new one: "a woman and his bike"."""
+    caption, noun = edit.caption, edit.new.rpartition(" ")[2]
     if GENDERED.isdisjoint(caption.distinct_words):
-        return ()
-    pronouns = GENDERED.intersection(caption.lower)
-    others = {*caption.lemmas[: edit.start], *caption.lemmas[edit.end :]}
-    return tuple(
-        sex for sex in _OPPOSITE_SEX if not pronouns.isdisjoint(gendered_words(sex)) and others.isdisjoint(flagged(sex))
+        return False
+    pronouns, others = GENDERED & caption.distinct_words, {*caption.lemmas[: edit.start], *caption.lemmas[edit.end :]}
+    return any(
+        noun in flagged(opposite) and others.isdisjoint(flagged(sex)) and not pronouns.isdisjoint(gendered_words(sex))
+        for sex, opposite in _OPPOSITE_SEX.items()
     )

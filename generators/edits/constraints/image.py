@@ -7,6 +7,7 @@ the passive.
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import product
 from typing import Final
 
 from pairwright.generators.captions.box_checks import count_may_hold, is_vague, number_of, position_in_doubt
@@ -15,7 +16,6 @@ from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     are_opposed,
-    converses,
     is_same_position,
     may_be_same_action,
     names_of,
@@ -115,7 +115,8 @@ def is_stated_relation(edit: ProposedEdit, known: Knowledge) -> bool:
         return True
     if any(supports_relation(found, new, old, subject, thing) for found in forward):
         return True
-    return bool(backward) and not backward.isdisjoint(converses(new) - converses(old) - {old, new})
+    converse = known.relations.converse
+    return bool(backward) and not backward.isdisjoint(converse(new) - converse(old) - {old, new})
 
 
 @lru_cache(maxsize=64)
@@ -223,14 +224,12 @@ def _relations_linking(line: tuple[str, ...], firsts: frozenset[str], seconds: f
     """Yield the relations between one of the first words and a following one of the second words."""
     starts = [at for at, word in enumerate(line) if word in firsts]
     ends = [at for at, word in enumerate(line) if word in seconds]
-    for start in starts:
-        for end in ends:
-            if start < end <= start + _MAX_DISTANCE:
-                yield from relations_between(line[start + 1 : end])
+    for start, end in product(starts, ends):
+        if start < end <= start + _MAX_DISTANCE:
+            yield from relations_between(line[start + 1 : end])
 
 
 def _relations_before(line: tuple[str, ...], things: frozenset[str]) -> Iterator[str]:
-    """Yield the relations right before one of some nouns."""
     for at, word in enumerate(line):
         if word in things:
             yield from relations_between(line[max(0, at - _WINDOW) : at])

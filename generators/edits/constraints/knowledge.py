@@ -8,28 +8,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.image_words import plural_of
+from pairwright.generators.captions.image_words import in_both_numbers
 from pairwright.generators.edits.constraints.lexical import same_forms
 from pairwright.generators.language.lemmas import singular_of
 from pairwright.generators.language.pool_statistics import PoolStatistics
+from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.lexicon.attributes import AttributeLexicon
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon, flagged, loosely_same
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
-from pairwright.generators.lexicon.thesaurus import Thesaurus
+from pairwright.generators.lexicon.tables import grouped
 
 MIN_COUNT: Final = 2  # captions of the pool that attest two words together
-MIN_COOCCURRENCE_SHARE: Final = (
-    0.05  # share of the captions with a noun that have another one, from which images often show both
-)
+MIN_COOCCURRENCE_SHARE: Final = 0.05  # share of captions with a noun that have another, from which both are often shown
 MIN_LIFT: Final = 5.0  # observed over expected co-occurrences from which two things belong to one scene
 EXPECTED_COOCCURRENCES: Final = 1.0  # captions expected by chance from which two words that never co-occur do not fit
-MIN_PLURAL_SHARE: Final = 0.01  # share of plurals among the captions with a count noun
-MIN_PLURAL_SHARE_OF_MASS: Final = 0.1  # the same for a noun that is also used without an article
-MASS_SHARE: Final = 0.3  # share of singulars without an article from which a noun may be a mass noun
-ALWAYS_MASS_SHARE: Final = 0.9  # the same, from which it is always one
-PLAUSIBILITY_MARGIN: Final = 0.05  # plausibility below 0 that is tolerated
 _SHORT: Final = 3  # minimum letters of a hyponym that is not a symbol ("Au")
 _NO_NAMES: Final = frozenset[str]()
 _MANY_KINDS: Final = 400  # hyponyms of a noun beyond which only those of the pool are used
@@ -71,14 +65,9 @@ class Names:
 
 
 class Knowledge:
-    """Cached lookups in WordNet and the pool statistics.
+    """Cached lookups in WordNet and the pool statistics."""
 
-    Args:
-        thesaurus: WordNet.
-        pool: statistics of the reference captions.
-    """
-
-    def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics) -> None:
+    def __init__(self, thesaurus: WordNet, pool: PoolStatistics) -> None:
         self.thesaurus, self.pool = thesaurus, pool
         self.nouns = NounLexicon(thesaurus)
         self.attributes = AttributeLexicon(thesaurus, self.nouns)
@@ -127,7 +116,7 @@ class Knowledge:
         """
         wide = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
         wide = frozenset(word for word in wide if word != noun and not self._may_mean(noun, word, form))
-        never = wide | {plural_of(word) for word in wide}
+        never = in_both_numbers(wide)
         return _names(self._kinds(noun) - never, same_forms(noun), never)
 
     def _may_mean(self, noun: str, word: str, form: str) -> bool:
@@ -153,18 +142,11 @@ class Knowledge:
 def _names(
     singulars: frozenset[str], exact: frozenset[str] = frozenset(), never: frozenset[str] = frozenset()
 ) -> Names:
-    phrases: dict[str, list[str]] = {}
-    for name in singulars | exact:
-        if " " in name:
-            phrases.setdefault(name.rpartition(" ")[2], []).append(name)
-    words = singulars.union(exact, phrases)
-    return Names(singulars, exact, never, {last: tuple(found) for last, found in phrases.items()}, words)
+    phrases = grouped((name.rpartition(" ")[2], name) for name in singulars | exact if " " in name)
+    return Names(singulars, exact, never, phrases, singulars.union(exact, phrases))
 
 
 @lru_cache(maxsize=1_000)  # a caption is compared with each of its edits
-def by_singular(words: frozenset[str]) -> dict[str, list[str]]:
+def by_singular(words: frozenset[str]) -> dict[str, tuple[str, ...]]:
     """Return words by their singulars."""
-    found: dict[str, list[str]] = {}
-    for word in words:
-        found.setdefault(singular_of(word), []).append(word)
-    return found
+    return grouped((singular_of(word), word) for word in words)

@@ -1,17 +1,16 @@
 """Comparison of words and relation phrases by the lexicon."""
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.image_words import plural_of
+from pairwright.generators.captions.image_words import in_both_numbers
 from pairwright.generators.language.lemmas import is_verb, lemmatize
-from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
-from pairwright.generators.lexicon.nouns import cell_words, loosely_same
-from pairwright.generators.lexicon.relations import Relation, load_relations
+from pairwright.generators.lexicon.attributes import neighbours, opposites, other_concepts
+from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.states import ACTION_DIMENSIONS
 from pairwright.generators.lexicon.synonyms import rewordings
-from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.tables import cell_words, read_rows
 
 _REWORDED_NOUNS: Final = frozenset(
     frozenset((row["noun"], other)) for row in read_rows("reworded_nouns") for other in cell_words(row["others"])
@@ -21,13 +20,10 @@ _AUXILIARIES: Final = frozenset({"be", "have"})
 
 
 def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
-    """Return whether one word entails another, so that replacing it keeps a caption true.
+    """Return whether a word or phrase entails another, so that replacing it keeps a caption true.
 
-    Args:
-        one: the replaced word or phrase.
-        other: the word or phrase that replaces it.
-        pos: "noun", "adjective" or "relation".
-        noun: lemma of the noun that an adjective describes, or of the object of a relation.
+    The part of speech is "noun", "adjective" or "relation"; the noun is the lemma of the one that an adjective describes,
+    or of the object of a relation.
     """
     if one == other or other in rewordings(one, pos, noun) or one in rewordings(other, pos, noun):
         return True
@@ -44,25 +40,12 @@ def plain_relation(key: str) -> str:
 def are_opposed(one: str, other: str, *, distinguished: bool = False) -> bool:
     """Return whether two attributes exclude each other for some noun: opposites, or different concepts of a class.
 
-    Args:
-        one: a word.
-        other: another.
-        distinguished: whether one captioner used both, who distinguishes even what viewers confuse.
+    They are ``distinguished`` if one captioner used both, who distinguishes even what viewers confuse.
     """
-    if frozenset((one, other)) in opposites():
-        return True
-    confused = frozenset[frozenset[str]]() if distinguished else _neighbours()
-    ours, theirs = concepts().get(one, ()), concepts().get(other, ())
-    return set(ours).isdisjoint(theirs) and any(
-        group == other_group and frozenset((concept, other_concept)) not in confused
-        for group, concept in ours
-        for other_group, other_concept in theirs
+    confused = {} if distinguished else neighbours(distinguished=False)
+    return frozenset((one, other)) in opposites() or any(
+        pair not in confused or confused[pair].beside for _, pair in other_concepts(one, other)
     )
-
-
-@lru_cache(maxsize=1)
-def _neighbours() -> frozenset[frozenset[str]]:
-    return frozenset(pair for pair, beside in neighbours(distinguished=False).items() if not beside.beside)
 
 
 @lru_cache(maxsize=20_000)
@@ -75,11 +58,6 @@ def same_forms(noun: str) -> frozenset[str]:
 def names_of(noun: str) -> frozenset[str]:
     """Return the words that captions use for a noun, in both numbers; of a compound, also those for its head."""
     return in_both_numbers(loosely_same(noun) | loosely_same(noun.rpartition(" ")[2]))
-
-
-def in_both_numbers(nouns: Iterable[str]) -> frozenset[str]:
-    """Return nouns with their plurals."""
-    return frozenset(form for noun in nouns for form in (noun, plural_of(noun)))
 
 
 @lru_cache(maxsize=20_000)
@@ -133,7 +111,7 @@ def may_be_same_action(stated: str, new: str, old: str) -> bool:
     if not (one and other and before and one.verb and other.verb):
         return False
     as_old, as_new = (
-        load_relations().shared(one.states, each.states)[ACTION_DIMENSIONS].all() for each in (before, other)
+        load_relations().space.shared(one.states, each.states)[ACTION_DIMENSIONS].all() for each in (before, other)
     )
     return bool(as_new and not as_old)
 
@@ -144,17 +122,6 @@ def is_same_position(stated: str, new: str, old: str, thing: str) -> bool:
     one, other, before = split_relation(stated)[1], split_relation(new)[1], split_relation(old)[1]
     lexicon = load_relations()
     return bool(one and other) and lexicon.paraphrase(one, other, thing) and not lexicon.paraphrase(one, before, thing)
-
-
-@lru_cache(maxsize=20_000)
-def converses(key: str) -> frozenset[str]:
-    """Return the converse phrases of a relation."""
-    return frozenset(load_relations().converse(key))
-
-
-def follows_from(new: Relation, old: Relation) -> bool:
-    """Return whether a relation allows every state that another does: "on" follows from "sit on"."""
-    return not (old.states & ~new.states).any()
 
 
 @lru_cache(maxsize=20_000)

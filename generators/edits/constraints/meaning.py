@@ -13,7 +13,6 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     SENSES,
     are_opposed,
-    follows_from,
     plain_relation,
     reworded,
     split_relation,
@@ -80,7 +79,8 @@ def is_not_entailed(edit: ProposedEdit, known: Knowledge) -> bool:
         one, other = known.relations.analyse(old), known.relations.analyse(new)
         if one is None or other is None:
             return old != new
-        return not (known.relations.paraphrase(old, new, edit.after) or follows_from(other, one))
+        follows = not (one.states & ~other.states).any()  # "on" from "sit on"
+        return not (follows or known.relations.paraphrase(old, new, edit.after))
     if any(_contradict(one, other, edit, known) for one, other in product(old.split(), new.split())):
         return True
     keeps = _entails_object if edit.target == "object" else _entails_attribute
@@ -156,7 +156,6 @@ def _entails_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def _contradict(old: str, new: str, edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether two words contradict each other."""
     if _range(old) and _range(new):
         return not _range_is_within(old, new) or _is_one(new) is not _is_one(old)
     if reworded(old, new, _POS[edit.target], edit.after):

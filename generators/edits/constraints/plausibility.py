@@ -1,19 +1,18 @@
 """Plausibility constraints: co-occurrence, prepositional links, countability and selectional preferences in the pool."""
 
+from typing import Final
+
 from pairwright.generators.captions.box_checks import number_of
-from pairwright.generators.edits.constraints.knowledge import (
-    ALWAYS_MASS_SHARE,
-    MASS_SHARE,
-    MIN_COUNT,
-    MIN_PLURAL_SHARE,
-    MIN_PLURAL_SHARE_OF_MASS,
-    PLAUSIBILITY_MARGIN,
-    Knowledge,
-)
+from pairwright.generators.edits.constraints.knowledge import MIN_COUNT, Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.lexicon.function_words import words_with
 
+MIN_PLURAL_SHARE: Final = 0.01  # share of plurals among the captions with a count noun
+MIN_PLURAL_SHARE_OF_MASS: Final = 0.1  # the same for a noun that is also used without an article
+MASS_SHARE: Final = 0.3  # share of singulars without an article from which a noun may be a mass noun
+ALWAYS_MASS_SHARE: Final = 0.9  # the same, from which it is always one
+PLAUSIBILITY_MARGIN: Final = 0.05  # plausibility below 0 that is tolerated
 _UBIQUITOUS = words_with("ubiquitous")
 
 

@@ -15,7 +15,6 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 
 _NEGATES, _NEGATES_FOLLOWING = words_with("negates"), words_with("negates_following")
@@ -63,11 +62,8 @@ def has_ambiguous_attachment(edit: ProposedEdit, known: Knowledge) -> bool:
     """
     if split_relation(edit.old)[0]:
         return False
-    return any(token.pos == "VERB" or _is_locative(token) for token in edit.caption.tokens[: edit.start])
-
-
-def _is_locative(token: Token) -> bool:
-    return token.pos == "ADP" and token.text.lower() != "of"
+    before = zip(edit.caption.tokens[: edit.start], edit.caption.lower, strict=False)
+    return any(token.pos == "VERB" or (token.pos == "ADP" and word != "of") for token, word in before)
 
 
 def changes_negation(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -9,7 +9,7 @@ The object must differ from those that the caption names: it excludes their noun
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -25,60 +25,50 @@ _TOKEN: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[.,;:!?()\"]")
 _MAX_ADJECTIVES: Final = 2
 
 
-class StatedObjects:
-    """Finds objects that other captions or boxes state.
+def stated_objects(caption: Caption, nouns: Container[str], lexicon: NounLexicon) -> list[str]:
+    """Return which of some nouns are stated objects that differ from those that the caption names."""
+    boxed = [label for label, number in caption.words.labels.items() if number == 1 and label in nouns]
+    found: dict[str, list[frozenset[str]]] = {noun: [] for noun in boxed}
+    for tokens in map(_tokens_of, caption.pair.captions):
+        if words_with("unreal").isdisjoint(tokens):
+            for noun in _stated_by(tokens, nouns):
+                found.setdefault(noun, []).append(frozenset(tokens))
+    return [
+        noun
+        for noun, where in found.items()
+        if not (caption.words.several(noun) or lexicon.is_person(noun))  # captioners disagree about persons
+        and _is_another(caption, noun, where, lexicon)
+    ]
 
-    Args:
-        lexicon: noun classes and exclusions.
-        nouns: objects that may be added.
-    """
 
-    def __init__(self, lexicon: NounLexicon, nouns: tuple[str, ...]) -> None:
-        self._lexicon, self._nouns = lexicon, frozenset(nouns)
+def _stated_by(tokens: tuple[str, ...], nouns: Container[str]) -> Iterator[str]:
+    for at, token in enumerate(tokens):
+        if token not in words_with("determiner") or _is_complement(tokens, at):
+            continue
+        noun, end = _noun_after(tokens, at + 1, nouns)
+        if noun and (end >= len(tokens) or tokens[end] in words_with("behind_thing")):
+            yield noun
 
-    def stated(self, caption: Caption) -> list[str]:
-        """Return the stated objects that differ from those that the caption names."""
-        boxed = [label for label, number in caption.words.labels.items() if number == 1 and label in self._nouns]
-        lines = [frozenset(_tokens_of(text)) for text in caption.pair.captions]
-        found: dict[str, list[frozenset[str]]] = {noun: [] for noun in boxed}
-        for text, line in zip(caption.pair.captions, lines, strict=True):
-            if words_with("unreal").isdisjoint(line):
-                for noun in self._stated_by(_tokens_of(text)):
-                    found.setdefault(noun, []).append(line)
-        return [
-            noun
-            for noun, where in found.items()
-            if not (caption.words.several(noun) or self._lexicon.is_person(noun))  # captioners disagree about persons
-            and self._is_another(caption, noun, where)
-        ]
 
-    def _stated_by(self, tokens: tuple[str, ...]) -> Iterator[str]:
-        for at, token in enumerate(tokens):
-            if token not in words_with("determiner") or _is_complement(tokens, at):
-                continue
-            noun, end = self._noun_after(tokens, at + 1)
-            if noun and (end >= len(tokens) or tokens[end] in words_with("behind_thing")):
-                yield noun
+def _noun_after(tokens: tuple[str, ...], start: int, nouns: Container[str]) -> tuple[str, int]:
+    """Return the object after intersective adjectives and the index of its end; an empty string if there is none."""
+    for at in range(start, min(start + _MAX_ADJECTIVES + 1, len(tokens))):
+        for size in (2, 1):
+            noun = " ".join(tokens[at : at + size])
+            if noun in nouns:
+                return noun, at + size
+        if not _is_intersective(tokens[at]):
+            break
+    return "", start
 
-    def _noun_after(self, tokens: tuple[str, ...], start: int) -> tuple[str, int]:
-        """Return the object after intersective adjectives and the index of its end; an empty string if there is none."""
-        for at in range(start, min(start + _MAX_ADJECTIVES + 1, len(tokens))):
-            for size in (2, 1):
-                noun = " ".join(tokens[at : at + size])
-                if noun in self._nouns:
-                    return noun, at + size
-            if not _is_intersective(tokens[at]):
-                break
-        return "", start
 
-    def _is_another(self, caption: Caption, noun: str, where: list[frozenset[str]]) -> bool:
-        """Return whether no noun of the caption may refer to the object."""
-        return all(
-            self._lexicon.exclusive(noun, token.lemma)
-            or any(token.lemma in line or token.text.lower() in line for line in where)
-            for token in caption.tokens
-            if token.pos in {"NOUN", "PROPN"} and token.lemma not in _NO_THINGS
-        )
+def _is_another(caption: Caption, noun: str, where: list[frozenset[str]], lexicon: NounLexicon) -> bool:
+    """Return whether no noun of the caption may refer to the object."""
+    return all(
+        lexicon.exclusive(noun, token.lemma) or any(token.lemma in line or token.text.lower() in line for line in where)
+        for token in caption.tokens
+        if token.pos in {"NOUN", "PROPN"} and token.lemma not in _NO_THINGS
+    )
 
 
 @lru_cache(maxsize=1_000)  # the captions of an image are each other's
@@ -103,4 +93,4 @@ def is_unstated(edit: ProposedEdit, known: Knowledge) -> bool:
     words = edit.caption.words
     if edit.target == "attribute":
         return not all(words.states_attribute(edit.after, word) for word in edit.new.split())
-    return not StatedObjects(known.nouns, (edit.new,)).stated(edit.caption)
+    return not stated_objects(edit.caption, (edit.new,), known.nouns)

@@ -5,11 +5,12 @@ matter, and the attachment of "with" is ambiguous, so an exchange of two items i
 animate owner ("a man with a hat and a woman"), makes attachment clear: there an exchange changes the meaning.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Final
 
+from pairwright.generators.captions.phrases import NOUNS, PROPER
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.lexical import converses
 from pairwright.generators.edits.constraints.meaning import same_count
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.tokens import Token
@@ -20,9 +21,7 @@ _BETWEEN_ITEMS: Final = words_with("joins_items")
 _AND: Final = frozenset({"and", "or"})
 _LISTS: Final = _AND | {"&", ","}
 _HAS: Final = "with"
-_IN_PHRASE: Final = frozenset(
-    {"DT", "PDT", "PRP$", "CD", "JJ", "JJR", "JJS", "NN", "NNS", "NNP", "NNPS", "HYPH", "POS"}
-)  # tags
+_IN_PHRASE: Final = NOUNS | PROPER | {"DT", "PDT", "PRP$", "CD", "JJ", "JJR", "JJS", "HYPH", "POS"}
 _WITHIN: Final = frozenset({"JJ", "RB", "CC", "CD", "HYPH"})  # tags between words that describe one thing
 _RELATES: Final = frozenset({"VERB", "ADP"})
 _STATES: Final = frozenset(
@@ -50,16 +49,14 @@ def is_in_one_list(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether two nouns are items of one coordination: "a sink and a stove with a window"."""
     if _has_fixed_modifier(edit, edit.start) or _has_fixed_modifier(edit, edit.second[0]):
         return False
-    tokens, owned = edit.caption.tokens, False
-    for start, end in _connectives(tokens, edit.end, edit.second[0]):
-        words = edit.caption.lower[start:end]
-        if any(word not in _LISTS and word != _HAS for word in words):
+    caption, owners = edit.caption, list[str]()
+    for in_phrase, inside in groupby(range(edit.end, edit.second[0]), lambda at: caption.tokens[at].tag in _IN_PHRASE):
+        places = [*inside]
+        words = set[str]() if in_phrase else {caption.lower[at] for at in places}
+        if not words <= _LISTS | {_HAS}:
             return False
-        if _HAS in words:
-            if owned or known.nouns.is_alive(tokens[start - 1].lemma):
-                return False
-            owned = True
-    return edit.end < edit.second[0]
+        owners += [caption.lemmas[places[0] - 1]] if _HAS in words else []
+    return edit.end < edit.second[0] and len(owners) <= 1 and not any(map(known.nouns.is_alive, owners))
 
 
 def has_same_count(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -86,7 +83,7 @@ def is_not_coordination(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def _is_mutual(wording: str, known: Knowledge) -> bool:
     """Return whether a relation holds in both directions: "near"."""
-    return any(known.relations.paraphrase(wording, other) for other in converses(wording))
+    return any(known.relations.paraphrase(wording, other) for other in known.relations.converse(wording))
 
 
 def _is_governed(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -101,18 +98,6 @@ def _is_governed(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def _between(edit: ProposedEdit) -> Sequence[Token]:
     return edit.caption.tokens[edit.end : edit.second[0]]
-
-
-def _connectives(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans between two positions that are not part of a noun phrase."""
-    at = start
-    while at < end:
-        begin = at
-        while at < end and tokens[at].tag not in _IN_PHRASE:
-            at += 1
-        if at > begin:
-            yield begin, at
-        at += 1
 
 
 def _has_fixed_modifier(edit: ProposedEdit, start: int) -> bool:

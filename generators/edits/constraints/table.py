@@ -1,7 +1,7 @@
 """Table of the constraints on edits by rules and by language models.
 
 A *constraint* is a pure predicate over a proposed edit, with a reason code, an edit that it blocks and one that it
-allows. `find_violation` returns the first violated one.
+allows. `first_violated` returns the first of those that apply to an edit (`applicable_constraints`).
 
 Groups: "grammar" applies to every edit; "truth" rejects negatives that may be true of the image and positives that may
 be false; "plausibility" rejects edits that are untypical of the pool, by rules only.
@@ -15,15 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.edits.constraints import (
-    grammar,
-    image,
-    meaning,
-    plausibility,
-    scope,
-    stated,
-    swapped,
-)
+from pairwright.generators.edits.constraints import grammar, image, meaning, plausibility, scope, stated, swapped
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.object_classifier import OBJECT_CLASSIFIER
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
@@ -40,8 +32,6 @@ class EditExample:
         caption: with "[...]" around the replaced words, or around both spans of a swap, or "|" for an addition.
         new: new words; empty for a swap.
         type: form and target ("replace-object").
-        others: other captions of the image.
-        boxes: of the image.
     """
 
     caption: str
@@ -56,7 +46,7 @@ class Constraint:
     """A condition that an edit must not meet.
 
     Attributes:
-        id: unique name, for counts and for the ``skip`` of `find_violation`.
+        id: unique name, for counts and to skip it.
         group: "grammar", "truth" or "plausibility".
         reason: reason code of rejected edits.
         types: types of edits to which it applies, such as "replace-*"; "*" is all.
@@ -88,21 +78,6 @@ class Constraint:
         return relevant and not {f"{form}-{target}", f"{form}-*", f"*-{target}", "*"}.isdisjoint(types)
 
 
-def find_violation(
-    edit: ProposedEdit, known: Knowledge, *, by_rules: bool = False, skip: frozenset[str] = frozenset()
-) -> Constraint | None:
-    """Return the first constraint that an edit violates, or None.
-
-    Args:
-        edit: the proposed edit.
-        known: WordNet and pool statistics.
-        by_rules: whether the edit is by rules, else by a model.
-        skip: ids or groups of constraints that are not checked.
-    """
-    constraints = applicable_constraints(edit.kind, edit.form, edit.target, by_rules=by_rules, skip=skip)
-    return first_violated(constraints, edit, known)
-
-
 def first_violated(constraints: Iterable[Constraint], edit: ProposedEdit, known: Knowledge) -> Constraint | None:
     """Return the first of some constraints that an edit violates, or None."""
     for each in constraints:
@@ -115,7 +90,7 @@ def first_violated(constraints: Iterable[Constraint], edit: ProposedEdit, known:
 def applicable_constraints(
     kind: str, form: str, target: str, *, by_rules: bool, skip: frozenset[str] = frozenset()
 ) -> tuple[Constraint, ...]:
-    """Return the constraints that apply to a type of edits, in the order in which they are checked."""
+    """Return the constraints that apply to edits, in the order in which they are checked, without some ids or groups."""
     return tuple(
         each
         for each in CONSTRAINTS

@@ -11,7 +11,7 @@ the frequencies of all words cancel out.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, product
+from itertools import product
 from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_checks import count_in_doubt
@@ -37,9 +37,6 @@ class Modifier(NamedTuple):
     """An attribute or number of a noun phrase that may be exchanged.
 
     Attributes:
-        phrase: the noun phrase.
-        start: first token.
-        end: one past the last token.
         words: its words; "black and white" has two.
         number: the exact number that it states; 0 of an attribute.
     """
@@ -55,7 +52,6 @@ class Swap(NamedTuple):
     """A swap that makes a caption false.
 
     Attributes:
-        changes: of the caption's text.
         weight: probability of the new caption relative to the old one, for sampling.
     """
 
@@ -80,14 +76,10 @@ def swapped_pairs(
     """Return pairs of attributes, then of numbers, of different phrases, in order of position.
 
     Each comes with the reason code why neither they nor their nouns may be exchanged, or an empty string.
-
-    Args:
-        caption: the caption.
-        known: WordNet and pool statistics.
-        constraints: on swapped attributes.
     """
     attributes = [each for phrase in caption.phrases for each in _modifiers_of(caption, known, phrase)]
-    numbers = [each for phrase in caption.phrases for each in _numbers_of(caption, phrase)]
+    counted = ((each, max(each.count, each.start), _number(caption, each)) for each in caption.phrases)
+    numbers = [Modifier(each, at, at + 1, (NUMBER_WORDS[exact - 1],), exact) for each, at, exact in counted if exact]
     pairs = [
         *((one, other) for one, other in _near(attributes) if set(one.words).isdisjoint(other.words)),
         *((one, other) for one, other in _near(numbers) if one.number != other.number),
@@ -97,15 +89,10 @@ def swapped_pairs(
 
 def _near(modifiers: Sequence[Modifier]) -> Iterator[tuple[Modifier, Modifier]]:
     """Yield the pairs of modifiers of different phrases that are at most `FURTHEST` tokens apart, in order of position."""
-    following = 0
-    for _, of_phrase in groupby(modifiers, key=lambda each: id(each.phrase)):
-        inside = list(of_phrase)
-        following += len(inside)
-        for one in inside:
-            for at in range(following, len(modifiers)):
-                if modifiers[at].start - one.end > FURTHEST:
-                    break
-                yield one, modifiers[at]
+    for at, one in enumerate(modifiers, 1):
+        for other in modifiers[at : at + FURTHEST + 1]:
+            if other.phrase is not one.phrase and other.start - one.end <= FURTHEST:
+                yield one, other
 
 
 def _reject(
@@ -153,14 +140,8 @@ def _modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Ite
             yield Modifier(phrase, at, at + 1, (word,))
 
 
-def _numbers_of(caption: Caption, phrase: NounPhrase) -> Iterator[Modifier]:
-    """Yield the exact number of a phrase, if there is one ("two dogs", "a dog")."""
-    if number := _number(caption, phrase):
-        at = phrase.count if phrase.count >= 0 else phrase.start
-        yield Modifier(phrase, at, at + 1, (NUMBER_WORDS[number - 1],), number)
-
-
 def _number(caption: Caption, phrase: NounPhrase) -> int:
+    """Return the exact number that a phrase states ("two dogs", "a dog"), 0 if there is none."""
     if not caption.is_thing(phrase) or not caption.is_whole(phrase) or not is_countable(caption, phrase):
         return 0
     if phrase.count >= 0:

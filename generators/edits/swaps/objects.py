@@ -13,7 +13,6 @@ from typing import Final
 from pairwright.generators.captions.caption import Caption, Span
 from pairwright.generators.captions.phrases import NounPhrase, span
 from pairwright.generators.captions.realisation import lowercase_span
-from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.slots import NOUN, context_of
 from pairwright.generators.edits.swaps.attributes import Modifier, Swap, is_countable
@@ -37,7 +36,8 @@ def swap_objects(caption: Caption, materials: EditMaterials, one: Modifier, othe
     if not (same_number or (is_countable(caption, phrase) and is_countable(caption, second))):
         return "not_grammatical"
     joined = second.start == phrase.end + 1 and caption.word(phrase.end) in _JOINS
-    if (joined and not known.nouns.is_alive(caption.head(phrase))) or not _share_class(caption, known, phrase, second):
+    classes, second_classes = (known.nouns.classes(caption.head(each)) for each in (phrase, second))
+    if classes.isdisjoint(second_classes) or (joined and not known.nouns.is_alive(caption.head(phrase))):
         return "no_candidate"  # a bed with two pillows is no pillow with two beds
     nouns, second_nouns = ((max(each.phrase.nouns[0], each.end), each.phrase.end) for each in (one, other))
     if any(caption.word(at) in concepts() for start, end in (nouns, second_nouns) for at in range(start, end - 1)):
@@ -64,12 +64,6 @@ def _key(caption: Caption, nouns: Span, known: Container[str]) -> str:
     head = caption.lemmas[nouns[1] - 1]
     compound = " ".join((*caption.lower[nouns[0] : nouns[1] - 1], head))
     return compound if compound in known else head
-
-
-def _share_class(caption: Caption, known: Knowledge, one: NounPhrase, other: NounPhrase) -> bool:
-    """Return whether two nouns share a class, such as furniture."""
-    first, second = (known.nouns.profile(caption.head(phrase)) for phrase in (one, other))
-    return not first.classes.isdisjoint(second.classes)
 
 
 def _in_number_of(caption: Caption, nouns: Span, place: NounPhrase) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.realisation import Change
-from pairwright.generators.edits.constraints.table import applicable_constraints
+from pairwright.generators.edits.constraints.table import Constraint
 from pairwright.generators.edits.floors import SWAP_FLOORS
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.proposals import FloatArray
@@ -23,8 +23,6 @@ class SwapProposals:
     """Proposed swaps of one caption.
 
     Attributes:
-        reasons: reason codes of rejections.
-        changes: of each swap.
         log_ratio: natural logarithm of the weight of each swap, float32.
     """
 
@@ -37,33 +35,23 @@ class SwapProposals:
         return self.changes[at]
 
 
-class Swaps:
-    """Proposes swaps.
+def propose_swaps(
+    materials: EditMaterials, types: Sequence[str], constraints: Sequence[Constraint], captions: Sequence[Caption]
+) -> dict[str, list[SwapProposals]]:
+    """Return by type (of `SWAP_TYPES`) the weighted swaps of each caption, independent of the other captions."""
+    pairs = [(caption, swapped_pairs(caption, materials.knowledge, constraints)) for caption in captions]
+    return {name: [_proposals(name, materials, *each) for each in pairs] for name in types}
 
-    Args:
-        materials: of the pool.
-        types: of `SWAP_TYPES`.
-        skip: ids of constraints that are not applied.
-    """
 
-    def __init__(self, materials: EditMaterials, types: Sequence[str], skip: frozenset[str] = frozenset()) -> None:
-        self._types, self._materials = types, materials
-        self._constraints = applicable_constraints("hard_negative", "swap", "attribute", by_rules=True, skip=skip)
-
-    def propose(self, captions: Sequence[Caption]) -> dict[str, list[SwapProposals]]:
-        """Return by type the weighted swaps of each caption, independent of the other captions."""
-        pairs = [swapped_pairs(caption, self._materials.knowledge, self._constraints) for caption in captions]
-        return {
-            name: [self._proposals(name, *each) for each in zip(captions, pairs, strict=True)] for name in self._types
-        }
-
-    def _proposals(self, name: str, caption: Caption, pairs: Sequence[tuple[Modifier, Modifier, str]]) -> SwapProposals:
-        """Return the swaps of one type, without those below the floor."""
-        found = [reason or SWAP_TYPES[name](caption, self._materials, one, other) for one, other, reason in pairs]
-        reasons = [each for each in found if isinstance(each, str)]
-        swaps = [each for each in found if not isinstance(each, str)]
-        likely = [each for each in swaps if each.weight >= SWAP_FLOORS[name]]
-        if len(likely) < len(swaps):
-            reasons.append("no_candidate")
-        weights = np.array([each.weight for each in likely], np.float32)
-        return SwapProposals(reasons, [each.changes for each in likely], np.log(weights))
+def _proposals(
+    name: str, materials: EditMaterials, caption: Caption, pairs: Sequence[tuple[Modifier, Modifier, str]]
+) -> SwapProposals:
+    """Return the swaps of one type, without those below the floor."""
+    found = [reason or SWAP_TYPES[name](caption, materials, one, other) for one, other, reason in pairs]
+    reasons = [each for each in found if isinstance(each, str)]
+    swaps = [each for each in found if not isinstance(each, str)]
+    likely = [each for each in swaps if each.weight >= SWAP_FLOORS[name]]
+    if len(likely) < len(swaps):
+        reasons.append("no_candidate")
+    weights = np.array([each.weight for each in likely], np.float32)
+    return SwapProposals(reasons, [each.changes for each in likely], np.log(weights))

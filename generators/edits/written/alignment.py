@@ -5,7 +5,7 @@ words *agree* if one is the other in another number (a dog, dogs; is, are), or o
 because a noun changed. Capitals make no difference.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
@@ -59,8 +59,6 @@ class Difference:
     """A difference between a caption and a text.
 
     Attributes:
-        old: span of the caption, with its deleted words.
-        new: span of the text, with its inserted words.
         agreed: (position in the caption, position in the text) of words that differ in agreement only.
     """
 
@@ -106,10 +104,14 @@ def _agree(one: str, lemma: str, other: str, other_lemma: str) -> bool:
     )
 
 
+def lower_words(tokens: Iterable[Token]) -> list[str]:
+    """Return the words of tokens in lower case."""
+    return [token.text.lower() for token in tokens]
+
+
 def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Difference]:
     """Return where two texts differ, from left to right."""
-    words, new_words = ([token.text.lower() for token in tokens] for tokens in (source, text))
-    steps = SequenceMatcher(None, words, new_words, autojunk=False).get_opcodes()
+    steps = SequenceMatcher(None, lower_words(source), lower_words(text), autojunk=False).get_opcodes()
     return [
         _difference(TokenSpan(source, start, end, ()), TokenSpan(text, new_start, new_end, ()))
         for kind, start, end, new_start, new_end in steps

@@ -16,7 +16,7 @@ A text is only compared with its own source, so prompt injection in a caption ca
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from pairwright.datasets.records import Edit, Pair
@@ -25,9 +25,9 @@ from pairwright.generators.captions.edited import repeats_words
 from pairwright.generators.captions.realisation import Change, normalize_capitals, rewrite, splits_any_span
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.table import find_violation
+from pairwright.generators.edits.constraints.table import applicable_constraints, first_violated
 from pairwright.generators.edits.written.agreement import adds_agreement_error
-from pairwright.generators.edits.written.alignment import Difference, TokenSpan, differences
+from pairwright.generators.edits.written.alignment import Difference, TokenSpan, differences, lower_words
 from pairwright.generators.edits.written.edit_location import (
     agrees_with_edit,
     as_proposed_edit,
@@ -48,8 +48,8 @@ from pairwright.generators.edits.written.targets import RELATION, RequestedEdit,
 from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize, singular_of
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 _OPEN: Final = ("ADJ", "ADV", "NOUN", "VERB")
 _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
@@ -66,8 +66,6 @@ class Checked:
     Attributes:
         text: the new caption, in the format of its source.
         edits: what changed, as `realisation.rewrite` returns it.
-        form: of the edit.
-        target: of the edit.
         agreement_changes: words outside of the edit that changed to agree with it.
         reason: empty if the text is accepted.
         constraint: id of the violated constraint, if one is.
@@ -82,63 +80,38 @@ class Checked:
     constraint: str = ""
 
 
-@dataclass(frozen=True)
 class _CaptionTexts:
     """A caption with its existing texts.
 
     Attributes:
-        caption: the caption.
         own: keys (`comparison_key`) of its texts of the checked kind.
         types: accepted for texts that are not of the requested type.
+        source: tokens of the caption up to its final mark.
     """
 
-    caption: Caption
-    own: set[str]
-    types: tuple[str, ...] = ()
-
-    @cached_property
-    def source(self) -> Sequence[Token]:
-        """The tokens of the caption up to its final mark."""
-        return without_final_mark(self.caption.tokens)
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """The words of the caption in lower case."""
-        return frozenset(self.caption.lower)
-
-    @cached_property
-    def key(self) -> str:
-        """The `comparison_key` of the caption."""
-        return comparison_key(self.caption.pair.caption)
-
-    @cached_property
-    def siblings(self) -> frozenset[str]:
-        """The keys of the other captions of the image."""
-        return frozenset(map(comparison_key, self.caption.pair.captions))
+    def __init__(self, caption: Caption, own: set[str], types: Sequence[str]) -> None:
+        self.caption, self.own, self.types = caption, own, types
+        self.source, self.words = without_final_mark(caption.tokens), frozenset(caption.lower)
+        self._key, *siblings = map(comparison_key, (caption.pair.caption, *caption.pair.captions))
+        self._siblings = frozenset(siblings)
 
     def reject_repeated(self, requested: RequestedEdit, text: str) -> str:
         """Return why a text is not new, or an empty string."""
         key = comparison_key(text)
         if not key:
             return "no_edit"
-        if key == self.key:
+        if key == self._key:
             return "identical"
         if key in self.own:
             return "duplicate"
-        if key in self.siblings:
+        if key in self._siblings:
             return "true_of_image" if requested.kind == "hard_negative" else "duplicate"
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class _FoundEdit:
-    """An edit that was found in a text.
-
-    Attributes:
-        edit: as constraints see it.
-        changes: of the source.
-        agreement_changes: words that agree with it.
-    """
+    """An edit that was found in a text."""
 
     edit: ProposedEdit
     changes: list[Change]
@@ -146,15 +119,9 @@ class _FoundEdit:
 
 
 class EditChecks:
-    """Checks rewritten captions; stateless except for caches.
+    """Checks rewritten captions; stateless except for caches."""
 
-    Args:
-        thesaurus: WordNet.
-        pool: statistics of the user's captions.
-        tagger: the tagger of the captions.
-    """
-
-    def __init__(self, thesaurus: Thesaurus, pool: PoolStatistics, tagger: Tagger) -> None:
+    def __init__(self, thesaurus: WordNet, pool: PoolStatistics, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
         self._known = Knowledge(thesaurus, pool)
         self._is_word = lru_cache(maxsize=50_000)(self._find_word)
@@ -171,17 +138,13 @@ class EditChecks:
         taken: Collection[str] = (),
         other_types: Sequence[str] = (),
     ) -> list[Checked]:
-        """Check texts in order; texts that repeat an accepted one are duplicates.
+        """Check texts in order; texts that repeat an accepted or a ``taken`` one of their kind are duplicates.
 
-        Args:
-            caption: the edited caption, with its tokens.
-            written: requested edits, each with the text of the model.
-            taken: existing texts of the caption, of the same kind.
-            other_types: types such as "replace-object" that are tried in order for a text that is not of the requested
-                type; `Checked.form` and `Checked.target` are those of the edit.
+        The other types, such as "replace-object", are tried in order for a text that is not of the requested type;
+        `Checked.form` and `Checked.target` are those of the edit.
         """
         texts = self._corrected(caption.pair.caption, written)
-        existing = _CaptionTexts(caption, set(map(comparison_key, taken)), tuple(other_types))
+        existing = _CaptionTexts(caption, set(map(comparison_key, taken)), other_types)
         return self._check_in_order(existing, written, texts, self._tagged(texts))
 
     def check_batch(
@@ -195,10 +158,7 @@ class EditChecks:
         )
         return [
             self._check_in_order(
-                _CaptionTexts(Caption(pair, tokens[pair.caption]), set(), tuple(other_types)),
-                written,
-                own,
-                tokens,
+                _CaptionTexts(Caption(pair, tokens[pair.caption]), set(), other_types), written, own, tokens
             )
             if own
             else []
@@ -235,14 +195,9 @@ class EditChecks:
         self, existing: _CaptionTexts, requested: RequestedEdit, text: str, tokens: Sequence[Token]
     ) -> Checked | None:
         """Return the result for the first of the other types that matches a text, accepted or possibly true."""
-        for name in existing.types:
-            other = RequestedEdit.of_type(requested.kind, name)
-            if other == requested:
-                continue
-            checked = self._check(existing, other, text, tokens)
-            if checked.reason in _RECOGNIZED:
-                return checked
-        return None
+        others = (RequestedEdit.of_type(requested.kind, name) for name in existing.types)
+        found = (self._check(existing, other, text, tokens) for other in others if other != requested)
+        return next((checked for checked in found if checked.reason in _RECOGNIZED), None)
 
     def _check(self, existing: _CaptionTexts, requested: RequestedEdit, text: str, tokens: Sequence[Token]) -> Checked:
         caption, source, new = existing.caption, existing.source, without_final_mark(tokens)
@@ -263,7 +218,8 @@ class EditChecks:
         )
         if isinstance(found, str):
             return Checked(text, reason=found)
-        violated = find_violation(found.edit, self._known)
+        constraints = applicable_constraints(requested.kind, requested.form, requested.target, by_rules=False)
+        violated = first_violated(constraints, found.edit, self._known)
         if violated is not None:
             return Checked(text, reason=violated.reason, constraint=violated.id)
         made, edits = rewrite(caption.pair.caption, found.changes)
@@ -275,11 +231,10 @@ class EditChecks:
         return Checked(made, edits, requested.form, requested.target, found.agreement_changes)
 
     def _undo_repairs(self, requested: RequestedEdit, source: Sequence[Token], new: Sequence[Token]) -> Sequence[Token]:
-        if (
-            requested.kind == "hard_negative" or requested.form == "swap"
-        ):  # "skate board" is another name of a skateboard
-            new = restore_spelling(source, new, self._is_known, swap=requested.form == "swap")
-        return restore_minor_words(source, new, add=requested.form == "add") if requested.form != "replace" else new
+        swap = requested.form == "swap"
+        if requested.kind == "hard_negative" or swap:  # "skate board" is another name of a skateboard
+            new = restore_spelling(source, new, self._is_known, swap=swap)
+        return restore_minor_words(source, new, add=not swap) if requested.form != "replace" else new
 
     def _find_swap(
         self, caption: Caption, requested: RequestedEdit, source: Sequence[Token], new: Sequence[Token]
@@ -348,7 +303,7 @@ class EditChecks:
 
     def _find_word(self, word: str) -> bool:
         """Return whether a word is listed, or is a derived or compound noun: "kayaker", "streetlamp"."""
-        bases = {word, *_bases(word)}
+        bases = {word}.union(*dictionary_lemmas(word).values())
         if any(self._is_listed(base, pos) for base in bases for pos in _OPEN):
             return True
         noun = singular_of(word)
@@ -362,17 +317,10 @@ class EditChecks:
 
 
 def _apply(source: Sequence[Token], found: Sequence[Difference]) -> list[Token]:
-    """Return the tokens of the source with differences applied."""
     made = list(source)
     for each in sorted(found, key=lambda each: -each.old.start):
         made[each.old.start : each.old.end] = each.new.tokens[each.new.start : each.new.end]
     return made
-
-
-@lru_cache(maxsize=20_000)
-def _bases(word: str) -> frozenset[str]:
-    """Return the possible lemmas of a word for any part of speech."""
-    return frozenset(base for found in dictionary_lemmas(word).values() for base in found)
 
 
 def _bag(tokens: Sequence[Token]) -> Counter[str]:
@@ -381,4 +329,4 @@ def _bag(tokens: Sequence[Token]) -> Counter[str]:
 
 
 def _lower(tokens: Sequence[Token]) -> list[str]:
-    return [token.text.lower() for token in tokens if token.pos != "PUNCT"]
+    return lower_words(token for token in tokens if token.pos != "PUNCT")

@@ -14,7 +14,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.written.alignment import Difference, TokenSpan
+from pairwright.generators.edits.written.alignment import Difference, TokenSpan, lower_words
 from pairwright.generators.edits.written.repairs import is_minor
 from pairwright.generators.edits.written.targets import (
     ATTRIBUTE,
@@ -22,6 +22,7 @@ from pairwright.generators.edits.written.targets import (
     OBJECT,
     RELATION,
     RequestedEdit,
+    first_nouns,
     is_number_change,
     noun_after,
     targets_of_addition,
@@ -68,7 +69,7 @@ def find_list_extension(found: Sequence[Difference]) -> Difference | None:
     if len(found) < 2:
         return None
     source, new, start, end = found[0].old.tokens, found[0].new.tokens, found[0].old.start, found[-1].old.end
-    old, extended = _words(source[start:end]), _words(new[found[0].new.start : found[-1].new.end])
+    old, extended = lower_words(source[start:end]), lower_words(new[found[0].new.start : found[-1].new.end])
     if not start or old[:1] != ["and"] or len(old) == 1:
         return None
     items = old[1:] if source[start - 1].text == "," else [",", *old[1:]]
@@ -116,30 +117,23 @@ def _is_article_of(difference: Difference, main: Difference) -> bool:
 
 def find_mismatch(requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -> str:
     """Return why a difference is not the requested edit, or an empty string."""
-    counted = is_number_change(old, new)
+    counted, form = is_number_change(old, new), "replace" if old.at else "add"
     gone, fresh = old.content, new.content
     if not fresh and not counted:
         return "left_out" if gone or not new.at else "repaired"
     if old.at and not gone and not counted:
         return "repaired"
-    form = "replace" if old.at else "add"
     if form != requested.form:
         return "another_form"
-    if max(len(gone), len(fresh)) > _LONGEST[form]:
-        return "too_long"
-    return _find_target_mismatch(requested, old, new, counted=counted)
-
-
-def _find_target_mismatch(requested: RequestedEdit, old: TokenSpan, new: TokenSpan, *, counted: bool) -> str:
-    if requested.form == "add":
+    if max(len(gone), len(fresh)) > _LONGEST[form] or (verb_of_phrase(old) and verb_of_phrase(new)):
+        return "too_long"  # or another verb with another object
+    if form == "add":
         targets = targets_of_addition(new)
     else:
         targets = frozenset({ATTRIBUTE}) if counted else targets_of_words(old) & targets_of_words(new)
-    if verb_of_phrase(old) and verb_of_phrase(new):
-        return "too_long"  # another verb with another object
     if requested.target in targets:
         return "not_grammatical" if _breaks_sentence(requested, old, new) else ""
-    several = len(old.content) > 1 or (bool(old.at) and sum(word.tag in NOUNS for word in new.content) > 1)
+    several = len(gone) > 1 or (form == "replace" and sum(word.tag in NOUNS for word in fresh) > 1)
     return "too_long" if several and not targets else "another_target"
 
 
@@ -167,13 +161,8 @@ def as_proposed_edit(caption: Caption, requested: RequestedEdit, old: TokenSpan,
 
 def noun_key(tokens: Sequence[Token]) -> str:
     """Return the first noun with the nouns right before its head, as a key of the lexicon."""
-    nouns: list[Token] = []
-    for token in tokens:
-        if token.tag in NOUNS:
-            nouns.append(token)
-        elif nouns:
-            break
-    return " ".join([*(token.text.lower() for token in nouns[:-1]), *(token.lemma for token in nouns[-1:])])
+    nouns = first_nouns(tokens)
+    return " ".join([*lower_words(nouns[:-1]), *(token.lemma for token in nouns[-1:])])
 
 
 def _lexicon_key(target: str, span: TokenSpan) -> str:
@@ -181,13 +170,9 @@ def _lexicon_key(target: str, span: TokenSpan) -> str:
     if target == RELATION and (verb := verb_of_phrase(span)):
         return " ".join(token.lemma for token in verb)
     if target == ATTRIBUTE:
-        return " ".join(_words(words))
+        return " ".join(lower_words(words))
     relation = " ".join(token.lemma for token in span.words)
     return relation if target == RELATION else noun_key(words) or relation
-
-
-def _words(tokens: Sequence[Token]) -> list[str]:
-    return [token.text.lower() for token in tokens]
 
 
 def _is_repair(difference: Difference) -> bool:
@@ -197,24 +182,22 @@ def _is_repair(difference: Difference) -> bool:
 def _trim_repairs(edit: Difference) -> Difference:
     """Return an edit without repairs at its ends: an inserted auxiliary, comma or article that the source omits."""
     source, new = edit.old.tokens, edit.new.tokens
-    same_article = (
-        edit.agreed[:1] == ((edit.old.start, edit.new.start),) and source[edit.old.start].text.lower() in ARTICLES
-    )
-    if edit.old.at and same_article:
+    opens_alike = edit.agreed[:1] == ((edit.old.start, edit.new.start),)
+    if edit.old.at and opens_alike and source[edit.old.start].text.lower() in ARTICLES:
         old, fresh = (replace(span, start=span.start + 1) for span in (edit.old, edit.new))
         edit = Difference(old, fresh, edit.agreed[1:])
     gone, start, end, before = edit.old.words, edit.new.start, edit.new.end, edit.old.before()
     acts = any(token.pos in {"AUX", "VERB"} for token in gone)
-    determined = (before is not None and before.tag in _DETERMINING) or (
-        bool(gone) and source[edit.old.start].tag in _DETERMINING
-    )
+    opening = [before] if before is not None else []
+    opening += [source[edit.old.start]] if gone else []
+    determined = any(token.tag in _DETERMINING for token in opening)
 
     def is_extra(at: int, *, first: bool) -> bool:
         token = new[at]
         if at not in edit.new.at:
             return False
         if token.text == ",":
-            return bool(gone) and "," not in _words(gone)
+            return bool(gone) and "," not in lower_words(gone)
         if token.text.lower() in ARTICLES:  # of the noun itself, or of the one behind the addition
             one = bool(gone) and gone[-1].tag == "NN" == new[end - 1].tag and gone[-1].lemma not in _MASS
             return not determined and (one if first else not gone)
@@ -242,8 +225,8 @@ def _merge_relation(edits: list[Difference]) -> list[Difference]:
     first, last = edits[0], edits[-1]
     source, new = first.old.tokens, first.new.tokens
     find = load_relations().find_prepositions
-    known = find(_words(source)).items()
-    for start, end in find(_words(new)).items():
+    known = find(lower_words(source)).items()
+    for start, end in find(lower_words(new)).items():
         before, behind = first.new.start - start, end - last.new.end
         span = first.old.start - before, last.old.end + behind
         if before >= 0 <= behind and span in known:
@@ -266,7 +249,7 @@ def _changes_number(main: Difference) -> bool:
 def _breaks_sentence(requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -> bool:
     """Return whether new words end the sentence early, precede an article, or add a noun without a connective."""
     fresh, last, following = new.words, new.before(), new.following()
-    if not (_SEPARATORS | _FIRST_PERSON).isdisjoint({*_words(fresh)} - {*_words(old.words)}):
+    if not (_SEPARATORS | _FIRST_PERSON).isdisjoint({*lower_words(fresh)} - {*lower_words(old.words)}):
         return True
     if requested.form != "add":
         return False
@@ -274,7 +257,7 @@ def _breaks_sentence(requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -
     if requested.target == ATTRIBUTE:
         return behind in ARTICLES | {"the"} and fresh[-1].tag[:2] in {"JJ", "VB"}
     joined = next((two.tag for one, two in pairwise(new.tokens[new.end :]) if one.tag == "CC"), "")
-    if fresh[0].text != "," in _words(fresh):
+    if fresh[0].text != "," in lower_words(fresh):
         return joined.startswith("VB")  # "eating a | pizza, a | pie and holding a cup"
     if last is None or last.tag not in NOUNS | {"JJ"} or not _CONNECTIVES.isdisjoint(token.tag for token in fresh):
         return False

@@ -36,11 +36,7 @@ def restore_spelling(
 ) -> Sequence[Token]:
     """Return the text with respelled words of the source as the source spells them.
 
-    Args:
-        source: tokens of the caption.
-        text: tokens of the text.
-        is_known: whether the dictionary or the pool has a word.
-        swap: whether the text should have exactly the words of its source, which lowers the required similarity.
+    A swap should have exactly the words of its source, which lowers the required similarity.
     """
     gone, new = _unmatched_words(source, text)
     if not gone or not new:
@@ -84,12 +80,9 @@ def _similarity(one: str, other: str) -> float:
 
 
 def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: bool) -> Sequence[Token]:
-    """Return the text with the minor words of its source: deleted ones restored and, for a swap, inserted ones removed.
+    """Return an addition or a swap with the minor words of its source: deleted ones are restored.
 
-    Args:
-        source: tokens of the caption.
-        text: tokens of an addition, or of a swap.
-        add: whether it is an addition, whose new minor words are kept.
+    Inserted ones are removed from a swap; of an addition they may be a part.
     """
     found = differences(source, text)
     if add and not any(is_minor(token) for each in found for token in each.old.words):
@@ -108,12 +101,8 @@ def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: 
                 removed.add(at)
         for at in each.old.at:
             token, place = source[at], _place(each, at, add=add)
-            if (
-                gone[_form(token)]
-                and _may_move(token)
-                and token.text.isalpha()
-                and (add or _may_insert(token, text, place, words))
-            ):
+            movable = gone[_form(token)] and _may_move(token) and token.text.isalpha()
+            if movable and (add or _may_insert(token, text, place, words)):
                 gone[_form(token)] -= 1
                 inserted.setdefault(place, []).append(token)
                 removed |= {place - 1} if token.tag == "DT" and place and text[place - 1].tag == "DT" else set()

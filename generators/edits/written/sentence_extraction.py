@@ -22,9 +22,8 @@ from pairwright.generators.llm.output.plain_text import TextShape, extract_text
 _PLAIN: Final = re.compile(r"[A-Za-z](?:-?[a-z0-9, ])*(?<=[a-z0-9])\.?")  # no markup, and nothing around the sentence
 _LAYERS: Final = 4  # labels and remarks around one sentence
 _SIGNS: Final = frozenset({"Cf", "So"})  # Unicode categories: invisible characters; emoji and ticks
-_NEXT_CAPTION: Final = re.compile(
-    r"\n[ \t>*#_]*(?:caption|sentence)[*_]*[ \t]*:", re.IGNORECASE
-)  # as our prompts begin
+# As our prompts begin.
+_NEXT_CAPTION: Final = re.compile(r"\n[ \t>*#_]*(?:caption|sentence)[*_]*[ \t]*:", re.IGNORECASE)
 _ASIDE: Final = re.compile(
     r"\s(?:[(\[](?P<bracketed>[^()\[\]]{1,300})[)\]]|(?:-{2,}|[—–|])\s*(?P<dashed>[^()\[\]—–|]{1,300}))[ .]*\Z"
 )
@@ -62,24 +61,14 @@ def comparison_key(text: str) -> str:
 
 
 def extract_sentence(text: str, source: str, is_word: Callable[[str], bool]) -> str:
-    """Return the sentence in a model's answer, without markup that its source lacks; empty if the answer is "none".
-
-    Args:
-        text: as the model wrote it.
-        source: the caption.
-        is_word: whether a lower-case word is known.
-    """
+    """Return the sentence in a model's answer, without markup that its source lacks; empty if the answer is "none"."""
     if not _PLAIN.fullmatch(text):
-        text = _strip_all(text, source, is_word)
+        text = _match_characters(strip_control_tokens(strip_thinking(text)[0])[0].strip(), source)
+        if not _is_marked(source):
+            text = _strip_wrapping(_strip_repeated_source(text, source), source)
+        text = _strip_emphasis_capitals(_strip_markup(text, source), source, is_word)
     plain = text.lower().strip(" .!")
     return "" if plain in _NO_TEXT and plain != source.lower().strip(" .!") else text
-
-
-def _strip_all(text: str, source: str, is_word: Callable[[str], bool]) -> str:
-    text = _match_characters(strip_control_tokens(strip_thinking(text)[0])[0].strip(), source)
-    if not _is_marked(source):
-        text = _strip_wrapping(_strip_repeated_source(text, source), source)
-    return _strip_emphasis_capitals(_strip_markup(text, source), source, is_word)
 
 
 @lru_cache(maxsize=64)  # a caption has several texts in a row
@@ -106,12 +95,9 @@ def _match_characters(text: str, source: str) -> str:
 
 def _strip_repeated_source(text: str, source: str) -> str:
     """Return the part behind the source if the text repeats it: "a cat" of "a dog -> a cat"."""
-    parts = _BEFORE_AND_AFTER.split(text)
-    return (
-        parts[1]
-        if len(parts) == 2 and comparison_key(_strip_wrapping(parts[0], source)) == comparison_key(source)
-        else text
-    )
+    before, *behind = _BEFORE_AND_AFTER.split(text)
+    repeats = len(behind) == 1 and comparison_key(_strip_wrapping(before, source)) == comparison_key(source)
+    return behind[0] if repeats else text
 
 
 def _strip_wrapping(text: str, source: str) -> str:

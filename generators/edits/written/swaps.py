@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.written.alignment import agree
+from pairwright.generators.edits.written.alignment import agree, lower_words
 from pairwright.generators.edits.written.edit_location import noun_key
 from pairwright.generators.edits.written.targets import ATTRIBUTE, OBJECT, RequestedEdit, noun_after, targets_of_swap
 from pairwright.generators.language.tokens import Token
@@ -72,24 +72,9 @@ def as_proposed_swap(caption: Caption, requested: RequestedEdit, source: Sequenc
         new, after = (), noun_after(source, end)
     elif requested.target == ATTRIBUTE:
         old, before = (), noun_after(source, start)
-    key = noun_key if requested.target == OBJECT else _text
-    return ProposedEdit(
-        caption,
-        "swap",
-        requested.target,
-        key(old),
-        key(new),
-        before,
-        after,
-        start,
-        middle,
-        (second, end),
-        requested.kind,
-    )
-
-
-def _text(tokens: Sequence[Token]) -> str:
-    return " ".join(token.text.lower() for token in tokens)
+    is_object, nouns, span = requested.target == OBJECT, (before, after), (second, end)
+    gone, fresh = (noun_key(each) if is_object else " ".join(lower_words(each)) for each in (old, new))
+    return ProposedEdit(caption, "swap", requested.target, gone, fresh, *nouns, start, middle, span, requested.kind)
 
 
 def _same(one: Token, other: Token) -> bool:

@@ -7,10 +7,11 @@ a noun are attributes and elsewhere relations ("a parked car", "a car parked on 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from typing import Final
 
 from pairwright.generators.captions.phrases import ARTICLES
-from pairwright.generators.edits.written.alignment import TokenSpan
+from pairwright.generators.edits.written.alignment import TokenSpan, lower_words
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.attributes import opposites, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
@@ -25,6 +26,7 @@ _NOMINAL: Final = NOUNS | {"PRP"}
 _VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
 _MODIFIERS: Final = frozenset({"JJ", "JJR", "JJS", "CD", "VBN", "VBG", "RB", "RBR", "RBS"})
 _PREPOSITIONAL: Final = frozenset({"IN", "RP", "TO"})
+_CONNECTS: Final = frozenset({"CC", ",", "IN"})
 _JOINS_MODIFIERS: Final = frozenset({"HYPH", "CC", ","})
 _PLACE_NOUNS, _NUMBERS, _COPULA = words_with("place_noun"), words_with("counts"), words_with("copula")
 _PURPOSE = words_with("purpose")
@@ -52,7 +54,7 @@ def targets_of_words(span: TokenSpan) -> frozenset[str]:
     words, found = span.content, set[str]()
     if not words:
         return frozenset()
-    if " ".join(word.text.lower() for word in words) in _PHRASES:
+    if " ".join(lower_words(words)) in _PHRASES:
         return frozenset({ATTRIBUTE})
     if verb_of_phrase(span):
         return frozenset({RELATION})
@@ -61,7 +63,7 @@ def targets_of_words(span: TokenSpan) -> frozenset[str]:
     coloured = all(word.text.lower() in _COLOURS for word in words)  # "a girl in blue"
     if coloured or _are_numbers(words) or (all(map(_is_modifier, words)) and _is_at_noun(span)):
         found.add(ATTRIBUTE)
-    lower = [token.text.lower() for token in span.tokens[span.start : span.end + 1]]  # "adjacent | to"
+    lower = lower_words(span.tokens[span.start : span.end + 1])  # "adjacent | to"
     if _is_relation(words) or load_relations().match_preposition(lower, 0) >= span.end - span.start:
         found.add(RELATION)
     return frozenset(found)
@@ -76,11 +78,8 @@ def targets_of_addition(new: TokenSpan) -> frozenset[str]:
         found.add(OBJECT)
     if words and all(map(_is_modifier, words)) and (_is_at_noun(new) or not named):
         found.add(ATTRIBUTE)
-        alone = not {token.tag for token in between[1:]} & {"CC", ",", "IN", "DT"} and between[0].tag not in {
-            "CC",
-            ",",
-            "IN",
-        }
+        opens, *rest = [token.tag for token in between]
+        alone = opens not in _CONNECTS and (_CONNECTS | {"DT"}).isdisjoint(rest)
         if alone and following is not None and following.tag in NOUNS:
             found.discard(OBJECT)  # "a baseball | cap"
     elif words and not named and all(_is_modifier(word) or word.tag in _PREPOSITIONAL for word in words):
@@ -117,47 +116,35 @@ def verb_of_phrase(span: TokenSpan) -> list[Token]:
 def is_number_change(old: TokenSpan, new: TokenSpan) -> bool:
     """Return whether a number replaces an article or quantifier, or the reverse: "two dogs" for "a dog"."""
     gone, fresh = old.words, [word for word in new.words if word.pos != "PUNCT"]
-    if (
-        not gone
-        or not fresh
-        or not all(word.text.lower() in _QUANTIFIES or word.tag == "CD" for word in (*gone, *fresh))
-    ):
-        return False
-    return not (_are_articles(gone) and _are_articles(fresh))
+    quantify = all(word.text.lower() in _QUANTIFIES or word.tag == "CD" for word in (*gone, *fresh))
+    return bool(gone and fresh) and quantify and not _are_articles((*gone, *fresh))
 
 
 def noun_after(tokens: Sequence[Token], start: int) -> str:
     """Return the lemma of the head of the noun phrase at or behind ``start``; empty if there is none."""
-    head = ""
-    for token in tokens[start:]:
-        if token.tag in NOUNS:
-            head = token.lemma
-        elif head:
-            break
-    return head
+    return "".join(token.lemma for token in first_nouns(tokens[start:])[-1:])
+
+
+def first_nouns(tokens: Sequence[Token]) -> list[Token]:
+    """Return the first noun of some tokens with those right behind it."""
+    return [*takewhile(_is_noun, dropwhile(lambda token: not _is_noun(token), tokens))]
+
+
+def _is_noun(token: Token) -> bool:
+    return token.tag in NOUNS
 
 
 def _may_be_subject(before: Token | None) -> bool:
-    return before is not None and (
-        before.tag in _NOMINAL or before.pos == "AUX" or before.tag in {"RB", "WDT", "CC", "IN"}
-    )
+    return before is not None and (before.pos == "AUX" or before.tag in _NOMINAL | {"RB", "WDT", "CC", "IN"})
 
 
 def _is_noun_phrase(words: Sequence[Token]) -> bool:
     """Return whether the words are one noun phrase, possibly with an "of" phrase."""
-    parts: list[list[Token]] = [[]]
-    for word in words:
-        if word.text.lower() == "of":
-            parts.append([])
-        else:
-            parts[-1].append(word)
-    return (
-        bool(words)
-        and len(parts) <= 2
-        and all(
-            part and part[-1].tag in _NOMINAL and all(word.tag in _NOMINAL or _is_modifier(word) for word in part)
-            for part in parts
-        )
+    lower = lower_words(words)
+    at = lower.index("of") if "of" in lower else len(words)
+    return lower.count("of") <= 1 and all(
+        part and part[-1].tag in _NOMINAL and all(word.tag in _NOMINAL or _is_modifier(word) for word in part)
+        for part in (words[:at], words[at + 1 :])[: 1 + lower.count("of")]
     )
 
 
@@ -190,7 +177,7 @@ def _is_at_noun(span: TokenSpan) -> bool:
 
 
 def _are_numbers(words: Sequence[Token]) -> bool:
-    return all(word.tag == "CD" or word.text.lower() in _NUMBERS or word.text.lower() == "of" for word in words)
+    return all(word.tag == "CD" or word.text.lower() in _NUMBERS | {"of"} for word in words)
 
 
 def _are_articles(words: Sequence[Token]) -> bool:

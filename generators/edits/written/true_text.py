@@ -7,14 +7,7 @@ from pairwright.generators.captions.realisation import Change, rewrite
 
 
 def with_other_words(source: str, edited: str, new: str, other: str) -> str:
-    """Return an edited caption with other words in the place of its new ones; empty if the place is not found.
-
-    Args:
-        source: the caption.
-        edited: the caption with one edit.
-        new: its new words, as a model states them.
-        other: the words to write instead.
-    """
+    """Return an edited caption with other words in place of its new ones, as a model states them; empty if not found."""
     new, other = new.strip(), other.strip()
     start = _common_length(source, edited)
     end = len(edited) - _common_length(source[start:][::-1], edited[start:][::-1])

@@ -1,7 +1,7 @@
 """Proposals of swaps: attributes, numbers, nouns and noun phrases that change places."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from pairwright.generators.edits.edit_model import load_bundled_model
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.swaps.attributes import Modifier, Swap, swap_attributes, swapped_pairs
 from pairwright.generators.edits.swaps.objects import swap_objects
-from pairwright.generators.edits.swaps.swaps import Swaps
+from pairwright.generators.edits.swaps.swaps import SwapProposals, propose_swaps
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.rule_fixtures import counted, pair_of, tokens_of
 
@@ -31,6 +31,7 @@ POOL = (
 )  # fmt: skip
 
 
+CONSTRAINTS = applicable_constraints("hard_negative", "swap", "attribute", by_rules=True)
 Exchange = Callable[[Caption, EditMaterials, Modifier, Modifier], Swap | str]
 
 
@@ -43,10 +44,15 @@ def materials() -> EditMaterials:
 def proposed(exchange: Exchange, materials: EditMaterials, text: str, *others: str) -> set[str]:
     """Return the texts of all proposals with a weight."""
     caption = Caption(pair_of(text, *others), tokens_of(text))
-    constraints = applicable_constraints("hard_negative", "swap", "attribute", by_rules=True)
-    pairs = swapped_pairs(caption, materials.knowledge, constraints)
+    pairs = swapped_pairs(caption, materials.knowledge, CONSTRAINTS)
     found = [exchange(caption, materials, one, other) for one, other, reason in pairs if not reason]
     return {rewrite(text, each.changes)[0] for each in found if not isinstance(each, str) and each.weight}
+
+
+def swaps_of(materials: EditMaterials, name: str, texts: Sequence[str]) -> list[SwapProposals]:
+    """Return the weighted swaps of one type for each caption."""
+    captions = [Caption(pair_of(text), tokens_of(text)) for text in texts]
+    return propose_swaps(materials, (name,), CONSTRAINTS, captions)[name]
 
 
 @pytest.mark.parametrize(
@@ -120,9 +126,9 @@ def test_attributes_that_the_pool_gives_to_other_things_only_are_not_exchanged()
         *("a cat near a dog", "a white bird near a black dog", "a black bird near a white dog"),
     )
     pool = counted(couches * 100)
-    swaps = Swaps(EditMaterials(Knowledge(load_wordnet(), pool), load_bundled_model()), ("swap-attribute",))
+    materials = EditMaterials(Knowledge(load_wordnet(), pool), load_bundled_model())
     texts = "a black cat on a red couch", "a white bird near a black dog"
-    found = swaps.propose([Caption(pair_of(text), tokens_of(text)) for text in texts])["swap-attribute"]
+    found = swaps_of(materials, "swap-attribute", texts)
     assert [[rewrite(text, each)[0] for each in own.changes] for text, own in zip(texts, found, strict=True)] == [
         [],
         ["a black bird near a white dog"],
@@ -131,9 +137,9 @@ def test_attributes_that_the_pool_gives_to_other_things_only_are_not_exchanged()
 
 
 def test_nouns_that_a_language_model_finds_unlikely_in_their_places_are_not_exchanged() -> None:
-    swaps = Swaps(EditMaterials.of(load_wordnet(), counted(POOL * 3), load_bundled_model()), ("swap-object",))
+    materials = EditMaterials.of(load_wordnet(), counted(POOL * 3), load_bundled_model())
     texts = "A blue car driving in front of a red truck.", "Two street signs atop a post beneath several trees."
-    likely, unlikely = swaps.propose([Caption(pair_of(text), tokens_of(text)) for text in texts])["swap-object"]
+    likely, unlikely = swaps_of(materials, "swap-object", texts)
     assert [rewrite(texts[0], each)[0] for each in likely.changes] == ["A blue truck driving in front of a red car."]
     assert not unlikely.changes
     assert "no_candidate" in unlikely.reasons

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.lexicon.nouns import NounLexicon, cell_words, flagged, noun_features
-from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.nouns import NounLexicon, flagged, noun_features
+from pairwright.generators.lexicon.tables import cell_words, read_rows
 
 LEXICON = NounLexicon(load_wordnet())
 NOUNS = tuple(noun_features())

@@ -6,7 +6,14 @@ from functools import lru_cache
 import pytest
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.table import CONSTRAINTS, Constraint, EditExample, find_violation
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.table import (
+    CONSTRAINTS,
+    Constraint,
+    EditExample,
+    applicable_constraints,
+    first_violated,
+)
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.edits.constraints.proposing import proposed
 from tests.generators.rule_fixtures import counted
@@ -26,6 +33,12 @@ def known() -> Knowledge:
     return Knowledge(load_wordnet(), counted(POOL))
 
 
+def violated_by(edit: ProposedEdit, *, by_rules: bool = False, skip: frozenset[str] = frozenset()) -> Constraint | None:
+    """Return the first constraint that an edit violates."""
+    constraints = applicable_constraints(edit.kind, edit.form, edit.target, by_rules=by_rules, skip=skip)
+    return first_violated(constraints, edit, known())
+
+
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda each: each.id)
 def test_each_constraint_blocks_and_allows_its_examples(constraint: Constraint) -> None:
     kind = constraint.kind
@@ -38,20 +51,16 @@ def test_each_constraint_blocks_and_allows_its_examples(constraint: Constraint) 
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda each: each.id)
 def test_an_allowed_example_violates_no_constraint_but_those_of_plausibility(constraint: Constraint) -> None:
     skip = frozenset() if constraint.group == "plausibility" else frozenset({"plausibility"})
-    assert (
-        find_violation(
-            proposed(constraint.allowed, constraint.kind), known(), by_rules=not constraint.of_texts, skip=skip
-        )
-        is None
-    )
+    edit = proposed(constraint.allowed, constraint.kind)
+    assert violated_by(edit, by_rules=not constraint.of_texts, skip=skip) is None
 
 
 def test_a_skipped_constraint_or_group_is_not_asked() -> None:
     edit = proposed(EditExample("a [dog] on a bed", "cat", "replace-object", ("a cat",)))
-    found = find_violation(edit, known())
+    found = violated_by(edit)
     assert (found.id, found.reason) == ("stated_object", "true_of_image") if found else False
     for skip in ({"stated_object", "plausibility"}, {"truth", "plausibility"}):
-        assert find_violation(edit, known(), skip=frozenset(skip)) is None
+        assert violated_by(edit, skip=frozenset(skip)) is None
 
 
 @pytest.mark.parametrize(
@@ -114,7 +123,7 @@ def test_what_others_say_blocks_an_edit_however_they_say_it(
     caption: str, new: str, kind: str, other: str, blocked: str
 ) -> None:
     edit = proposed(EditExample(caption, new, kind, (other,) if other else ()))
-    found = find_violation(edit, known(), skip=frozenset({"plausibility"}))
+    found = violated_by(edit, skip=frozenset({"plausibility"}))
     assert (found.id if found else "") == blocked
 
 

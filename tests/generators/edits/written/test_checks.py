@@ -27,21 +27,7 @@ from pairwright.generators.negatives import RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
 from tests.example_counts import examples
-from tests.generators.rule_fixtures import SmallThesaurus, counted, pair_of, small_pool, tokens_of
-
-KNOWN = {
-    ("tram", "NOUN"), ("computer", "NOUN"), ("old", "ADJ"), ("wet", "ADJ"), ("adjacent", "ADJ"), ("feed", "VERB"),
-    ("follow", "VERB"),
-    ("adult", "NOUN"), ("child", "NOUN"), ("pie", "NOUN"), ("purple", "ADJ"), ("plastic", "ADJ"), ("stone", "NOUN"),
-}  # fmt: skip
-
-
-class Dictionary(SmallThesaurus):
-    """A thesaurus that knows some more words, as a dictionary does."""
-
-    def has(self, lemma: str, pos: str) -> bool:
-        """Know a few words."""
-        return (lemma, pos) in KNOWN or super().has(lemma, pos)
+from tests.generators.rule_fixtures import counted, pair_of, small_pool, tokens_of
 
 
 def annotate_with(maker: RuleGenerator, pair: Pair, tokens: Sequence[Token]) -> list[Annotation]:
