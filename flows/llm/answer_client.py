@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import orjson
 
-from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.flows.llm.answer_messages import (
     MAX_LINE,
     LineWriter,
@@ -204,8 +203,6 @@ class ServiceModel:
         answer: dict[str, Any]
         try:
             answer = {"image": ticket, "url": await asyncio.to_thread(image.data_url)}
-        except UnusableImageError as error:
-            answer = {"image": ticket, "error": describe_error(RequestError("bad_image", str(error)))}
         except RequestError as error:
             answer = {"image": ticket, "error": describe_error(error)}
         if self._out is not None:

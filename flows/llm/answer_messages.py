@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import ConfigError, MissingResourceError, PairwrightError, StorageError, UsageError
+from pairwright.generators.llm.client.chat_completions import reported_usage
 from pairwright.generators.llm.client.messages import Image, Message, MessageSpan, Reply, Request, Schema, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 
@@ -83,7 +84,7 @@ def read_request(
 
 def reply_message(number: int, reply: Reply) -> bytes:
     """Return the message with a reply; its body only if a reader looks into it: no text, or cut off."""
-    estimated = not reply.cached and b'"usage"' not in reply.raw
+    estimated = not reply.cached and reported_usage(reply.raw) != reply.usage
     sent = reply if not reply.text or reply.finish_reason == "length" else replace(reply, raw=b"")
     return encode({"id": number, "reply": sent, "estimated": estimated})
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from pairwright.flows.llm.model_access import model_access_for_build
 from pairwright.flows.progress import BuildProgress
 from pairwright.flows.state.layout import ANSWERS_ADDRESS, failed_files
 from pairwright.generators.llm.budget import SpendingTotals
+from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 from pairwright.generators.plausible_model.model import PlausibleModel
@@ -91,6 +94,22 @@ def test_an_answer_that_several_parts_use_is_billed_once(server: Server, tmp_pat
     assert bill["requests"] == bill["in_all"]["answers"] == bodies["answered"]
     assert bill["in_all"]["shared"] > 0
     assert bill["in_all"]["cost"] == pytest.approx(bill["cost"])
+
+
+def test_the_bill_of_a_build_says_which_tokens_are_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server sends a usage of zeros, as some do in place of none."""
+    plausible = PlausibleModel()
+
+    def answer(request: ChatRequest) -> ServerAnswer:
+        return replace(plausible(request) or ServerAnswer(), usage=(0, 0))
+
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    with serve_in_thread(ServerApp(answer=answer)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        manifest = build(config_of(tmp_path), tmp_path / "out", prefect=False)
+    bill = manifest["stages"]["positives"]["facts"]["llm"]
+    assert bill["estimated"] == bill["requests"] > 0
+    assert bill["prompt_tokens"] > 0
 
 
 def command(config: Path, out: Path, *options: str) -> "subprocess.Popen[str]":

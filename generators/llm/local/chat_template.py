@@ -69,7 +69,7 @@ def render_prompt(request: Request, tokenizer: Any, processor: Any = None) -> Re
     Raises:
         UsageError: there is an image, and no processor.
         RequestError: ``unsupported``: images together with documents; ``bad_request``: the template rejects the chat or
-            changes a document, the tokenizer has no offsets for documents, or an image cannot be decoded.
+            changes a document, or the tokenizer has no offsets for documents; ``bad_image``: an image cannot be decoded.
     """
     if any(message.images for message in request.messages):
         return _render_with_images(request, processor)
