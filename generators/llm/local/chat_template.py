@@ -21,6 +21,7 @@ import base64
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from pairwright.datasets.errors import UsageError
@@ -164,11 +165,9 @@ def _marked(messages: Sequence[Message], places: Sequence[MessageSpan], begin: s
     return marked
 
 
-def _text(message: Message) -> Any:
-    return message.text
-
-
-def _by_template(messages: Sequence[Message], tokenizer: Any, content: Callable[[Message], Any] = _text) -> str:
+def _by_template(
+    messages: Sequence[Message], tokenizer: Any, content: Callable[[Message], Any] = attrgetter("text")
+) -> str:
     from jinja2.exceptions import TemplateError
 
     try:
