@@ -130,7 +130,7 @@ class ServiceModel:
         return known[0]
 
     async def _connect(self) -> None:
-        """Exchange messages with the service of the build, or its successor, until no request is open without one."""
+        """Exchange messages with the service, or its successor; end when a connection has ended and no request is open."""
         loop = asyncio.get_running_loop()
         until = loop.time() + RECONNECT_S
         while self._open:
