@@ -14,7 +14,6 @@ import orjson
 
 from pairwright.flows.llm.answer_messages import (
     MAX_LINE,
-    LineWriter,
     describe_error,
     encode,
     job_owner,
@@ -71,7 +70,7 @@ class ServiceModel:
         self._open: dict[int, _Open] = {}
         self._schemas: dict[bytes, tuple[int, bytes]] = {}  # by shape: number, and the line that defines it
         self._number = 0
-        self._out: LineWriter | None = None  # while there is a connection
+        self._out: asyncio.StreamWriter | None = None  # while there is a connection
         self._stopped: RequestError | None = None
         self._connection: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
@@ -95,9 +94,8 @@ class ServiceModel:
         loop = asyncio.get_running_loop()
         self._open[number] = waiting = _Open(line, loop.create_future(), images)
         try:
-            if self._out is not None:
-                self._out.write(line)
-            elif self._connection is None or self._connection.done():
+            self._send(line)
+            if self._connection is None or self._connection.done():
                 self._connection = loop.create_task(self._connect())
             return await waiting.reply
         finally:
@@ -109,8 +107,7 @@ class ServiceModel:
 
     def report(self, now: Snapshot) -> None:
         """Send the progress of the job."""
-        if self._out is not None:
-            self._out.write(encode({"rows": [now.rows, now.failed, *astuple(now.spent)]}))
+        self._send(encode({"rows": [now.rows, now.failed, *astuple(now.spent)]}))
 
     async def __aenter__(self) -> Self:
         return self
@@ -119,14 +116,18 @@ class ServiceModel:
         for task in [*self._background, *([self._connection] if self._connection else [])]:
             task.cancel()
 
+    def _send(self, line: bytes) -> None:
+        """Send a message if there is a connection; open requests are sent with the next one, too."""
+        if self._out is not None and not self._out.is_closing():
+            self._out.write(line)
+
     def _number_of(self, schema: Schema) -> int:
         known = self._schemas.get(schema.shape)
         if known is None:
             number = len(self._schemas) + 1
             known = number, encode({"define": number, "schema": [schema.name, schema.schema, schema.strict]})
             self._schemas[schema.shape] = known
-            if self._out is not None:
-                self._out.write(known[1])
+            self._send(known[1])
         return known[0]
 
     async def _connect(self) -> None:
@@ -142,7 +143,7 @@ class ServiceModel:
                     async with asyncio.timeout(_CONNECT_S):
                         reader, writer = await asyncio.open_connection(address["host"], address["port"], limit=MAX_LINE)
                     try:
-                        await self._exchange(reader, LineWriter(loop, writer.write), address["secret"])
+                        await self._exchange(reader, writer, address["secret"])
                     finally:
                         until = loop.time() + RECONNECT_S
                         self._out = None
@@ -152,7 +153,7 @@ class ServiceModel:
                 return
             await asyncio.sleep(_POLL_S)
 
-    async def _exchange(self, reader: asyncio.StreamReader, out: LineWriter, secret: str) -> None:
+    async def _exchange(self, reader: asyncio.StreamReader, out: asyncio.StreamWriter, secret: str) -> None:
         """Send the open requests and the next ones, and take what the service sends, until the connection ends."""
         source = self._source
         hello = {
@@ -162,12 +163,8 @@ class ServiceModel:
             "part": source.part,
             "of": source.rows_in_stage,
         }
-        for line in (
-            encode(hello),
-            *(each[1] for each in self._schemas.values()),
-            *(each.line for each in self._open.values()),
-        ):
-            out.write(line)
+        out.writelines([encode(hello), *(line for _, line in self._schemas.values())])
+        out.writelines([waiting.line for waiting in self._open.values()])
         self._out = out
         async for line in reader:
             self._take(orjson.loads(line))
@@ -205,5 +202,4 @@ class ServiceModel:
             answer = {"image": ticket, "url": await asyncio.to_thread(image.data_url)}
         except RequestError as error:
             answer = {"image": ticket, "error": describe_error(error)}
-        if self._out is not None:
-            self._out.write(encode(answer))
+        self._send(encode(answer))

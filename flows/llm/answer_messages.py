@@ -4,7 +4,6 @@ Images travel as their identity. Their pixels are sent when a request is about t
 is stored. Schemas travel once per connection.
 """
 
-import asyncio
 import multiprocessing
 import os
 import platform
@@ -107,21 +106,3 @@ def read_error(described: Mapping[str, Any]) -> PairwrightError:
         code, message, *rest = (described[name] for name in _REQUEST_ERROR)
         return RequestError(code, message, **dict(zip(_REQUEST_ERROR[2:], rest, strict=True)))
     return _ERRORS.get(described["kind"], PairwrightError)(described["message"])
-
-
-class LineWriter:
-    """Collects the lines of one iteration of the event loop into one write."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, write: Callable[[bytes], None]) -> None:
-        self._loop, self._write = loop, write
-        self._lines: list[bytes] = []
-
-    def write(self, line: bytes) -> None:
-        """Write a line."""
-        if not self._lines:
-            self._loop.call_soon(self._flush)
-        self._lines.append(line)
-
-    def _flush(self) -> None:
-        lines, self._lines = b"".join(self._lines), []
-        self._write(lines)

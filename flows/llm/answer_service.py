@@ -31,7 +31,6 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.file_locks import acquire_lock
 from pairwright.flows.llm.answer_messages import (
     MAX_LINE,
-    LineWriter,
     describe_error,
     encode,
     job_owner,
@@ -50,6 +49,7 @@ from pairwright.generators.llm.session import SHUTDOWN_GRACE_S, Pace, Session, S
 
 LOOPBACK = "127.0.0.1"
 _POLL_S = 0.1  # between attempts to get the lock
+_JOB_ENDED = "the job that had the image has ended"
 
 
 @dataclass
@@ -159,7 +159,7 @@ class AnswerService:
         listen = self._host or None
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            job = _Job(self, session, model, LineWriter(asyncio.get_running_loop(), writer.write))
+            job = _Job(self, session, model, writer)
             self._connections.add(writer)
             try:
                 # Others may connect: what is not a message, or comes without the secret, ends the connection.
@@ -169,8 +169,8 @@ class AnswerService:
                             job.take(orjson.loads(line))
             finally:
                 self._connections.discard(writer)
-                job.lost()
                 writer.close()
+                job.lost()
 
         try:
             server = await asyncio.start_server(connected, listen, 0, limit=MAX_LINE)
@@ -197,7 +197,6 @@ class AnswerService:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            await asyncio.sleep(0)  # the last lines are written
             for connection in self._connections:
                 connection.close()
 
@@ -224,7 +223,7 @@ class AnswerService:
 class _Job:
     """A job that is connected."""
 
-    def __init__(self, service: AnswerService, session: Session, model: Model, out: LineWriter) -> None:
+    def __init__(self, service: AnswerService, session: Session, model: Model, out: asyncio.StreamWriter) -> None:
         self._service, self._session, self._model, self._out = service, session, model, out
         self._loop = asyncio.get_running_loop()
         self._hello: dict[str, Any] = {}
@@ -240,7 +239,7 @@ class _Job:
         """End; requests that were sent are still answered, and their answers stored."""
         for waiting in self._images.values():
             if not waiting.done():
-                waiting.set_exception(RequestError("connection_lost", "the job that had the image has ended"))
+                waiting.set_exception(RequestError("connection_lost", _JOB_ENDED))
 
     def take(self, message: dict[str, Any]) -> None:
         """Take a message."""
@@ -284,10 +283,17 @@ class _Job:
             self._service.without_answer.add(self._hello["part"])
             counts = [self._service.answered, len(self._service.without_answer)]
             answer = encode({"id": number, "error": describe_error(error), "counts": counts})
-        self._out.write(answer)
+        if not self._out.is_closing():
+            self._out.write(answer)
 
     async def _fetch(self, number: int, position: int) -> str:
-        """Ask the job for an image of a request."""
+        """Ask the job for an image of a request.
+
+        Raises:
+            RequestError: ``connection_lost``: the job has ended, before or meanwhile.
+        """
+        if self._out.is_closing():
+            raise RequestError("connection_lost", _JOB_ENDED)
         ticket = len(self._images) + 1
         while ticket in self._images:
             ticket += 1
