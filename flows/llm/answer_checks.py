@@ -15,7 +15,7 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.generators.llm.runner import RowResult
 
 CHECKED_AT_ONCE: Final = 256  # items
-_AHEAD: Final = 2  # batches per worker, running and waiting
+_AHEAD: Final = 2  # batches per worker that are started; as many may wait
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -51,8 +51,10 @@ class AnswerChecks:
         self._running = deque[tuple[list[FinishedItem[Any]], Future[Sequence[Any]]]]()
 
     def is_full(self) -> bool:
-        """Return whether as many batches wait as there may be, and none of them can be started yet."""
-        return len(self._waiting) >= self._ahead and not self._can_start()
+        """Return whether as many batches wait as there may be, and none of them has ended."""
+        if not self._check.done():
+            return len(self._waiting) >= self._ahead
+        return len(self._running) >= 2 * self._ahead and not self._running[0][1].done()
 
     def results(self, finished: Iterable[FinishedItem[Item]]) -> Iterator[FinishedItem[Item]]:
         """Yield items with checked results, in order.
@@ -76,13 +78,10 @@ class AnswerChecks:
             raise
         yield from self._drain(batch)
 
-    def _can_start(self) -> bool:
-        return self._check.done() and (len(self._running) < self._ahead or self._running[0][1].done())
-
     def _advance(self) -> Iterator[FinishedItem[Any]]:
         """Start what can be started; yield the items whose checks have ended."""
-        while self._waiting and self._can_start():
-            yield from self._start_next()
+        if self._check.done():
+            self._start()
         while self._running and self._running[0][1].done():
             yield from self._oldest()
 
@@ -90,18 +89,16 @@ class AnswerChecks:
         """Yield all remaining items, once they are checked."""
         if last:
             self._waiting.append(last)
-        while self._waiting:
-            yield from self._start_next()
+        self._start()
         while self._running:
             yield from self._oldest()
 
-    def _start_next(self) -> Iterator[FinishedItem[Any]]:
-        """Start a check; yield the items of the oldest one if there are as many as there may be."""
-        if len(self._running) == self._ahead:
-            yield from self._oldest()
-        batch = self._waiting.popleft()
-        answered = [(each.item, each.done.result) for each in batch if each.done.error is None]
-        self._running.append((batch, self._submit(answered)))
+    def _start(self) -> None:
+        """Start the checks of all waiting batches."""
+        while self._waiting:
+            batch = self._waiting.popleft()
+            answered = [(each.item, each.done.result) for each in batch if each.done.error is None]
+            self._running.append((batch, self._submit(answered)))
 
     def _submit(self, answered: Sequence[tuple[Any, Any]]) -> "Future[Sequence[Any]]":
         check = self._check.result()

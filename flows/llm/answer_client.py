@@ -6,23 +6,20 @@ service are in its cache. After `RECONNECT_S` seconds without a service the job 
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import orjson
 
-from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.flows.llm.answer_messages import (
-    LineBuffer,
-    LineWriter,
+    MAX_LINE,
     describe_error,
-    describe_request,
-    describe_schema,
     encode,
     job_owner,
     read_error,
     read_reply,
+    request_message,
 )
 from pairwright.flows.state.layout import ANSWERS_ADDRESS
 from pairwright.generators.llm.client.messages import Image, Reply, Request, Schema, Usage
@@ -68,16 +65,14 @@ class ServiceModel:
         counts: answered requests of all jobs, and parts with unanswered ones; as of the latest error.
     """
 
-    _loop: asyncio.AbstractEventLoop
-
     def __init__(self, source: AnswerSource) -> None:
         self._source = source
         self._open: dict[int, _Open] = {}
         self._schemas: dict[bytes, tuple[int, bytes]] = {}  # by shape: number, and the line that defines it
         self._number = 0
-        self._link: _Link | None = None
+        self._out: asyncio.StreamWriter | None = None  # while there is a connection
         self._stopped: RequestError | None = None
-        self._connecting: asyncio.Task[None] | None = None
+        self._connection: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
         self.counts = (0, 0)
         self.used: dict[str, tuple[int, int]] = {}
@@ -94,14 +89,14 @@ class ServiceModel:
         schema = self._number_of(request.schema) if request.schema is not None else 0
         self._number += 1
         number = self._number
-        line = encode({"id": number, "ask": describe_request(request, schema)})
+        line = request_message(number, request, schema)
         images = tuple(image for message in request.messages for image in message.images)
-        self._open[number] = waiting = _Open(line, self._loop.create_future(), images)
+        loop = asyncio.get_running_loop()
+        self._open[number] = waiting = _Open(line, loop.create_future(), images)
         try:
-            if self._link is not None:
-                self._link.write(line)
-            elif self._connecting is None:
-                self._reconnect()
+            self._send(line)
+            if self._connection is None or self._connection.done():
+                self._connection = loop.create_task(self._connect())
             return await waiting.reply
         finally:
             del self._open[number]
@@ -112,55 +107,54 @@ class ServiceModel:
 
     def report(self, now: Snapshot) -> None:
         """Send the progress of the job."""
-        if self._link is not None:
-            spent = now.spent
-            rows = [now.rows, now.failed, *(getattr(spent, name) for name in spent.__dataclass_fields__)]
-            self._link.write(encode({"rows": rows}))
+        self._send(encode({"rows": [now.rows, now.failed, *astuple(now.spent)]}))
 
     async def __aenter__(self) -> Self:
-        self._loop = asyncio.get_running_loop()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in [*self._background, *([self._connecting] if self._connecting else [])]:
+        for task in [*self._background, *([self._connection] if self._connection else [])]:
             task.cancel()
-        if self._link is not None:
-            self._link.close()
+
+    def _send(self, line: bytes) -> None:
+        """Send a message if there is a connection; open requests are sent with the next one, too."""
+        if self._out is not None and not self._out.is_closing():
+            self._out.write(line)
 
     def _number_of(self, schema: Schema) -> int:
         known = self._schemas.get(schema.shape)
         if known is None:
             number = len(self._schemas) + 1
-            known = number, encode({"define": number, "schema": describe_schema(schema)})
+            known = number, encode({"define": number, "schema": [schema.name, schema.schema, schema.strict]})
             self._schemas[schema.shape] = known
-            if self._link is not None:
-                self._link.write(known[1])
+            self._send(known[1])
         return known[0]
 
-    def _reconnect(self) -> None:
-        self._connecting = self._loop.create_task(self._connect())
-
     async def _connect(self) -> None:
-        until = self._loop.time() + RECONNECT_S
-        while self._link is None:
-            with contextlib.suppress(OSError, ValueError, KeyError, TimeoutError):
+        """Exchange messages with the service, or its successor; end when a connection has ended and no request is open."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + RECONNECT_S
+        while self._open:
+            with contextlib.suppress(OSError, ValueError, KeyError):
                 address = orjson.loads((self._source.root / ANSWERS_ADDRESS).read_bytes())
                 if "closed" in address:
-                    self._give_up()
-                    break
-                async with asyncio.timeout(_CONNECT_S):
-                    _, self._link = await self._loop.create_connection(
-                        lambda: _Link(self), address["host"], address["port"]
-                    )
-                self._greet(self._link, address["secret"])
-                break
-            if self._loop.time() > until:
+                    until = 0.0
+                else:
+                    async with asyncio.timeout(_CONNECT_S):
+                        reader, writer = await asyncio.open_connection(address["host"], address["port"], limit=MAX_LINE)
+                    try:
+                        await self._exchange(reader, writer, address["secret"])
+                    finally:
+                        until = loop.time() + RECONNECT_S
+                        self._out = None
+                        writer.close()
+            if loop.time() > until:
                 self._give_up()
-                break
+                return
             await asyncio.sleep(_POLL_S)
-        self._connecting = None
 
-    def _greet(self, link: "_Link", secret: str) -> None:
+    async def _exchange(self, reader: asyncio.StreamReader, out: asyncio.StreamWriter, secret: str) -> None:
+        """Send the open requests and the next ones, and take what the service sends, until the connection ends."""
         source = self._source
         hello = {
             "secret": secret,
@@ -169,11 +163,11 @@ class ServiceModel:
             "part": source.part,
             "of": source.rows_in_stage,
         }
-        link.write(encode(hello))
-        for _, line in self._schemas.values():
-            link.write(line)
-        for waiting in self._open.values():
-            link.write(waiting.line)
+        out.writelines([encode(hello), *(line for _, line in self._schemas.values())])
+        out.writelines([waiting.line for waiting in self._open.values()])
+        self._out = out
+        async for line in reader:
+            self._take(orjson.loads(line))
 
     def _give_up(self) -> None:
         self._stopped = RequestError("interrupted", "the process that sends the requests has ended")
@@ -181,20 +175,13 @@ class ServiceModel:
             if not waiting.reply.done():
                 waiting.reply.set_exception(self._stopped.copy())
 
-    def lost(self, link: "_Link") -> None:
-        """Connect again if requests are open."""
-        if link is self._link:
-            self._link = None
-            if self._open and self._connecting is None:
-                self._reconnect()
-
-    def read(self, message: dict[str, Any]) -> None:
+    def _take(self, message: dict[str, Any]) -> None:
         """Take a message of the service."""
         waiting = self._open.get(message["id"])
         if waiting is None:
             return  # cancelled
         if "fetch" in message:
-            task = self._loop.create_task(self._send_image(message["fetch"], waiting.images[message["position"]]))
+            task = asyncio.ensure_future(self._send_image(message["fetch"], waiting.images[message["position"]]))
             self._background.add(task)
             task.add_done_callback(self._background.discard)
         elif waiting.reply.done():
@@ -202,7 +189,7 @@ class ServiceModel:
         elif "reply" in message:
             reply = read_reply(message["reply"])
             self.used[reply.key] = reply.usage.prompt_tokens, reply.usage.completion_tokens
-            if message["reply"].get("estimated"):  # by the service; the job's bill estimates and counts it likewise
+            if message["estimated"]:  # by the service; the job's bill estimates and counts it likewise
                 reply = replace(reply, usage=Usage(0, 0))
             waiting.reply.set_result(reply)
         else:
@@ -213,36 +200,6 @@ class ServiceModel:
         answer: dict[str, Any]
         try:
             answer = {"image": ticket, "url": await asyncio.to_thread(image.data_url)}
-        except UnusableImageError as error:
-            answer = {"image": ticket, "error": describe_error(RequestError("bad_image", str(error)))}
         except RequestError as error:
             answer = {"image": ticket, "error": describe_error(error)}
-        if self._link is not None:
-            self._link.write(encode(answer))
-
-
-class _Link(asyncio.Protocol):
-    """A connection to the service."""
-
-    def __init__(self, model: ServiceModel) -> None:
-        self._model = model
-        self._lines = LineBuffer()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        self._transport = transport
-        writer = LineWriter(asyncio.get_running_loop(), transport.write)  # type: ignore[attr-defined] # uvloop's too
-        self.write = writer.write
-
-    def data_received(self, data: bytes) -> None:
-        """Read messages."""
-        for line in self._lines.add(data):
-            self._model.read(orjson.loads(line))
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
-        """Tell the model."""
-        self._model.lost(self)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._transport.close()
+        self._send(encode(answer))

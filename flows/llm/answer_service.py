@@ -23,21 +23,20 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.file_locks import acquire_lock
 from pairwright.flows.llm.answer_messages import (
-    LineBuffer,
-    LineWriter,
+    MAX_LINE,
     describe_error,
-    describe_reply,
     encode,
     job_owner,
     read_error,
     read_request,
+    reply_message,
 )
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.progress import BuildProgress
@@ -50,6 +49,7 @@ from pairwright.generators.llm.session import SHUTDOWN_GRACE_S, Pace, Session, S
 
 LOOPBACK = "127.0.0.1"
 _POLL_S = 0.1  # between attempts to get the lock
+_JOB_ENDED = "the job that had the image has ended"
 
 
 @dataclass
@@ -88,7 +88,7 @@ class AnswerService:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._halt: asyncio.Event | None = None
         self._ready: Future[None] = Future()
-        self._clients: set[_Connection] = set()
+        self._connections: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()  # requests, also those of jobs that have ended
         self._stages: dict[str, _StageProgress] = {}
         self.answered = 0  # requests
@@ -157,8 +157,23 @@ class AnswerService:
             return
         secret = secrets.token_hex(16)
         listen = self._host or None
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            job = _Job(self, session, model, writer)
+            self._connections.add(writer)
+            try:
+                # Others may connect: what is not a message, or comes without the secret, ends the connection.
+                with contextlib.suppress(ValueError, LookupError, TypeError, OSError):
+                    if job.greeted(orjson.loads(await reader.readline()), secret):
+                        async for line in reader:
+                            job.take(orjson.loads(line))
+            finally:
+                self._connections.discard(writer)
+                writer.close()
+                job.lost()
+
         try:
-            server = await self._loop.create_server(lambda: _Connection(self, session, model, secret), listen, 0)
+            server = await asyncio.start_server(connected, listen, 0, limit=MAX_LINE)
         except OSError as error:
             raise UsageError(
                 f"host {self._host!r}: not an address of this machine ({error.strerror}). Correct `host` in the config."
@@ -182,9 +197,8 @@ class AnswerService:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            await asyncio.sleep(0)  # the last lines are written
-            for client in list(self._clients):
-                client.close()
+            for connection in self._connections:
+                connection.close()
 
     def run(self, answering: Coroutine[Any, Any, None]) -> None:
         """Answer a request; it goes on when its job ends."""
@@ -205,73 +219,34 @@ class AnswerService:
         """Return whether the end of the service is the end of the jobs of a build's process."""
         return not (self._others_go_on and self._closing.is_set()) or owner == job_owner()
 
-    def joined(self, client: "_Connection") -> None:
-        """Add a connection."""
-        self._clients.add(client)
 
-    def left(self, client: "_Connection") -> None:
-        """Remove a connection."""
-        self._clients.discard(client)
+class _Job:
+    """A job that is connected."""
 
-
-class _Connection(asyncio.Protocol):
-    """The connection of one job."""
-
-    def __init__(self, service: AnswerService, session: Session, model: Model, secret: str) -> None:
-        self._service, self._session, self._model, self._secret = service, session, model, secret
+    def __init__(self, service: AnswerService, session: Session, model: Model, out: asyncio.StreamWriter) -> None:
+        self._service, self._session, self._model, self._out = service, session, model, out
         self._loop = asyncio.get_running_loop()
-        self._lines = LineBuffer()
-        self._hello: dict[str, Any] | None = None
+        self._hello: dict[str, Any] = {}
         self._schemas: dict[int, Schema] = {}
         self._images: dict[int, asyncio.Future[str]] = {}
-        self._transport: asyncio.Transport | None = None
-        self._out: LineWriter | None = None
 
-    @property
-    def _owner(self) -> str:
-        return str(self._hello["owner"]) if self._hello else ""
+    def greeted(self, hello: dict[str, Any], secret: str) -> bool:
+        """Take the first message; return whether it has the secret."""
+        self._hello = hello
+        return hmac.compare_digest(str(hello["secret"]), secret)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's are of other classes
-        self._out = LineWriter(self._loop, self._transport.write)
-        self._service.joined(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
+    def lost(self) -> None:
         """End; requests that were sent are still answered, and their answers stored."""
-        self._service.left(self)
         for waiting in self._images.values():
             if not waiting.done():
-                waiting.set_exception(RequestError("connection_lost", "the job that had the image has ended"))
+                waiting.set_exception(RequestError("connection_lost", _JOB_ENDED))
 
-    def close(self) -> None:
-        """Close the connection."""
-        if self._transport is not None:
-            self._transport.close()
-
-    def data_received(self, data: bytes) -> None:
-        """Read messages."""
-        for line in self._lines.add(data):
-            try:
-                self._read(orjson.loads(line))
-            except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-                self._hang_up()
-                return
-
-    def _hang_up(self) -> None:
-        assert self._transport is not None
-        self._transport.abort()
-
-    def _read(self, message: dict[str, Any]) -> None:
-        if self._hello is None:
-            if not hmac.compare_digest(str(message.get("secret", "")), self._secret):
-                self._hang_up()
-                return
-            self._hello = message
-        elif "ask" in message:
-            self._service.run(self._answer(message["id"], message["ask"]))
+    def take(self, message: dict[str, Any]) -> None:
+        """Take a message."""
+        if "ask" in message:
+            self._service.run(self._answer(message))
         elif "define" in message:
-            self._schemas[message["define"]] = Schema(**message["schema"])
+            self._schemas[message["define"]] = Schema(*message["schema"])
         elif "image" in message:
             self._take_image(message)
         elif "rows" in message:
@@ -287,7 +262,9 @@ class _Connection(asyncio.Protocol):
             else:
                 waiting.set_exception(read_error(message["error"]))
 
-    async def _answer(self, number: int, described: dict[str, Any]) -> None:
+    async def _answer(self, message: dict[str, Any]) -> None:
+        number = message["id"]
+
         def open_image(position: int) -> Callable[[], str]:
             def fetch() -> str:  # in a thread
                 return asyncio.run_coroutine_threadsafe(self._fetch(number, position), self._loop).result()
@@ -295,22 +272,28 @@ class _Connection(asyncio.Protocol):
             return fetch
 
         try:
-            reply = await self._model.ask(read_request(described, self._schemas, open_image))
+            reply = await self._model.ask(
+                read_request(message["ask"], self._schemas.get(message["schema"]), open_image)
+            )
             self._service.answered += 1
-            answer = {"id": number, "reply": describe_reply(reply)}
+            answer = reply_message(number, reply)
         except PairwrightError as error:
-            if not self._service.ends_for(self._owner):
+            if not self._service.ends_for(self._hello["owner"]):
                 return  # its job asks the next service
-            if self._hello:
-                self._service.without_answer.add(self._hello["part"])
+            self._service.without_answer.add(self._hello["part"])
             counts = [self._service.answered, len(self._service.without_answer)]
-            answer = {"id": number, "error": describe_error(error), "counts": counts}
-        assert self._out is not None
-        self._out.write(encode(answer))
+            answer = encode({"id": number, "error": describe_error(error), "counts": counts})
+        if not self._out.is_closing():
+            self._out.write(answer)
 
     async def _fetch(self, number: int, position: int) -> str:
-        """Ask the job for an image of a request."""
-        assert self._out is not None
+        """Ask the job for an image of a request.
+
+        Raises:
+            RequestError: ``connection_lost``: the job has ended, before or meanwhile.
+        """
+        if self._out.is_closing():
+            raise RequestError("connection_lost", _JOB_ENDED)
         ticket = len(self._images) + 1
         while ticket in self._images:
             ticket += 1

@@ -60,23 +60,30 @@ class AttentionCalibration:
         if not any(prompt.letters for prompt in prompts):
             yield None
             return
-        from pairwright.training.attention.hooks import DocumentLayout, calibrate_attention, document_shares
+        from pairwright.training.attention.hooks import calibrate_attention, document_shares
+        from pairwright.training.attention.prompts import DocumentPrompt, tokenize_prompt
 
+        if not getattr(tokenizer, "is_fast", False):
+            raise RequestError("bad_request", "its tokenizer has no offsets, which calibration requires")
         settings = Calibration(temperature=self.temperature)
-        layouts = [DocumentLayout(prompt.spans.spans, prompt.spans.length) for prompt in prompts]
-        found = [_document_relevance(model, tokenizer, prompt, settings) for prompt in prompts]
+        asked = [DocumentPrompt(prompt.text, prompt.letters, prompt.marks) for prompt in prompts]
+        layouts = [tokenize_prompt(prompt, tokenizer).layout for prompt in asked]
+        found = [
+            _document_relevance(model, tokenizer, prompt, layout.length, settings)
+            for prompt, layout in zip(asked, layouts, strict=True)
+        ]
         with calibrate_attention(model, layouts, document_shares(found, layouts, settings.t)) as seen:
             yield seen
 
 
-def _document_relevance(model: Any, tokenizer: Any, prompt: RenderedPrompt, settings: Calibration) -> FloatArray:
+def _document_relevance(
+    model: Any, tokenizer: Any, prompt: "DocumentPrompt", tokens: int, settings: Calibration
+) -> FloatArray:
     from pairwright.training.attention.decoder import DocumentDecoder
-    from pairwright.training.attention.prompts import DocumentPrompt
 
-    reader = DocumentDecoder(model, tokenizer, batch=max(1, min(_BATCH, MAX_BATCH_TOKENS // len(prompt.tokens))))
-    asked = DocumentPrompt(prompt.text, prompt.letters, prompt.marks)
-    _check_room(reader, asked)
-    return reader.relevances([asked], settings)[0]
+    reader = DocumentDecoder(model, tokenizer, batch=max(1, min(_BATCH, MAX_BATCH_TOKENS // tokens)))
+    _check_room(reader, prompt)
+    return reader.relevances([prompt], settings)[0]
 
 
 def _check_room(reader: "DocumentDecoder", prompt: "DocumentPrompt") -> None:

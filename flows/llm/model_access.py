@@ -308,7 +308,7 @@ _SETTINGS = frozenset(LLMSection.model_fields)
 
 
 def model_access_for_build(
-    section: LLMSection | None, root: Path, bill: SpendingTotals, *, retry_failed: bool = False, seed: int = 0
+    section: LLMSection | None, root: Path, bill: SpendingTotals, *, seed: int = 0
 ) -> ModelAccess:
     """Return the access that the stages of a build share: one cache and one bill for all of them.
 
@@ -317,7 +317,7 @@ def model_access_for_build(
     """
     if section is None:
         raise ConfigError("a generator uses a model, but there is no `llm` section. Add `llm:` with `model`.")
-    return ModelAccess(section, cache_path(section, root), retry_failed, seed, bill)
+    return ModelAccess(section, cache_path(section, root), seed=seed, bill=bill)
 
 
 def cache_path(section: LLMSection, folder: Path) -> Path:

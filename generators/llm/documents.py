@@ -1,4 +1,4 @@
-"""Documents in a prompt: texts for the model to read, with their positions in the prompt and in its tokens.
+"""Documents in a prompt: texts for the model to read, with their positions in the prompt.
 
     prompt = with_documents(messages, [Document("k1", "A cat on a mat."), Document("k2", "A dog.")])
 
@@ -6,14 +6,14 @@ The question comes before the documents and again after them, as in "Found in th
 decoder that reads the question first can look for the answer while it reads. The question is the text of the last user
 message. A document is one JSON string, so that its text cannot end itself or be read as an instruction.
 
-Positions are recorded when a document is inserted, and a tokenizer maps characters to tokens (`DocumentSpans.of`).
+Positions are recorded when a document is inserted.
 
 Source: Hsieh, *Effective Model Deployment and Data Curation for Foundation Model Development*, chapter 3.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.messages import Message, MessageSpan, Request
@@ -53,45 +53,6 @@ class PromptWithDocuments:
 
     messages: tuple[Message, ...]
     places: tuple[MessageSpan, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentSpans:
-    """Token spans of the documents of a prompt.
-
-    Attributes:
-        spans: ``[first, end)`` of each document, from 0; in order, disjoint.
-        length: number of tokens of the prompt.
-    """
-
-    spans: tuple[tuple[int, int], ...]
-    length: int
-
-    @classmethod
-    def of(cls, letters: Sequence[tuple[int, int]], offsets: Sequence[tuple[int, int]]) -> Self:
-        """Return the token spans of character spans.
-
-        A token with characters inside and outside of a document belongs to the document; one with characters of two
-        documents belongs to the first.
-
-        Args:
-            letters: ``[start, end)`` of each document in the text of the prompt; in order, disjoint.
-            offsets: ``[start, end)`` of each token in the same text (the offset mapping of a tokenizer); an empty one is a
-                token without characters.
-
-        Raises:
-            UsageError: a document has no token: it is empty, or the tokenizer gives no offsets for it.
-        """
-        spans: list[tuple[int, int]] = []
-        behind = 0
-        for start, end in letters:
-            own = [at for at, (first, last) in enumerate(offsets) if first < end and last > start and first < last]
-            own = [at for at in own if at >= behind]
-            if not own:
-                raise UsageError(f"document {len(spans) + 1} of {len(letters)} has no token. Remove empty texts.")
-            behind = own[-1] + 1
-            spans.append((own[0], behind))
-        return cls(tuple(spans), len(offsets))
 
 
 def with_documents(

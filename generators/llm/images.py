@@ -149,7 +149,7 @@ class MessageImages:
                 try:
                     url = self._encode(data, where)
                 except UnusableImageError as error:  # the header is valid, the pixels are not
-                    raise RequestError("bad_request", str(error)) from None
+                    raise RequestError("bad_image", str(error)) from None
                 self._encoded.put(digest, url)
         return url
 

@@ -14,6 +14,7 @@ to finish, since their answers are billed. All finished rows are returned before
 """
 
 import asyncio
+import contextlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
@@ -295,8 +296,7 @@ class LLMRun(Generic[T]):
         self._until = 0.0
         self._failing = _FailureDetector()
         self._seen_keys: set[int] = set()  # hashes of the cache keys of all answers so far
-        self._room = asyncio.Event()
-        self._wake: asyncio.Future[None] | None = None
+        self._room, self._wake = asyncio.Event(), asyncio.Event()
         self._enough = 1
 
     @property
@@ -327,7 +327,10 @@ class LLMRun(Generic[T]):
             self._start()
         self._enough = min(enough, self._max_unread)
         if self._workers and self._whole - self._given < self._enough:
-            await self._wait(within)
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self._wake.wait()
         if self._error is not None and self._workers and asyncio.get_running_loop().time() >= self._until:
             await self.close()
         return self._take()
@@ -345,7 +348,7 @@ class LLMRun(Generic[T]):
         self._until = min(self._until, until) if self._error is not None else until
         self._error = self._error or error
         self._room.set()
-        self._wake_up()
+        self._wake.set()
 
     def _start(self) -> None:
         self._started = True
@@ -358,21 +361,7 @@ class LLMRun(Generic[T]):
         self._workers.discard(worker)
         if not self._workers:
             self._error = self._error or self._failing.at_end()
-            self._wake_up()
-
-    async def _wait(self, within: float) -> None:
-        loop = asyncio.get_running_loop()
-        self._wake = loop.create_future()
-        timer = loop.call_later(within, self._wake_up)
-        try:
-            await self._wake
-        finally:
-            timer.cancel()
-            self._wake = None
-
-    def _wake_up(self) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+            self._wake.set()
 
     async def close(self) -> None:
         """Cancel the rows in flight."""
@@ -424,7 +413,7 @@ class LLMRun(Generic[T]):
                 number += 1
             self._whole = number
             if number - self._given >= self._enough:
-                self._wake_up()
+                self._wake.set()
 
     async def _run_step(self, row: LLMRow[T]) -> RowResult[T]:
         requests = RowRequests(self._seen_keys)

@@ -5,7 +5,7 @@ text is estimated by its parts: words by length, digits by threes, runs of punct
 characters by their UTF-8 bytes. `TOKENS_BY_WORD_LENGTH` was measured on English captions, questions and web text with a
 vocabulary of 30,000 English word pieces, the rest with byte-level BPE of 60,000 entries that splits like OpenAI's
 tokenizers. Compared with both, sums differ by 0-8 % on captions, questions, rationales and JSON of English, single texts by
-1-7 % (median); characters / 4 differs by up to 32 % (docs/llm-costs.md). Other languages: 0.35 tokens per byte, with an error
+1-7 % (median); characters / 4 differs by up to 32 % (docs/concepts/costs-and-cache.md). Other languages: 0.35 tokens per byte, with an error
 of up to half.
 
 - A chat has `TOKENS_PER_MESSAGE` tokens per message and `TOKENS_PER_CHAT` once, as in OpenAI's documentation.
@@ -40,17 +40,9 @@ _INDENTS = re.compile(r"[ \t]{2,}")
 _EDGE = re.compile(r"\bedge=(\d+)\b")
 
 
+@lru_cache(maxsize=2048)  # system texts and demonstrations come with every request
 def estimate_tokens(text: str) -> float:
     """Return the estimated tokens of a text."""
-    return _tokens(text) if len(text) > 200 else _counted(text)
-
-
-@lru_cache(maxsize=2048)  # system texts and demonstrations come with every request
-def _tokens(text: str) -> float:
-    return _counted(text)
-
-
-def _counted(text: str) -> float:
     last = len(TOKENS_BY_WORD_LENGTH) - 1
     tokens = 0.0
     for size in map(len, _WORDS.findall(text)):

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,16 @@ import yaml
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.build import build
 from pairwright.flows.config.build import BuildConfig, parse_config
+from pairwright.flows.llm.answer_messages import encode, request_message
 from pairwright.flows.llm.answer_service import LOOPBACK, AnswerService
 from pairwright.flows.llm.model_access import model_access_for_build
 from pairwright.flows.progress import BuildProgress
 from pairwright.flows.state.layout import ANSWERS_ADDRESS, failed_files
 from pairwright.generators.llm.budget import SpendingTotals
+from pairwright.generators.llm.client.messages import Image, Message, Request
+from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 from pairwright.generators.plausible_model.model import PlausibleModel
@@ -93,6 +98,22 @@ def test_an_answer_that_several_parts_use_is_billed_once(server: Server, tmp_pat
     assert bill["in_all"]["cost"] == pytest.approx(bill["cost"])
 
 
+def test_the_bill_of_a_build_says_which_tokens_are_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server sends a usage of zeros, as some do in place of none."""
+    plausible = PlausibleModel()
+
+    def answer(request: ChatRequest) -> ServerAnswer:
+        return replace(plausible(request) or ServerAnswer(), usage=(0, 0))
+
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    with serve_in_thread(ServerApp(answer=answer)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        manifest = build(config_of(tmp_path), tmp_path / "out", prefect=False)
+    bill = manifest["stages"]["positives"]["facts"]["llm"]
+    assert bill["estimated"] == bill["requests"] > 0
+    assert bill["prompt_tokens"] > 0
+
+
 def command(config: Path, out: Path, *options: str) -> "subprocess.Popen[str]":
     given = [sys.executable, "-m", "pairwright", "build", str(config), "--out", str(out), "--no-prefect", *options]
     return subprocess.Popen(given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
@@ -155,6 +176,33 @@ def test_a_job_without_the_secret_of_the_service_is_refused(server: Server, tmp_
             connection.sendall(b'{"secret": "x", "owner": "", "stage": "s", "part": "p", "of": 1}\n')
             with contextlib.suppress(ConnectionResetError):
                 assert connection.recv(1) == b""
+    finally:
+        service.close()
+
+
+def test_a_job_that_has_died_before_its_image_is_sent_keeps_no_other_waiting(server: Server, tmp_path: Path) -> None:
+    """Its request waits for its turn meanwhile; one request is sent at a time."""
+    config = config_of(tmp_path, llm={"model": "small", "price": "1/2", "max_concurrency": 1})
+    service = AnswerService(tmp_path, LOOPBACK, BuildProgress())
+    service.start(model_access_for_build(config.llm, tmp_path, SpendingTotals()))
+    address = json.loads((tmp_path / ANSWERS_ADDRESS).read_text())
+    server.change(latency_ms=200)
+
+    def connect() -> socket.socket:
+        connection = socket.create_connection((address["host"], address["port"]), timeout=20)
+        hello = {"secret": address["secret"], "owner": "", "stage": "s", "part": "p", "of": 1}
+        connection.sendall(encode(hello))
+        return connection
+
+    def asked(number: int, *images: Image) -> bytes:
+        return request_message(number, Request((Message("user", f"Caption {number}", images),), "small"), 0)
+
+    try:
+        with connect() as dying:
+            dying.sendall(asked(1) + asked(2, Image("0" * 64, "edge=8", lambda: "")))
+        with connect() as other:
+            other.sendall(asked(3))
+            assert json.loads(other.makefile().readline())["reply"]["text"]
     finally:
         service.close()
 

@@ -188,7 +188,8 @@ class BatchLedger:
 
     def sent(self, number: int, identity: str) -> None:
         """Record the id that the server assigned."""
-        self._change("UPDATE batches SET id = ?, state = 'sent' WHERE number = ?", (identity, number))
+        with translate_errors(self.path):
+            self._connection.execute("UPDATE batches SET id = ?, state = 'sent' WHERE number = ?", (identity, number))
 
     def drop(self, number: int) -> None:
         """Remove a batch that was never processed; its keys are free."""
@@ -229,7 +230,3 @@ class BatchLedger:
             self._connection.execute(
                 "DELETE FROM batches WHERE state = 'ended' AND NOT EXISTS (SELECT 1 FROM lines WHERE batch = number)"
             )
-
-    def _change(self, query: str, values: tuple[object, ...]) -> None:
-        with translate_errors(self.path):
-            self._connection.execute(query, values)

@@ -17,7 +17,6 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.client.messages import Image, Message, Reply, Request, Usage
 from pairwright.generators.llm.client.provider_errors import ProviderError, classify_error, read_error, read_text
@@ -57,12 +56,11 @@ def build_payload(request: Request) -> dict[str, Any]:
 def _message(message: Message) -> dict[str, Any]:
     if not message.images:
         return {"role": message.role, "content": message.text}
-    parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}] if message.text else []
-    try:
-        parts += [{"type": "image_url", "image_url": _image_url(image)} for image in message.images]
-    except UnusableImageError as error:
-        raise RequestError("bad_image", str(error)) from None
-    return {"role": message.role, "content": parts}
+    text = [{"type": "text", "text": message.text}] if message.text else []
+    return {
+        "role": message.role,
+        "content": [*text, *({"type": "image_url", "image_url": _image_url(image)} for image in message.images)],
+    }
 
 
 def _image_url(image: Image) -> dict[str, str]:
@@ -229,6 +227,14 @@ def _string(value: object, name: str) -> str:
 
 def _unexpected_response(detail: str) -> RequestError:
     return RequestError("wrong_shape", detail, status=200)
+
+
+def reported_usage(data: bytes) -> Usage:
+    """Return the tokens that the body of a reply reports; zeros if there are none or the body is invalid."""
+    try:
+        return parse_usage(orjson.loads(data)["usage"])
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        return Usage(0, 0)
 
 
 def parse_usage(value: object) -> Usage:

@@ -18,7 +18,7 @@ import aiohttp
 from yarl import URL
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.client.chat_model import ChatModel, HeaderListener, HTTPResponse, Send
+from pairwright.generators.llm.client.chat_model import HTTPResponse, Send
 from pairwright.generators.llm.client.network_errors import (
     MAX_RESPONSE_BYTES,
     ResponseTooLarge,
@@ -67,12 +67,8 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 @asynccontextmanager
-async def open_direct(settings: LLMSettings, heard: HeaderListener) -> AsyncIterator[ChatModel]:
-    """Yield a model while its connections are open.
-
-    Args:
-        settings: of the client.
-        heard: called with the headers of every response.
+async def open_direct(settings: LLMSettings) -> AsyncIterator[Send]:
+    """Yield the transport while its connections are open.
 
     Raises:
         UsageError: the environment names a proxy of an unsupported kind.
@@ -83,7 +79,7 @@ async def open_direct(settings: LLMSettings, heard: HeaderListener) -> AsyncIter
     timeout = aiohttp.ClientTimeout(total=settings.timeout, sock_connect=min(CONNECT_S, settings.timeout))
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers, cookie_jar=jar) as session:
-        yield ChatModel(_sender(session, settings), settings, heard)
+        yield _sender(session, settings)
 
 
 def proxy_from_environment(url: str) -> URL | None:

@@ -12,11 +12,11 @@ Sessions add cache and budget.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.client.messages import Model
+from pairwright.generators.llm.client.chat_model import ChatModel, HeaderListener
 from pairwright.generators.llm.client.rate_limits import LimitedModel, Limiter
 from pairwright.generators.llm.client.retrying import RetryingModel
 from pairwright.generators.llm.client.settings import LLMSettings
@@ -24,10 +24,13 @@ from pairwright.generators.llm.client.settings import LLMSettings
 _log = logging.getLogger(__name__)
 
 
-def open_transport(
-    settings: LLMSettings, heard: Callable[[Mapping[str, str]], None]
-) -> AbstractAsyncContextManager[Model]:
-    """Return the transport of the settings; ``heard`` is called with the headers of every response.
+@asynccontextmanager
+async def open_transport(settings: LLMSettings, heard: HeaderListener) -> AsyncIterator[ChatModel]:
+    """Yield a model over the transport of the settings while its connections are open.
+
+    Args:
+        settings: of the client.
+        heard: called with the headers of every chat completion.
 
     Raises:
         UsageError: the server requires a key and there is none.
@@ -35,12 +38,11 @@ def open_transport(
     require_api_key(settings)
     # Imported lazily: aiohttp takes 0.1 s to import, the SDK almost 1 s.
     if settings.uses_sdk:
-        from pairwright.generators.llm.client.sdk_transport import open_sdk
-
-        return open_sdk(settings, heard)
-    from pairwright.generators.llm.client.direct_transport import open_direct
-
-    return open_direct(settings, heard)
+        from pairwright.generators.llm.client.sdk_transport import open_sdk as opened
+    else:
+        from pairwright.generators.llm.client.direct_transport import open_direct as opened
+    async with opened(settings) as send:
+        yield ChatModel(send, settings, heard)
 
 
 def require_api_key(settings: LLMSettings) -> None:

@@ -28,7 +28,7 @@ class Image:
     Attributes:
         sha256: of the original file, or of its web address, in hex.
         form: conversion before sending, such as ``edge=1024 jpeg=90``; ``url`` for a web address.
-        data_url: returns ``data:image/...;base64,...``, or the web address; raises ``RequestError("bad_request")`` if the
+        data_url: returns ``data:image/...;base64,...``, or the web address; raises ``RequestError("bad_image")`` if the
             pixels cannot be decoded.
         width, height: in pixels as sent, for estimates; 0: unknown.
         detail: ``low`` or ``high``; empty: the server decides.

@@ -42,13 +42,9 @@ class RefusedParts:
         Args:
             say: called with one line for each new refusal.
         """
-        self._say = say
+        self.say = say
         self._by_model: dict[str, frozenset[str]] = {}
         self._keep: Callable[[str, str], None] | None = None
-
-    def say(self, line: str) -> None:
-        """Tell the user how requests are sent from now on."""
-        self._say(line)
 
     def persist(self, known: Iterable[tuple[str, str]], keep: Callable[[str, str], None]) -> None:
         """Add stored refusals, and store new ones.
@@ -80,7 +76,7 @@ class RefusedParts:
             f"{other} is sent instead" if other and other not in known else "it is omitted"
         )
         part = "the system role" if name == SYSTEM else name
-        self._say(f"{model} refuses {part}: {instead} from now on{f' ({detail})' if detail else ''}")
+        self.say(f"{model} refuses {part}: {instead} from now on{f' ({detail})' if detail else ''}")
         if self._keep is not None:
             self._keep(model, name)
 

@@ -19,6 +19,7 @@ instead of 0.6 (``benchmarks/own_code.py``).
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -67,7 +68,7 @@ class RetryingModel:
         self._model, self._max_retries, self._most_patience, self._seed = model, max_retries, patience, seed
         self._say, self._on_stop = say, on_stop
         self._stopped: RequestError | None = None
-        self._sleepers: dict[asyncio.Future[None], bool] = {}  # value: whether to wake when the server is back
+        self._over, self._back = asyncio.Event(), asyncio.Event()  # the run is stopped; so, or the server is back
         self._answered_at: float | None = None  # last reply to any row; at first, time of the first request
         self._answered = False
         self._heard = False  # whether the server has responded, even with an error
@@ -148,14 +149,13 @@ class RetryingModel:
         if self._said:
             self._say(f"the server is back after {now - self._away_since:.0f} s")
         self._away_since, self._said = None, False
-        for sleeper, until_back in self._sleepers.items():
-            if until_back and not sleeper.done():
-                sleeper.set_result(None)
+        self._back.set()
 
     def _away(self, failure: RequestError, now: float) -> float:
         """Return the seconds since the first refusal without a response to any row; report it once."""
         if self._away_since is None:
             self._away_since = now
+            self._back.clear()
         away = now - self._away_since
         refuses = failure.code in _REFUSALS
         if not self._said and away >= (REFUSED_S if refuses else NOTICE_AFTER_S):
@@ -202,26 +202,15 @@ class RetryingModel:
             self._stopped = failure
             if self._on_stop:
                 self._on_stop(failure)
-            for sleeper in self._sleepers:
-                if not sleeper.done():
-                    sleeper.set_exception(failure.copy())
+            self._over.set()
+            self._back.set()
         return self._stopped.copy()
 
     async def _sleep(self, seconds: float, *, until_back: bool) -> None:
-        loop = asyncio.get_running_loop()
-        sleeper: asyncio.Future[None] = loop.create_future()
-        timer = loop.call_later(seconds, _wake_sleeper, sleeper)
-        self._sleepers[sleeper] = until_back
-        try:
-            await sleeper
-        finally:
-            timer.cancel()
-            del self._sleepers[sleeper]
-
-
-def _wake_sleeper(sleeper: asyncio.Future[None]) -> None:
-    if not sleeper.done():
-        sleeper.set_result(None)
+        """Sleep, at most until the run is stopped or, with ``until_back``, the server is back."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await (self._back if until_back else self._over).wait()
 
 
 def _too_long(failure: RequestError, wait: float) -> RequestError:

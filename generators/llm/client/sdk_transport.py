@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from pairwright.generators.llm.client.chat_model import ChatModel, HeaderListener, HTTPResponse, Send
+from pairwright.generators.llm.client.chat_model import HTTPResponse, Send
 from pairwright.generators.llm.client.direct_transport import CONNECT_S
 from pairwright.generators.llm.client.network_errors import (
     MAX_RESPONSE_BYTES,
@@ -74,15 +74,10 @@ def foreign_errors() -> tuple[type[Exception], ...]:
 
 
 @asynccontextmanager
-async def open_sdk(settings: LLMSettings, heard: HeaderListener) -> AsyncIterator[ChatModel]:
-    """Yield a model while its connections are open.
-
-    Args:
-        settings: of the client.
-        heard: called with the headers of every response.
-    """
+async def open_sdk(settings: LLMSettings) -> AsyncIterator[Send]:
+    """Yield the transport while its connections are open."""
     async with open_client(settings) as client:
-        yield ChatModel(_sender(client, settings), settings, heard)
+        yield _sender(client, settings)
 
 
 @asynccontextmanager

@@ -15,9 +15,8 @@ from pairwright.generators.llm.client.base_url import OPENAI, BaseURL, parse_bas
 
 Transport = Literal["auto", "direct", "sdk"]
 
-MIN_SECRET_LENGTH = (
-    4  # characters; shorter keys ("any", "x") are placeholders, and redacting them would garble messages
-)
+# Characters; shorter keys ("any", "x") are placeholders, and redacting them would garble messages.
+MIN_SECRET_LENGTH = 4
 _KEYS_BY_LOOK = re.compile(r"\b(sk-|Bearer\s+|Basic\s+)[\w.~+/=*-]{6,}", re.IGNORECASE)
 _HEADER = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")
 
@@ -133,8 +132,7 @@ class LLMSettings:
 
     def hide(self, text: str) -> str:
         """Return the text with secrets and anything that looks like a key redacted."""
-        if len(text) > 100_000:
-            text = text[:100_000]
+        text = text[:100_000]
         for secret in self.secrets():
             text = text.replace(secret, "***")
         return _KEYS_BY_LOOK.sub(lambda found: f"{found[1]}***", text)

@@ -1,4 +1,4 @@
-"""Prompts of local models: a chat rendered by the tokenizer's chat template, with the spans of its documents.
+"""Prompts of local models: a chat rendered by the tokenizer's chat template, with the places of its documents.
 
 Without a chat template the model reads a plain form, and stops at the beginning of a user turn:
 
@@ -21,13 +21,13 @@ import base64
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images.loading import decode_image
 from pairwright.generators.llm.client.messages import Message, MessageSpan, Request
 from pairwright.generators.llm.client.request_errors import RequestError
-from pairwright.generators.llm.documents import DocumentSpans
 
 USER, ASSISTANT = "User:", "Assistant:"
 PLAIN_STOP = f"\n{USER}"
@@ -41,7 +41,6 @@ class RenderedPrompt:
 
     Attributes:
         tokens: ids.
-        spans: of the documents, possibly empty.
         text: before tokenisation.
         letters: of each document ``[start, end)`` in the text.
         marks: whether the tokenizer adds special tokens at beginning and end; a chat template writes its own.
@@ -50,7 +49,6 @@ class RenderedPrompt:
     """
 
     tokens: tuple[int, ...]
-    spans: DocumentSpans
     text: str
     letters: tuple[tuple[int, int], ...] = ()
     marks: bool = False
@@ -69,21 +67,16 @@ def render_prompt(request: Request, tokenizer: Any, processor: Any = None) -> Re
     Raises:
         UsageError: there is an image, and no processor.
         RequestError: ``unsupported``: images together with documents; ``bad_request``: the template rejects the chat or
-            changes a document, the tokenizer has no offsets for documents, or an image cannot be decoded.
+            changes a document; ``bad_image``: an image cannot be decoded.
     """
     if any(message.images for message in request.messages):
         return _render_with_images(request, processor)
     has_template = getattr(tokenizer, "chat_template", None) is not None
     text, letters = _rendered(request, tokenizer, has_template=has_template)
-    is_fast = bool(getattr(tokenizer, "is_fast", False))
-    if letters and not is_fast:
-        raise RequestError("bad_request", "its tokenizer has no offsets, which documents require")
     # A template writes special tokens itself.
-    read = tokenizer(text, add_special_tokens=not has_template, return_offsets_mapping=is_fast)
-    offsets = [(int(start), int(end)) for start, end in read["offset_mapping"]] if letters else []
-    spans = DocumentSpans.of(letters, offsets) if letters else DocumentSpans((), len(read["input_ids"]))
+    tokens = tuple(tokenizer(text, add_special_tokens=not has_template)["input_ids"])
     stops = () if has_template else (PLAIN_STOP,)
-    return RenderedPrompt(tuple(read["input_ids"]), spans, text, tuple(letters), not has_template, stops)
+    return RenderedPrompt(tokens, text, tuple(letters), not has_template, stops)
 
 
 def _render_with_images(request: Request, processor: Any) -> RenderedPrompt:
@@ -106,7 +99,7 @@ def _render_with_images(request: Request, processor: Any) -> RenderedPrompt:
     read = processor(text=[text], images=[list(images)], add_special_tokens=template is None)
     tokens = tuple(map(int, read["input_ids"][0]))
     stops = () if template is not None else (PLAIN_STOP,)
-    return RenderedPrompt(tokens, DocumentSpans((), len(tokens)), text, (), template is None, stops, images)
+    return RenderedPrompt(tokens, text, (), template is None, stops, images)
 
 
 def _picture(url: str) -> Any:
@@ -172,11 +165,9 @@ def _marked(messages: Sequence[Message], places: Sequence[MessageSpan], begin: s
     return marked
 
 
-def _text(message: Message) -> Any:
-    return message.text
-
-
-def _by_template(messages: Sequence[Message], tokenizer: Any, content: Callable[[Message], Any] = _text) -> str:
+def _by_template(
+    messages: Sequence[Message], tokenizer: Any, content: Callable[[Message], Any] = attrgetter("text")
+) -> str:
     from jinja2.exceptions import TemplateError
 
     try:

@@ -9,7 +9,7 @@ Settings of ``generation_config.json`` other than its end tokens (repetition pen
 carry their own.
 
 An attention calibration is passed as a `GenerationContext`: it gets the model and the prompts of the batch, with the
-spans of their documents, and is active while the batch is generated.
+places of their documents, and is active while the batch is generated.
 """
 
 from collections.abc import Callable, Sequence

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import orjson
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "type": ("kind", "category", "name"),
@@ -161,7 +162,11 @@ def _keyed(value: Any, shape: type[BaseModel]) -> Any:
 
 def field_names(shape: type[BaseModel]) -> set[str]:
     """Return the names of a model's fields, as its JSON has them."""
-    return {field.alias or name for name, field in shape.model_fields.items()}
+    return set(_fields(shape))
+
+
+def _fields(shape: type[BaseModel]) -> dict[str, FieldInfo]:
+    return {field.alias or name: field for name, field in shape.model_fields.items()}
 
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -225,14 +230,13 @@ def _type_and_text(item: Any) -> tuple[str, str, Mapping[str, str]] | None:
     """Return the names of the type and the text field of an entry, and its types by normalized name."""
     if not isinstance(item, type) or not issubclass(item, BaseModel):
         return None
+    fields = _fields(item)
     kinds = {
-        field.alias or name: get_args(field.annotation)
-        for name, field in item.model_fields.items()
-        if get_origin(field.annotation) is Literal
+        name: get_args(field.annotation) for name, field in fields.items() if get_origin(field.annotation) is Literal
     }
     texts = [
-        field.alias or name
-        for name, field in item.model_fields.items()
+        name
+        for name, field in fields.items()
         if field.is_required() and (field.annotation is str or set(get_args(field.annotation)) == {str, NoneType})
     ]
     if len(kinds) != 1 or len(texts) != 1:
@@ -269,7 +273,8 @@ def _entries(lines: list[str], item: type[BaseModel]) -> Iterator[dict[str, Any]
     """Yield the entries in lines of ``name: value``; a repeated name starts the next entry."""
     own = field_names(item)
     names = _type_and_text(item)
-    type_, text, known = names or ("", next(iter(_texts_of(item)), ""), {})
+    first_text = next((name for name, field in _fields(item).items() if field.annotation is str), "")
+    type_, text, known = names or ("", first_text, {})
     entry: dict[str, Any] = {}
     last = ""
     for line in lines:
@@ -294,10 +299,6 @@ def _entries(lines: list[str], item: type[BaseModel]) -> Iterator[dict[str, Any]
             entry[text] = value
     if entry:
         yield entry
-
-
-def _texts_of(item: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in item.model_fields.items() if field.annotation is str]
 
 
 def _unquoted(text: str) -> str:

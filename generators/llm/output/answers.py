@@ -193,9 +193,9 @@ def _value(reply: Reply, shape: Shape) -> ParsedAnswer[Any]:
     if runaway and read.error is not None:
         return ParsedAnswer(None, OutputError("runaway_whitespace"))
     if read.error is not None and read.error.word == "truncated":
-        read = replace(read, error=replace(read.error, detail=parse_reasoning(reply.raw).share))
-    if read.error is not None and read.error.word == "truncated" and reply.finish_reason == "stop":
-        read = replace(read, error=replace(read.error, word="malformed"))  # the model had finished: the JSON is broken
+        # A model that had finished has written broken JSON.
+        word = "malformed" if reply.finish_reason == "stop" else "truncated"
+        read = replace(read, error=replace(read.error, word=word, detail=parse_reasoning(reply.raw).share))
     tolerated = [word for word, is_so in (("thinking", thinking), ("control", control)) if is_so]
     return replace(read, tolerated=(*tolerated, *read.tolerated)) if tolerated else read
 

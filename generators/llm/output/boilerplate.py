@@ -120,14 +120,12 @@ def announces_correction(text: str) -> bool:
 
 def strip_preamble(text: str) -> str:
     """Return the text without ``Sure! Here is the new caption:`` and the like at its start."""
-    found = _OPENING.match(text)
-    return text[found.end() :] if found and found.end() < len(text) else text
+    return _behind(_OPENING, text)
 
 
 def strip_label(text: str) -> str:
     """Return the text without ``New caption:`` and the like at its start."""
-    found = _LABEL.match(text)
-    return text[found.end() :] if found and found.end() < len(text) else text
+    return _behind(_LABEL, text)
 
 
 def strip_quotes(text: str) -> str:
@@ -146,7 +144,12 @@ def strip_quotes(text: str) -> str:
 
 def strip_list_marker(text: str) -> str:
     """Return a list item without its number or bullet."""
-    found = _NUMBER.match(text)
+    return _behind(_NUMBER, text)
+
+
+def _behind(pattern: re.Pattern[str], text: str) -> str:
+    """Return the text behind what a pattern matches at its start; the whole text if nothing is left."""
+    found = pattern.match(text)
     return text[found.end() :] if found and found.end() < len(text) else text
 
 

@@ -88,10 +88,10 @@ class FileStore:
         missing = next((name for name in ("purpose", "file") if name not in form), None)
         if missing:
             raise APIError(400, f"the form has no field {missing!r}", param=missing)
-        purpose, file = form["purpose"].data.decode("utf-8", "replace"), form["file"]
-        if purpose == "batch" and len(file.data) > BATCH_FILE_LIMIT:
+        purpose, (filename, data) = form["purpose"][1].decode("utf-8", "replace"), form["file"]
+        if purpose == "batch" and len(data) > BATCH_FILE_LIMIT:
             raise APIError(413, f"the input of a batch has at most {BATCH_FILE_LIMIT} bytes", param="file")
-        return self.add(file.filename or "upload", purpose, file.data)
+        return self.add(filename or "upload", purpose, data)
 
 
 def paginate(rows: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:

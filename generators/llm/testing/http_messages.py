@@ -13,18 +13,10 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class FormField:
-    """Field of a ``multipart/form-data`` body; ``filename`` is empty unless it is a file."""
-
-    filename: str
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class HTTPRequest:
     """Request with a decoded ``path``, a raw ``query``, and either a ``body`` or a ``form``.
 
-    ``headers`` are looked up by lower-case name.
+    ``headers`` are looked up by lower-case name. A field of a form is a file name (empty unless it is a file) and bytes.
     """
 
     method: str
@@ -32,7 +24,7 @@ class HTTPRequest:
     query: str
     headers: Mapping[str, str]
     body: bytes = b""
-    form: Mapping[str, FormField] = field(default_factory=dict)
+    form: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
 
     def parameters(self) -> dict[str, str]:
         """Return the query parameters; the last value of a repeated one."""

@@ -1,11 +1,10 @@
 """Small instances of JSON schemas, deterministic in schema and salt.
 
-Supported are the keywords that schemas of answers have: type (also a list of types), enum, const, properties, required,
-items, anyOf, $ref inside the schema, and bounds of numbers, lengths and counts. Optional members are included except deep
-in a recursive schema. A schema with another keyword is refused with a 400; script the answer instead.
+Supported are the keywords that schemas of answers have (`output.json_schema`): type (also a list of types), enum, const,
+properties, required, items, anyOf, and $ref inside the schema. Optional members are included except deep in a recursive
+schema. A schema with another keyword, such as a bound, is refused with a 400; script the answer instead.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,14 +14,12 @@ from pairwright.generators.llm.testing.api_errors import APIError
 
 DEPTH = 6  # from here on without optional members and items
 MAX_DEPTH = 40
-LARGEST = 10_000  # characters or items that a schema may require
 
 _Schema = Mapping[str, Any] | bool
 
 _KEYWORDS = frozenset(
     {
         *("type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "$ref", "$defs"),
-        *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"),
         *("title", "description", "default", "examples", "deprecated", "$schema", "$id", "$comment"),
     }
 )
@@ -81,18 +78,13 @@ class _ExampleBuilder:
             names = dict.fromkeys([*(members if depth < DEPTH else ()), *needed])
             return {name: self.make(members.get(name, True), depth + 1) for name in names}
         if kind == "array":
-            count = max(_least(schema, "minItems"), min(schema.get("maxItems", 1), 1 if depth < DEPTH else 0))
-            return [self.make(schema.get("items", True), depth + 1) for _ in range(count)]
-        if kind in {"integer", "number"}:
-            return self._numeric(schema.get("minimum", -math.inf), schema.get("maximum", math.inf), kind)
-        if kind == "boolean":
-            return self._number() % 2 == 0
-        if kind == "string":
-            text = f"text {self._number():x}".ljust(_least(schema, "minLength"), "x")
-            return text[: schema.get("maxLength", LARGEST)]
-        if kind != "null":
+            return [self.make(schema.get("items", True), depth + 1)] if depth < DEPTH else []
+        if kind in {"integer", "boolean", "string"}:
+            number = self._number()
+            return {"integer": number % 10, "boolean": number % 2 == 0, "string": f"text {number:x}"}[kind]
+        if kind not in {"number", "null"}:
             raise _cannot(f"{kind!r} is not a type")
-        return None
+        return 0.5 if kind == "number" else None
 
     def _option(self, options: list[Mapping[str, Any]] | None, depth: int) -> Mapping[str, Any] | None:
         # Deep in a schema, a branch without members ends the recursion.
@@ -108,17 +100,6 @@ class _ExampleBuilder:
             raise _cannot(f"{ref} does not exist in it")
         return found
 
-    def _numeric(self, low: float, high: float, kind: str) -> float:
-        start = low if low > -math.inf else high - 10 if high < math.inf else 0
-        if kind == "number":
-            value = (start + min(high, start + 1)) / 2
-        else:
-            first = math.ceil(start)
-            value = first + self._number() % (max(0, math.floor(min(9, high - first))) + 1)
-        if value > high:
-            raise _cannot("no number lies within the bounds")
-        return value
-
     def _number(self) -> int:
         # A different number for each value and request.
         self._made += 1
@@ -133,16 +114,7 @@ def _type_of(schema: Mapping[str, Any]) -> str:
         return kind
     if "properties" in schema or "required" in schema:
         return "object"
-    if "items" in schema:
-        return "array"
-    return "number" if {"minimum", "maximum"} & set(schema) else "string"
-
-
-def _least(schema: Mapping[str, Any], name: str) -> int:
-    least: int = schema.get(name, 0)
-    if least > LARGEST:
-        raise _cannot(f"it requires more than {LARGEST} characters or items")
-    return least
+    return "array" if "items" in schema else "string"
 
 
 def _without(schema: Mapping[str, Any], *names: str) -> dict[str, Any]:

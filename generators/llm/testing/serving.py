@@ -32,7 +32,7 @@ from aiohttp.http import HttpProcessingError
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.testing.app import ServerApp
-from pairwright.generators.llm.testing.http_messages import FormField, HTTPReply, HTTPRequest
+from pairwright.generators.llm.testing.http_messages import HTTPReply, HTTPRequest
 
 LOOPBACK = "127.0.0.1"
 BODY_LIMIT = 512 * 1024 * 1024  # bytes of a request body
@@ -138,10 +138,10 @@ async def _read_request(request: web.BaseRequest) -> HTTPRequest:
     return HTTPRequest(request.method, unquote(path), query, request.headers, body, form)
 
 
-def _form_field(value: Any) -> FormField:
+def _form_field(value: Any) -> tuple[str, bytes]:
     if isinstance(value, web.FileField):
-        return FormField(value.filename, value.file.read())
-    return FormField("", value.encode() if isinstance(value, str) else bytes(value))
+        return value.filename, value.file.read()
+    return "", value.encode() if isinstance(value, str) else bytes(value)
 
 
 async def _deliver(request: web.BaseRequest, reply: HTTPReply) -> web.StreamResponse:

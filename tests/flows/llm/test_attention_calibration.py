@@ -59,7 +59,7 @@ def test_an_answer_is_written_while_each_document_has_the_share_that_its_relevan
 
     from pairwright.training.attention.calibration import Calibration, attention_shares
     from pairwright.training.attention.decoder import DocumentDecoder
-    from pairwright.training.attention.prompts import DocumentPrompt
+    from pairwright.training.attention.prompts import DocumentPrompt, tokenize_prompt
 
     model, tokenizer = loaded
     prompts = [prompt(tokenizer, "What is in it?", TEXTS), prompt(tokenizer, "Who rides, and where to?", TEXTS[::-1])]
@@ -79,7 +79,7 @@ def test_an_answer_is_written_while_each_document_has_the_share_that_its_relevan
     for row, each in enumerate(prompts):
         asked = DocumentPrompt(each.text, each.letters, each.marks)
         relevances = DocumentDecoder(model, tokenizer).relevances([asked], Calibration(temperature=0.01))[0]
-        tokens = tuple(end - first for first, end in each.spans.spans)
+        tokens = tokenize_prompt(asked, tokenizer).layout.tokens
         wanted = torch.from_numpy(attention_shares(relevances, tokens, 0.01)).exp().float()
         first, last = (seen.masses[layer][row] for layer in (0, 1))
         assert torch.allclose(last / last.sum(-1, keepdim=True), wanted.expand_as(last), atol=1e-5)

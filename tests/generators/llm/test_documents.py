@@ -1,6 +1,5 @@
-"""Documents in a prompt: the question around them, their places known, their tokens found by offsets."""
+"""Documents in a prompt: the question around them, their places known."""
 
-import itertools
 import re
 
 import pytest
@@ -11,7 +10,7 @@ from pydantic import BaseModel
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
 from pairwright.generators.llm.client.steps import LLMStep, run_step
-from pairwright.generators.llm.documents import Document, DocumentSpans, with_documents, with_documents_in_step
+from pairwright.generators.llm.documents import Document, with_documents, with_documents_in_step
 from pairwright.generators.llm.output.answers import Answer, request_answers
 
 ASKED = (Message("system", "Answer."), Message("user", "What is blue?"))
@@ -47,29 +46,6 @@ def test_documents_want_a_last_message_of_the_user_and_a_text() -> None:
         with_documents(ASKED[:1], [Document("a", "x")])
     with pytest.raises(UsageError, match="document a is empty"):
         with_documents(ASKED, [Document("a", "  ")])
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=40), st.data())
-def test_spans_are_disjoint_and_hold_every_letter_of_their_document(widths: list[int], data: st.DataObject) -> None:
-    edges = [sum(widths[:at]) for at in range(len(widths) + 1)]
-    offsets = list(itertools.pairwise(edges))
-    cuts = data.draw(st.lists(st.sampled_from(edges), min_size=2, max_size=6, unique=True).map(sorted))
-    letters = list(zip(cuts[::2], cuts[1::2], strict=False))
-    spans = DocumentSpans.of(letters, offsets)
-    assert spans.length == len(widths)
-    for (start, end), (first, behind) in zip(letters, spans.spans, strict=True):
-        assert (offsets[first][0], offsets[behind - 1][1]) == (start, end)
-    assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans.spans))
-
-
-def test_a_token_over_an_edge_belongs_to_the_document_and_one_over_two_to_the_first() -> None:
-    spans = DocumentSpans.of([(1, 3), (4, 6)], [(0, 0), (0, 2), (2, 5), (5, 6), (6, 9)])
-    assert spans.spans == ((1, 3), (3, 4))
-
-
-def test_a_document_without_a_token_is_told() -> None:
-    with pytest.raises(UsageError, match="document 1 of 1 has no token"):
-        DocumentSpans.of([(1, 3)], [(0, 1)])
 
 
 DOCUMENTS = (Document("a", "A cat on a mat."), Document("b", "A red dog."))

@@ -151,7 +151,7 @@ def test_damaged_pixels_are_a_failure_of_the_row() -> None:
     data[middle : middle + 40] = bytes(40)
     with pytest.raises(RequestError) as caught:
         MessageImages(edge=100).of(bytes(data), where="row 7").data_url()
-    assert (caught.value.transient, caught.value.fatal) == (False, False)
+    assert (caught.value.code, caught.value.transient, caught.value.fatal) == ("bad_image", False, False)
     assert "row 7" in str(caught.value)
 
 

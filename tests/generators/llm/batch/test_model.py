@@ -132,7 +132,7 @@ def test_batches_are_closed_at_so_many_bytes_and_a_line_that_is_larger_is_that_r
 
     def weigh(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         if asked.path == "/v1/files" and asked.method == "POST":
-            data = asked.form["file"].data
+            data = asked.form["file"][1]
             sizes.append(data.count(b"custom_id"))
             assert len(data) <= 1000
         found: http_messages.HTTPReply = handle(asked)
@@ -395,7 +395,7 @@ def test_a_queue_that_stays_full_stops_the_run_in_the_end(ledger: Path) -> None:
 
 def test_an_upload_that_is_too_large_for_the_server_is_halved(ledger: Path) -> None:
     def narrow(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
-        if (asked.method, asked.path) == ("POST", "/v1/files") and asked.form["file"].data.count(b"custom_id") > 3:
+        if (asked.method, asked.path) == ("POST", "/v1/files") and asked.form["file"][1].count(b"custom_id") > 3:
             return error(413, "too_large")
         found: http_messages.HTTPReply = handle(asked)
         return found
