@@ -4,6 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
+from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images.loading import is_url, split_locator
 from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.mixtures.conversations import COLUMN_NAMES_BY_PART
@@ -11,6 +12,7 @@ from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id,
 from pairwright.datasets.shards.sample_source import SampleSource, source_from_records
 from pairwright.filters.candidates.files import find_row_files, layout_of, read_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
+from pairwright.filters.candidates.layouts import PREFERENCES
 from pairwright.filters.candidates.source_rows import NEGATIVE_COLUMNS, SUFFIXES, Source
 
 NAME = "rows"
@@ -53,7 +55,11 @@ def candidate_source(
 
     Raises:
         InputError: the file is invalid.
+        UsageError: it has preferences, whose questions would be lost.
     """
+    if layout_of(path, layout).name == PREFERENCES.name:
+        what = "preferences answer questions, and rows of captions and negatives have none"
+        raise UsageError(f"{path}: {what}. Export the build or the conversations that they were made of.")
     root = (image_root or (path if path.is_dir() else path.parent)).absolute()
     pairs: dict[str, Pair] = {}
     annotations: list[Annotation] = []

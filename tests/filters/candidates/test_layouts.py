@@ -284,6 +284,13 @@ def test_the_preferences_of_an_export_are_read_from_its_folder(tmp_path: Path, t
     assert json.loads(audited.stdout)["rows"] == len(frame)
 
 
+def test_preferences_are_not_exported_without_their_questions(tmp_path: Path) -> None:
+    """Each question became "Describe the image in one sentence."."""
+    path = save(tmp_path, "dpo.jsonl", [PREFERENCE])
+    with pytest.raises(UsageError, match="preferences answer questions"):
+        candidate_source(path)
+
+
 @pytest.mark.parametrize("more", [{"conversations": []}, {"question": "What is this?", "answer": "A dog."}])
 def test_conversations_with_a_preference_stay_conversations(tmp_path: Path, more: dict[str, Any]) -> None:
     """`export` took them for candidate rows, and wrote none of their turns."""
