@@ -57,6 +57,7 @@ ImageCheckDepth = Literal["header", "full"]
 MAX_PIXELS = 89_478_485  # Pillow's own limit: 256 MiB at three bytes per pixel
 MAX_IMAGE_BYTES = 256 * 2**20
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+_SHORT_NAMES = {"jpeg": "jpg", "tiff": "tif"}
 END_MARKER_WINDOW = 65_536  # cameras append previews after the end marker
 PILLOW_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
@@ -65,6 +66,18 @@ MEMBER_SEPARATOR = rf"(\.tar|{re.escape(PARQUET_SUFFIX)})::"  # pattern between 
 _MEMBER_SEPARATOR = re.compile(MEMBER_SEPARATOR)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _FURTHER_IMAGE = re.compile(rf"([1-9][0-9]{{0,8}})(?:{'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})")
+
+
+def image_format_by_name(image: str) -> str:
+    """Return the format of an image (``jpg``, ``png``, ``tif``, ...) by its name; empty where the name does not state it."""
+    suffix = Path(image).suffix.lower()
+    stated = suffix in IMAGE_SUFFIXES and not (is_url(image) or is_table_cell(image))
+    return short_format_name(suffix[1:]) if stated else ""
+
+
+def short_format_name(name: str) -> str:
+    """Return the name of a format as a file ending: ``jpg`` for Pillow's ``jpeg``."""
+    return _SHORT_NAMES.get(name, name)
 
 
 def select_image_extensions(extensions: Iterable[str]) -> list[str]:

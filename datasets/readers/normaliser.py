@@ -27,7 +27,6 @@ Limits: a caption has at most `MAX_CAPTION_LENGTH` code points.
 import ast
 import io
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -113,14 +112,14 @@ class Normaliser:
         rules: the same for all inputs.
         root: start of relative image paths.
         source: name of the dataset, if neither rules nor row name one.
-        formats: counts of the formats of checked images, by their bytes.
+        formats: locator to format of the images that were opened, until the reader clears them.
         unmatched_columns: columns that are mapped or selected by and that no row has had so far.
     """
 
     rules: NormaliserOptions
     root: ImageRoot
     source: str
-    formats: Counter[str] = field(default_factory=Counter)
+    formats: dict[str, str] = field(default_factory=dict)
     unmatched_columns: set[str] = field(init=False)
     _checks: dict[str, Future[tuple[int, int, str]]] = field(init=False, default_factory=dict)  # by image
     _plans: dict[tuple[str, ...], ColumnPlan] = field(init=False, default_factory=dict)
@@ -272,7 +271,7 @@ class Normaliser:
             meta=_meta(plan, fields, with_crowd=not rejected_boxes),
         )
         if image_format:
-            self.formats[image_format] += 1
+            self.formats[image] = image_format
         if not self.rules.explode or len(captions) <= 1 or row.other_captions:
             return [first, *refused, *rejected_boxes]
         return [*_explode_captions(first, captions, source_id or written), *refused, *rejected_boxes]

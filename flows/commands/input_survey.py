@@ -23,7 +23,7 @@ from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.captions.cleaning import clean_web_caption, has_content, strip_html
 from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError, PairwrightError
-from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, image_format_by_name, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
 from pairwright.datasets.option_names import COMMAND_LINE
 from pairwright.datasets.readers.caption_tables import COCO_DIGITS, CaptionTable, FolderFiles, find_caption_tables
@@ -44,7 +44,6 @@ from pairwright.datasets.records import MAX_EDITABLE_CAPTION, Pair
 from pairwright.datasets.rejects import BAD_BOX, RejectError, list_reasons
 from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.store_path import to_path
-from pairwright.flows.stages.scan import image_format_of
 from pairwright.generators.language.identification import other_language
 
 ROWS, PAIRS = 200, 20_000
@@ -218,7 +217,7 @@ def _survey(
     instances = _instances(source) if located.format == "coco" else ""
     if instances:
         found.append(f"boxes from {_shown(instances)}")
-    pairs, formats, skipped = _sample(source, chosen)
+    pairs, skipped = _sample(source, chosen)
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = skipped.boxes.total()
     notes = [
@@ -254,6 +253,7 @@ def _survey(
     notes += [f"Pairs without an image: {without:,} of {len(pairs):,}. They are rejected."] if without else []
     notes += [f"{urls}: rejected. {how}"] if len(local) < len(images) else []
     found += [f"images in {_shown(root)}"] if root else []
+    formats = _image_formats(source, chosen, root, pairs)
     counts = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
     recode = len(formats) > 1 or not formats.keys() <= set(IMAGE_EXTENSIONS)
     found += [f"image formats {counts}, recoded to jpg"] if recode else []
@@ -413,23 +413,26 @@ def _shown(path: str) -> str:
     return path
 
 
-def _sample(source: _Source, columns: Mapping[str, str]) -> tuple[list[Pair], Counter[str], SkipCounts]:
-    """Return the first pairs, the number of images by format, and what was rejected.
-
-    Images inside tables are opened.
-    """
+def _sample(source: _Source, columns: Mapping[str, str]) -> tuple[list[Pair], SkipCounts]:
+    """Return the first pairs, and what was rejected; images are not opened."""
     pairs, skipped = list[Pair](), SkipCounts()
     parts = source.parts()
     for part in parts:
         for batch in _batches(part, columns, "off", PAIRS // len(parts)):
             pairs += batch.pairs
             skipped.add(batch.rejects)
-    formats = Counter(filter(None, (image_format_of(pair.image) for pair in pairs)))
-    if any(is_table_cell(pair.image) for pair in pairs):
-        formats.clear()
-        for batch in _batches(source, columns, "header", ROWS):
-            formats.update({"jpg" if name == "jpeg" else name: count for name, count in batch.formats.items()})
-    return pairs, formats, skipped
+    return pairs, skipped
+
+
+def _image_formats(source: _Source, columns: Mapping[str, str], root: str, pairs: Sequence[Pair]) -> Counter[str]:
+    """Return the number of images of ``pairs`` by format: by their bytes for the first of each file, as a build does."""
+    opened = dict[str, str]()
+    parts = source.parts()
+    for part in parts:
+        with suppress(InputError):  # no image can be read
+            for batch in _batches(part, columns, "header", -(-ROWS // len(parts)), root):
+                opened.update(zip((pair.key for pair in batch.pairs), batch.image_formats(), strict=True))
+    return Counter(filter(None, (opened.get(pair.key) or image_format_by_name(pair.image) for pair in pairs)))
 
 
 def _batches(

@@ -700,3 +700,15 @@ def test_numbered_columns_of_captions_are_read_together(run: Run, tmp_path: Path
     run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
     stored = pl.concat([pl.read_parquet(path) for path in sorted((tmp_path / "out" / "pairs").glob("*.parquet"))])
     assert set(stored["captions"].list.len()) == {2}
+
+
+def test_formats_of_images_are_those_of_their_bytes(run: Run, tmp_path: Path) -> None:
+    """By its name a PNG called .jpg was a JPEG: the config did not recode it, and the build refused it."""
+    rows = []
+    for number, caption in enumerate(CAPTIONS):
+        write(tmp_path / "photos" / f"{number}.jpg", picture(number, "PNG" if number == 3 else "JPEG"))
+        rows.append({"image": f"{number}.jpg", "caption": caption})
+    write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    done = run("init", "--input", "rows.jsonl", "--out", "b.yaml")
+    assert "images in photos; image formats jpg 4, png 1, recoded to jpg" in done.stdout
+    assert yaml.safe_load((tmp_path / "b.yaml").read_text())["shards"]["image_format"] == "jpg"
