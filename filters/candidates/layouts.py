@@ -4,7 +4,7 @@ A layout is one `Layout` in the table below, or an entry point of the group ``pa
 whose ``sniff`` accepts a file reads it; a file that none accepts is read as its ending says.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -104,7 +104,7 @@ def _is_triple_list(source: Source) -> bool:
 
 
 def _is_preference(source: Source) -> bool:
-    return source.fields.issuperset(preferences.ANSWERS) and source.fields.isdisjoint(_OTHER_TEXTS)
+    return isinstance(source.first, Mapping) and preferences.has_preference(source.first, _OTHER_TEXTS)
 
 
 def _is_text_table(source: Source) -> bool:
@@ -209,8 +209,8 @@ _BUILT_IN = (
     ),
     Layout(
         "preferences",
-        "preferences: chosen and rejected answers, as of RLAIF-V and TRL's DPO",
-        each_row(preferences.preference),
+        "preferences: chosen and rejected answers, as of RLAIF-V, RLHF-V, VLFeedback and TRL's DPO",
+        each_row(preferences.read_preferences),
         _is_preference,
         ".jsonl",
         preferences.write_preferences,
