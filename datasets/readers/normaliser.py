@@ -33,7 +33,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from tokenize import STRING, TokenError, generate_tokens
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pairwright.datasets.captions.cleaning import clean_web_caption, has_content
 from pairwright.datasets.errors import InputError
@@ -85,6 +85,7 @@ _CHECKED_AHEAD = 32  # images of a store at a time
 MAX_JOINED = 64  # rows with one image, above which the image is a placeholder
 
 _CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")
+_T = TypeVar("_T")
 _HEX128 = re.compile(r"[0-9a-f]{32}")
 
 
@@ -253,10 +254,13 @@ class Normaliser:
         caption = captions[0] if captions else ""
         if row.other_captions and len(captions) == 1:
             captions += [other for other in row.other_captions if other != caption]
-        width, height = parse_pixel_size(get(plan.width), "width"), parse_pixel_size(get(plan.height), "height")
-        width, height = width or size[0], height or size[1]
+        optional = _OptionalFields(row)
+        width = optional.read(get(plan.width), "width", parse_pixel_size, 0) or size[0]
+        height = optional.read(get(plan.height), "height", parse_pixel_size, 0) or size[1]
+        license_ = optional.read(get(plan.license), "license", parse_identifier, "")
         boxes, rejected_boxes = self._boxes(row, get(plan.boxes), (width, height))
-        source = self.rules.source or parse_text_field(get(plan.source), "source") or self.source
+        parts = [*refused, *rejected_boxes, *optional.rejects]
+        source = self.rules.source or parse_identifier(get(plan.source), "source") or self.source
         first = Pair(
             key=_stored_key(fields, plan, self.rules.option_names) or pair_key(source, source_id or written, caption),
             caption=caption,
@@ -267,14 +271,14 @@ class Normaliser:
             width=width,
             height=height,
             source=source,
-            license=parse_identifier(get(plan.license), "license"),
+            license=license_,
             meta=_meta(plan, fields, with_crowd=not rejected_boxes),
         )
         if image_format:
             self.formats[image] = image_format
         if not self.rules.explode or len(captions) <= 1 or row.other_captions:
-            return [first, *refused, *rejected_boxes]
-        return [*_explode_captions(first, captions, source_id or written), *refused, *rejected_boxes]
+            return [first, *parts]
+        return [*_explode_captions(first, captions, source_id or written), *parts]
 
     def _boxes(self, row: InputRow, value: Any, size: tuple[int, int]) -> tuple[tuple[Box, ...], list[Reject]]:
         """Return the boxes of a row; if one is bad, none and a reject for all of them."""
@@ -343,13 +347,35 @@ class Normaliser:
         return written, (ImageRoot(self.root.folder) if row.load else self.root).locate(written)
 
 
+@dataclass
+class _OptionalFields:
+    """Fields that a pair can do without: a row with a bad one is read without it, and its ``rejects`` say so."""
+
+    row: InputRow
+    rejects: list[Reject] = field(default_factory=list)
+
+    def read(self, value: Any, what: str, parse: Callable[[Any, str], _T], unknown: _T) -> _T:
+        """Return a parsed value; ``unknown`` if it is not usable."""
+        try:
+            return parse(value, what)
+        except RejectError as flaw:
+            place = f"{self.row.place}, {what}"
+            self.rejects.append(make_reject(place, flaw.reason, flaw.detail, self.row.fields, part="field"))
+            return unknown
+
+
 def _only_image(value: Any) -> Any:
-    """Return the image of a list of at most one, None for an empty list; another value unchanged."""
-    if not isinstance(value, list):
-        return value
-    if len(value) > 1:
-        raise RejectError("several_images", f"{len(value)} images, where a pair has one")
-    return value[0] if value else None
+    """Return the image of a list of at most one, None for an empty list, the path of ``{bytes, path}`` in JSON.
+
+    Another value is returned unchanged.
+    """
+    if isinstance(value, list):
+        if len(value) > 1:
+            raise RejectError("several_images", f"{len(value)} images, where a pair has one")
+        value = value[0] if value else None
+    if isinstance(value, Mapping) and isinstance(value.get("path"), str) and value.keys() <= {"bytes", "path"}:
+        return value["path"]
+    return value
 
 
 def _written_values(value: Any) -> set[str]:

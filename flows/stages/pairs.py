@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
 
@@ -27,7 +27,7 @@ from pairwright.datasets.readers.pieces import Piece, PieceSummary, check_pieces
 from pairwright.datasets.readers.skip_counts import REJECTED_PARTS
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.rejects import Reject, RejectedPart, make_reject
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.stages.scan import FORMAT, PieceSource, count_piece_lines, number_pairs, repeats_path, scan_piece
@@ -224,7 +224,7 @@ def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> Jo
 def intake_result(outputs: Sequence[Path], kept: int, rejects: pl.DataFrame, facts: Mapping[str, int]) -> JobResult:
     """Return the result of a job that read rows: candidates are kept and rejected rows.
 
-    Captions and boxes that were rejected from kept rows are no candidates: the facts count them by reason.
+    Captions, boxes and fields that were rejected from kept rows are no candidates: the facts count them by reason.
 
     Args:
         outputs: of the job.
@@ -232,7 +232,7 @@ def intake_result(outputs: Sequence[Path], kept: int, rejects: pl.DataFrame, fac
         rejects: with the ``part`` of the row that is rejected.
         facts: more of them.
     """
-    rows, *parts = (_count_reasons(rejects.filter(pl.col("part") == part)) for part in ("row", "caption", "boxes"))
+    rows, *parts = (_count_reasons(rejects.filter(pl.col("part") == part)) for part in get_args(RejectedPart))
     counts = Counts("row", kept + sum(rows.values()), kept, rows)
     return JobResult(outputs, counts, {**facts, **dict(zip(REJECTED_PARTS, parts, strict=True))})
 

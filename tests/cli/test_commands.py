@@ -317,7 +317,7 @@ def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: P
     config = {"name": "x", "input": {"path": "in.jsonl", "on_error": "skip"}, "shards": {"images": False}}
     (tmp_path / "build.yaml").write_text(json.dumps(config))
     built = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
-    assert "Read without boxes, since one of them is bad: 1 row of the input (bad_box 1)." in built.stdout
+    assert "Read without boxes, since one of them is bad: 1 row (bad_box 1)." in built.stdout
     assert "rows of the input rejected" not in built.stdout
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     pairs = manifest["stages"]["pairs"]

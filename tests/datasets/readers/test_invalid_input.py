@@ -188,7 +188,6 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "deep meta": (jsonl(b'{"caption": "a", "x": ' + b"[" * 1000 + b"]" * 1000 + b"}"), "wrong_type", "pool.jsonl:2"),
     "bytes that are no UTF-8": (jsonl(b'{"caption": "caf\xe9"}'), "not_utf8", "pool.jsonl:2"),
     "half a surrogate pair": (jsonl(rb'{"caption": "a \ud800"}'), "not_unicode", "pool.jsonl:2"),
-    "NaN in JSON": (jsonl(b'{"caption": "a", "width": NaN}'), "not_finite", "pool.jsonl:2"),
     "no caption in a row": (jsonl(b'{"id": 3}'), "missing_column", "pool.jsonl:2"),
     "an empty caption": (jsonl(b'{"caption": " \\n"}'), "empty_caption", "pool.jsonl:2"),
     "a caption with the mark of an image": (jsonl(b'{"caption": "<image> a dog"}'), "image_token", "pool.jsonl:2"),
@@ -202,9 +201,6 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a huge caption": (jsonl(b'{"caption": "' + b"a" * 200_000 + b'"}'), "field_too_long", "pool.jsonl:2"),
     "a repeated row": (jsonl(GOOD.strip()), "duplicate_key", "pool.jsonl:2"),
     "a boolean id": (jsonl(b'{"id": true, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
-    "a width that is a word": (jsonl(b'{"width": "wide", "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
-    "a width below zero": (jsonl(b'{"width": -1, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
-    "a width above 32 bits": (jsonl(b'{"width": 1e12, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
     "an image that is an object": (jsonl(b'{"image": {"a": 3}, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
     "an image name with a zero byte": (
         jsonl(rb'{"image": "a\u0000.jpg", "caption": "a"}'),
@@ -238,7 +234,6 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a null Parquet caption": (parquet("caption", None, "x"), "empty_caption", "pool.parquet:row 2"),
     "a huge number in JSON": (jsonl(b'{"caption": "a", "x": 1e400}'), "not_finite", "pool.jsonl:2"),
     "a whole number of 400 digits": (jsonl(b'{"x": 1' + b"0" * 400 + b"}"), "not_finite", "pool.jsonl:2"),
-    "NaN as a Parquet width": (parquet("width", float("nan"), 1.0), "not_finite", "pool.parquet:row 2"),
     "an image that is no image": (images(b_jpg=b"not an image", b_txt=b"bad"), "bad_image", "b.jpg"),
     "an image that breaks off": (images(b_jpg=picture()[:-900], b_txt=b"bad"), "bad_image", "b.jpg"),
     "a PNG that breaks off": (images(b_png=picture("PNG")[:-900], b_txt=b"bad"), "bad_image", "b.png"),
@@ -323,6 +318,40 @@ def test_a_row_with_a_bad_box_is_read_without_boxes(tmp_path: Path, flaw: str) -
         InputError, match=r"pool\.jsonl:1, boxes: bad_box: .*To read such rows without boxes: --on-error skip"
     ):
         list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
+
+
+BAD_FIELDS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
+    "NaN in JSON": (jsonl(b'{"caption": "bad", "width": NaN}'), "not_finite", "pool.jsonl:2, width"),
+    "a word": (jsonl(b'{"width": "n/a", "caption": "bad"}'), "wrong_type", "pool.jsonl:2, width"),
+    "below zero": (jsonl(b'{"height": -1, "caption": "bad"}'), "wrong_type", "pool.jsonl:2, height"),
+    "above 32 bits": (jsonl(b'{"width": 1e12, "caption": "bad"}'), "wrong_type", "pool.jsonl:2, width"),
+    "a licence that is a list": (jsonl(b'{"license": [4], "caption": "bad"}'), "wrong_type", "pool.jsonl:2, license"),
+    "NaN in Parquet": (parquet("width", float("nan"), 1.0), "not_finite", "pool.parquet:row 2, width"),
+}
+
+
+@pytest.mark.parametrize("flaw", BAD_FIELDS)
+def test_an_optional_field_that_is_not_usable_does_not_cost_its_row(tmp_path: Path, flaw: str) -> None:
+    """The whole row was rejected."""
+    make, reason, place = BAD_FIELDS[flaw]
+    path = make(tmp_path)
+    pairs, (reject,) = read_all(path)
+    assert [pair.caption for pair in pairs] == ["good", "bad", "also good"]
+    assert (pairs[1].width, pairs[1].height, pairs[1].license) == (0, 0, "")
+    assert (reject.reason, reject.part) == (reason, "field")
+    assert reject.place.endswith(place)
+    with pytest.raises(InputError, match=rf"{place}: {reason}: .*read such rows without the field: --on-error skip"):
+        list(read_pairs(ReadOptions(str(path))))
+
+
+def test_a_source_may_be_a_number_and_an_image_an_object_with_its_path(tmp_path: Path) -> None:
+    """Both rows were rejected; `datasets` writes the second one as JSON."""
+    rows = [{"caption": "a dog", "source": 7}, {"caption": "a cat", "image": {"bytes": None, "path": "cat.jpg"}}]
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "cat.jpg").write_bytes(picture())
+    pairs, rejects = read_all(tmp_path / "pool.jsonl")
+    assert rejects == []
+    assert [(pair.source, pair.image) for pair in pairs] == [("7", ""), ("pool", str(tmp_path / "cat.jpg"))]
 
 
 def test_a_row_without_a_box_needs_no_size_of_its_image(tmp_path: Path) -> None:
