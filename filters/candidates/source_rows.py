@@ -19,7 +19,7 @@ from pairwright.datasets.option_names import COMMAND_LINE
 from pairwright.datasets.readers import text_files
 from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
 from pairwright.datasets.readers.field_values import to_json_value
-from pairwright.datasets.readers.input_rows import TableImage
+from pairwright.datasets.readers.input_rows import InputRowIterator, TableImage
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes, strip_compression
 from pairwright.datasets.rejects import Reject, RejectError, fix_for
@@ -29,7 +29,7 @@ LocatedRow = tuple[str, Mapping[str, Any]]
 LocatedReading = tuple[str, Mapping[str, Any] | InvalidRow]
 
 SUFFIXES: Final = (".jsonl", ".json", ".tsv", ".csv", ".parquet")
-_TABLES: Final = {".csv": read_csv, ".tsv": read_tsv, ".parquet": read_parquet}
+_TABLES: Final[Mapping[str, Callable[[Path], InputRowIterator]]] = {".csv": read_csv, ".tsv": read_tsv, ".parquet": read_parquet}
 NEGATIVE_COLUMNS: Final = ("negative", "negative_caption", "negatives", "negative_captions")
 """Columns with a negative of the caption, or a list of its negatives; the first with a value counts."""
 _LIST_COLUMNS = frozenset({"negatives", "negative_captions"})
