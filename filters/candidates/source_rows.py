@@ -29,7 +29,11 @@ LocatedRow = tuple[str, Mapping[str, Any]]
 LocatedReading = tuple[str, Mapping[str, Any] | InvalidRow]
 
 SUFFIXES: Final = (".jsonl", ".json", ".tsv", ".csv", ".parquet")
-_TABLES: Final[Mapping[str, Callable[[Path], InputRowIterator]]] = {".csv": read_csv, ".tsv": read_tsv, ".parquet": read_parquet}
+_TABLES: Final[Mapping[str, Callable[[Path], InputRowIterator]]] = {
+    ".csv": read_csv,
+    ".tsv": read_tsv,
+    ".parquet": read_parquet,
+}
 NEGATIVE_COLUMNS: Final = ("negative", "negative_caption", "negatives", "negative_captions")
 """Columns with a negative of the caption, or a list of its negatives; the first with a value counts."""
 _LIST_COLUMNS = frozenset({"negatives", "negative_captions"})
