@@ -23,8 +23,9 @@ import warnings
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, BinaryIO, Literal
+from urllib.parse import unquote, urlsplit
 
 from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.errors import InputError
@@ -157,11 +158,14 @@ class ImageRoot:
     def locate(self, written: str) -> str:
         """Return the locator of an image as written in an input: an absolute path, an unchanged URL, or empty.
 
-        Below a folder that the user named, an absolute path of another machine is found by the end of its path.
+        A path of Windows and a ``file:`` URL become a path of this system. Below a folder that the user named, an absolute
+        path of another machine is found by the end of its path.
 
         Raises:
             RejectError: image_outside_root, by ``..`` or an absolute path.
         """
+        if not is_remote(self.folder):
+            written = self._as_local_path(written)
         if not written or is_url(written):
             return written
         if is_stored(written):
@@ -179,6 +183,15 @@ class ImageRoot:
                 return found
             raise RejectError("image_outside_root", f"{file} lies outside the image root {self.folder}")
         return located
+
+    def _as_local_path(self, written: str) -> str:
+        """Return the path that a ``file:`` URL or a path of Windows means here; other texts, and names of files, unchanged."""
+        if is_file_url(written) and not split_locator(written)[1]:
+            return unquote(urlsplit(written).path)
+        if "\\" not in written or _file_exists(os.path.join(self.folder, written)):  # noqa: PTH118 - any text
+            return written
+        path = PureWindowsPath(written)
+        return path.as_posix().removeprefix(path.drive)
 
     def _find_by_name(self, written: str) -> str:
         """Return the image below the folders that an absolute path of another machine names, or an empty string."""

@@ -56,6 +56,7 @@ from pairwright.datasets.readers.columns import (
     resolve_columns,
 )
 from pairwright.datasets.readers.field_values import (
+    is_image_in_base64,
     is_missing,
     parse_identifier,
     parse_image_number,
@@ -332,9 +333,11 @@ class Normaliser:
         An image that the reader found itself (`InputRow.load`) may be outside the root.
         """
         value, picture = _only_image(value), _only_image(picture)
-        if isinstance(value, bytes) or (isinstance(value, TableImage) and not value.locator):
+        in_base64 = isinstance(value, str) and is_image_in_base64(value)
+        if in_base64 or isinstance(value, bytes) or (isinstance(value, TableImage) and not value.locator):
             if self.rules.verify != "off":
-                raise RejectError("image_in_table", "the image is bytes inside the table, not a text")
+                kind = "in base64" if in_base64 else "bytes"
+                raise RejectError("image_in_table", f"the image is {kind} inside the row, not a path")
             value = value.name if isinstance(value, TableImage) else ""
         if isinstance(value, TableImage):
             return value.name, value.locator
@@ -499,6 +502,10 @@ def _check_caption(value: Any, rules: NormaliserOptions) -> str:
     most = rules.max_caption
     if is_missing(value):
         raise RejectError("empty_caption", f"the caption is {'null' if value is None else value}")
+    if parts := _parts_of_object(value):
+        how = f"; to read one of them: {rules.option_names.column('caption', f'COLUMN.{parts[0]}')}"
+        what = f"the caption is an object with {', '.join(parts)[:100]}, not a text"
+        raise RejectError("wrong_type", what if rules.option_names.no_options else what + how)
     text = parse_text_field(value, "caption")
     if not text or text.isspace():
         raise RejectError("empty_caption", "the caption is empty")
@@ -516,6 +523,14 @@ def _check_caption(value: Any, rules: NormaliserOptions) -> str:
     if len(text) > MAX_CAPTION_LENGTH:
         raise RejectError("field_too_long", f"the caption is longer than {MAX_CAPTION_LENGTH} characters")
     return text
+
+
+def _parts_of_object(value: Any) -> list[str]:
+    """Return the names in an object, which may be written as JSON; none for a text or another value."""
+    if isinstance(value, str) and value.startswith('{"'):
+        with suppress(RejectError):
+            value = parse_json(value)
+    return [str(name) for name in value] if isinstance(value, Mapping) else []
 
 
 def _stored_key(fields: Mapping[str, Any], plan: ColumnPlan, option_names: OptionNames) -> str:

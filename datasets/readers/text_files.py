@@ -353,5 +353,5 @@ def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:
 def json_type_name(value: Any) -> str:
     """Return the name of a JSON value's type for messages."""
     names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a text"}
-    names |= {bytes: "bytes", TableImage: "bytes"}
+    names |= {bytes: "bytes", TableImage: "bytes", dict: "an object"}
     return names.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")

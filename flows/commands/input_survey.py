@@ -31,7 +31,7 @@ from pairwright.datasets.readers.coco import list_instance_files
 from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
 from pairwright.datasets.readers.csv_tsv import decode_header
-from pairwright.datasets.readers.field_values import parse_image_number
+from pairwright.datasets.readers.field_values import is_image_in_base64, parse_image_number
 from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.json_object import SPLIT
@@ -232,8 +232,9 @@ def _survey(
     settings = InputSettings(chosen, instances=instances, clean_captions=bool(web.remains), encoding=source.encoding)
     box_note = _box_note(bad_boxes, len(pairs))
     if not images:
-        notes += [*box_note, *_list_unread_images(located)]
-        return replace(settings, found=(*found, "no images"), notes=tuple(notes))
+        unread = _list_unread_images(located)
+        notes += [*box_note, *unread]
+        return replace(settings, texts_only=bool(unread), found=(*found, "no images"), notes=tuple(notes))
     local = [image for image in images if not is_url(image)]
     urls = f"{len(images) - len(local):,} of {count_phrase(len(images), 'image')} given by URL"
     how = "To download them, run `pairwright fetch` or add a section `fetch` to the config."
@@ -389,15 +390,20 @@ def _box_note_by_images(source: _Source, columns: Mapping[str, str], root: str) 
 
 
 def _list_unread_images(located: LocatedInput) -> list[str]:
-    """Return a note about columns of bytes that are not an image per row, such as lists of bytes, if there are any."""
-    if located.format != "parquet":
+    """Return a note about columns of bytes that are not an image per row, such as lists of bytes or base64, if any."""
+    if located.format not in _COLUMN_FORMATS:
         return []
-    row = next((row for row in READERS.get("parquet").read(located.files[0]) if isinstance(row, InputRow)), None)
-    names = [name for name, value in row.fields.items() if isinstance(value, bytes)] if row else []
+    read = READERS.get(located.format).read(located.files[0])
+    row = next((row for row in read if isinstance(row, InputRow)), None)
+    names = [name for name, value in row.fields.items() if _is_unread_image(value)] if row else []
     if not names:
         return []
-    what = "The build packs texts only: lists of bytes and other nested bytes are not read"
+    what = "The build packs texts only: images in base64, lists of bytes and other nested bytes are not read"
     return [f"{what} (column {', '.join(names)}). Write one image per row, as bytes or {{bytes, path}}."]
+
+
+def _is_unread_image(value: Any) -> bool:
+    return isinstance(value, bytes) or (isinstance(value, str) and is_image_in_base64(value))
 
 
 def _url_advice(pair: Pair) -> str:

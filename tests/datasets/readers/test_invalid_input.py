@@ -19,6 +19,7 @@ from PIL import Image
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.option_names import OptionNames
+from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
@@ -201,6 +202,18 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a huge caption": (jsonl(b'{"caption": "' + b"a" * 200_000 + b'"}'), "field_too_long", "pool.jsonl:2"),
     "a repeated row": (jsonl(GOOD.strip()), "duplicate_key", "pool.jsonl:2"),
     "a boolean id": (jsonl(b'{"id": true, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "an image in base64": (
+        jsonl(b'{"image": "data:image/jpeg;base64,/9j/4AA", "caption": "a"}'),
+        "image_in_table",
+        "pool.jsonl:2",
+    ),
+    "a caption that is an object": (jsonl(b'{"captions": [{"raw": "a"}]}'), "wrong_type", "pool.jsonl:2"),
+    "a caption that is an object in JSON": (
+        jsonl(rb'{"text": "{\"question\": \"q\", \"chosen\": \"a\"}"}'),
+        "wrong_type",
+        "pool.jsonl:2",
+    ),
+    "a line with the comma of a list": (jsonl(b'{"caption": "a"},'), "broken_json", "pool.jsonl:2"),
     "an image that is an object": (jsonl(b'{"image": {"a": 3}, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
     "an image name with a zero byte": (
         jsonl(rb'{"image": "a\u0000.jpg", "caption": "a"}'),
@@ -352,6 +365,56 @@ def test_a_source_may_be_a_number_and_an_image_an_object_with_its_path(tmp_path:
     pairs, rejects = read_all(tmp_path / "pool.jsonl")
     assert rejects == []
     assert [(pair.source, pair.image) for pair in pairs] == [("7", ""), ("pool", str(tmp_path / "cat.jpg"))]
+
+
+@pytest.mark.parametrize("verify", ["header", "off"])
+def test_paths_of_windows_and_file_urls_are_paths(tmp_path: Path, verify: VerifyImages) -> None:
+    """The images were missing, or URLs that nothing fetches."""
+    (tmp_path / "my img").mkdir()
+    names = ["my img\\cat.jpg", f"file://{tmp_path}/my%20img/cat.jpg", "D:\\data\\my img\\cat.jpg", "a\\b.jpg"]
+    (tmp_path / "my img" / "cat.jpg").write_bytes(picture())
+    (tmp_path / "a\\b.jpg").write_bytes(picture())  # a name that exists is one
+    rows = [{"caption": f"a cat {number}", "image": name} for number, name in enumerate(names)]
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs, rejects = read_all(tmp_path / "pool.jsonl", image_root=str(tmp_path), verify_images=verify)
+    assert rejects == []
+    cat = str(tmp_path / "my img" / "cat.jpg")
+    assert [pair.image for pair in pairs] == [cat, cat, cat, str(tmp_path / "a\\b.jpg")]
+
+
+def test_the_message_about_a_caption_that_is_an_object_names_its_parts(tmp_path: Path) -> None:
+    (tmp_path / "pool.jsonl").write_text('{"captions": [{"raw": "a dog", "tokens": ["a", "dog"]}]}')
+    with pytest.raises(InputError, match=r"an object with raw, tokens, not a text; .*--columns caption=COLUMN\.raw"):
+        list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
+    pairs, _ = read_all(tmp_path / "pool.jsonl", columns={"captions": "captions.raw"})
+    assert [pair.caption for pair in pairs] == ["a dog"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (
+            "pool.jsonl",
+            b'{\n "caption": "a dog"\n}\n',
+            r"pool\.jsonl:1: an object over several lines.* jq -c \. pool\.jsonl",
+        ),
+        (
+            "pool.csv",
+            b"id,caption\r1,a dog\r",
+            r"pool\.csv:1: .*\(a CR without LF, outside of quotes\).* tr '\\r' '\\n'",
+        ),
+        ("pool.arrow", b"ARROW1\0\0", r"polars\.read_ipc\('[^']*pool\.arrow'\)\.write_parquet"),
+        ("pool.feather", b"ARROW1\0\0", r"polars\.read_ipc\('[^']*pool\.feather'\)\.write_parquet"),
+        ("pool.arrow", b"\xff\xff\xff\xff", r"Dataset\.from_file\('[^']*pool\.arrow'\)\.to_parquet"),
+    ],
+)
+def test_files_of_another_form_are_named_with_a_command_that_converts_them(
+    tmp_path: Path, name: str, content: bytes, told: str
+) -> None:
+    """The messages were those of the parsers, and the command for Arrow files read streams only."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=told):
+        list(read_pairs(ReadOptions(str(tmp_path / name))))
 
 
 def test_a_row_without_a_box_needs_no_size_of_its_image(tmp_path: Path) -> None:

@@ -274,3 +274,15 @@ def test_captions_are_cleaned_when_asked_and_those_without_content_are_rejected(
     assert [pair.caption for pair in pairs] == ["a dog & a cat", "a cat on a mat"]
     assert [(reject.reason, reject.place) for reject in rejects] == [("no_content", f"{tmp_path}/a.parquet:row 2")]
     assert [pair.caption for pair in read(tmp_path / "a.parquet")[0]] == texts
+
+
+def test_json_of_pandas_has_an_object_of_numbered_values_per_column(tmp_path: Path) -> None:
+    """`DataFrame.to_json` writes it by default; each column was read as a row."""
+    columns = {"id": {"0": 7, "2": 8}, "caption": {"0": "a dog", "2": "a cat"}}
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(columns))
+    pairs = [pair for batch in read_pairs(ReadOptions(str(path))) for pair in batch.pairs]
+    assert [(pair.source_id, pair.caption) for pair in pairs] == [("7", "a dog"), ("8", "a cat")]
+    path.write_text(json.dumps({"1.jpg": {"caption": "a dog"}, "2.jpg": {"caption": "a cat"}}))  # a row per image
+    pairs = [pair for batch in read_pairs(ReadOptions(str(path), verify_images="off")) for pair in batch.pairs]
+    assert [pair.caption for pair in pairs] == ["a dog", "a cat"]
