@@ -238,6 +238,8 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     if len(header) == 1 and any(sign in header[0] for sign in ";|\t,"):
         what = f"the header is one column, {header[0][:80]!r}"
         raise InputError(what, where=f"{path}:1", fix="Separate columns by commas in .csv files, by tabs in .tsv.")
+    if header.count("") > 1:  # spreadsheets write empty columns at the end
+        header = [name or f"column {number}" for number, name in enumerate(header, 1)]
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise InputError(f"columns named twice: {', '.join(twice)}", where=f"{path}:1", fix="Rename one of them.")

@@ -92,7 +92,7 @@ def iter_lines(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Iterato
                 number += 1
                 if len(line) > MAX_LINE and not line.endswith(b"\n"):
                     _skip_line(handle)
-                yield number, line.removeprefix(BOM) if number == 1 else line
+                yield number, line.removeprefix(BOM)  # files that were joined have one within
     except READ_ERRORS as error:
         raise InputError(
             f"cannot be read ({getattr(error, 'strerror', None) or error})",
