@@ -68,8 +68,9 @@ class Source:
 
     @cached_property
     def suffix(self) -> str:
-        """File name ending in lower case, without that of a compression."""
-        return Path(strip_compression(self.path.name)).suffix.lower()
+        """File name ending in lower case, without that of a compression; ``.jsonl`` for other names of JSON Lines."""
+        suffix = Path(strip_compression(self.path.name)).suffix.lower()
+        return ".jsonl" if suffix in {".ndjson", ".jsonlines"} else suffix
 
     @cached_property
     def stem(self) -> str:
