@@ -21,6 +21,7 @@ from pairwright.datasets.progress import track
 from pairwright.datasets.readers.field_values import parse_identifier
 from pairwright.datasets.record_tables import EDIT, SCORE, STATUSES, make_column
 from pairwright.datasets.records import TRAINING_ONLY_FORMS, compact_json
+from pairwright.datasets.rejects import RejectError
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
 from pairwright.filters.candidates.source_rows import image_path
 
@@ -143,7 +144,10 @@ def _check_row(given: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 def _text(value: Any, name: str, place: str) -> str:
     if _is_number(value) and name in {"id", "key", "image"}:
-        return parse_identifier(value, name)
+        try:
+            return parse_identifier(value, name)
+        except RejectError as flaw:
+            raise _row_error(flaw.detail, place, "Write it as a string.") from None
     if not isinstance(value, str):
         raise _row_error(f"{name} is {type(value).__name__}, not text", place, "Write it as a string.")
     return value

@@ -201,6 +201,11 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a text as captions": (jsonl(b'{"captions": {"a": 1}}'), "wrong_type", "pool.jsonl:2"),
     "a huge caption": (jsonl(b'{"caption": "' + b"a" * 200_000 + b'"}'), "field_too_long", "pool.jsonl:2"),
     "a repeated row": (jsonl(GOOD.strip()), "duplicate_key", "pool.jsonl:2"),
+    "an id of more than 64 bits": (
+        jsonl(b'{"id": 123456789012345678901234, "caption": "a"}'),
+        "wrong_type",
+        "pool.jsonl:2",
+    ),
     "a boolean id": (jsonl(b'{"id": true, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
     "an image in base64": (
         jsonl(b'{"image": "data:image/jpeg;base64,/9j/4AA", "caption": "a"}'),

@@ -188,6 +188,7 @@ def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) 
         ),
         ("h.jsonl", b'{"caption":"a","negative":"b","scores":{"x":"y"}}', "scores is not"),
         ("i.jsonl", b'{"caption":"a","negative":"b","scores":[1]}', "scores is not"),
+        ("t.jsonl", b'{"id":123456789012345678901234,"caption":"a","negative":"b"}', "the id .* too many digits"),
         ("u.jsonl", b'{"caption":"a","negative":"b","image":true}', "image is bool, not text"),
         ("v.jsonl", b'{"caption":"a","negative":"b","image":["a","b"]}', "image is list, not text"),
         ("j.jsonl", b'{"caption":"a","negative":"b","edit":[1]}', "edit is not"),
