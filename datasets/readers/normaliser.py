@@ -315,12 +315,22 @@ class Normaliser:
         return plan
 
     def _verified_image(self, row: InputRow, value: Any, picture: Any) -> tuple[str, str, tuple[int, int], str]:
-        """Return an image as `_image` does, with its size in pixels and format; 0 and empty where it is not opened."""
+        """Return an image as `_image` does, with its size in pixels and format; 0 and empty where it is not opened.
+
+        Of a row of a table without bytes, among others that have them, it is the file that the row names.
+        """
         written, image = self._image(row, value, picture)
         if self.rules.verify == "off" or not image or is_url(image):
             return written, image, (0, 0), ""
         check = self._checks.get(image)
-        width, height, image_format = check.result() if check else _verify_image(row, image, self.rules.verify)
+        try:
+            width, height, image_format = check.result() if check else _verify_image(row, image, self.rules.verify)
+        except UnusableImageError as flaw:
+            named = _only_image(value)
+            if flaw.reason == "missing_image" and isinstance(named, TableImage) and named.name:
+                with suppress(RejectError, UnusableImageError):
+                    return self._verified_image(row, named.name, None)
+            raise
         return written, image, (width, height), image_format
 
     def _image_number(self, row: InputRow, value: Any) -> str:
