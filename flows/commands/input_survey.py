@@ -296,7 +296,7 @@ def _split_files_note(located: LocatedInput) -> list[str]:
 
 
 def _rejection_notes(skipped: SkipCounts, pairs: int, format_: str) -> list[str]:
-    """Return notes about the rows, and the single captions of others, that the build will reject."""
+    """Return notes about the rows, and the single captions and fields of others, that the build will reject."""
     rows, captions, notes = skipped.rows.total(), list_reasons(skipped.captions), list[str]()
     if rows:
         of = count_phrase(rows + pairs, "row")
@@ -307,6 +307,8 @@ def _rejection_notes(skipped: SkipCounts, pairs: int, format_: str) -> list[str]
         )
     if captions:
         notes.append(f"Captions rejected of rows that have others: {captions}.")
+    if skipped.fields:
+        notes.append(f"Optional fields, such as width, that are read as unknown: {list_reasons(skipped.fields)}.")
     return notes
 
 
