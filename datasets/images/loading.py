@@ -164,7 +164,7 @@ class ImageRoot:
         Raises:
             RejectError: image_outside_root, by ``..`` or an absolute path.
         """
-        if not is_remote(self.folder):
+        if ("\\" in written or is_file_url(written)) and not is_remote(self.folder):
             written = self._as_local_path(written)
         if not written or is_url(written):
             return written
@@ -188,7 +188,7 @@ class ImageRoot:
         """Return the path that a ``file:`` URL or a path of Windows means here; other texts, and names of files, unchanged."""
         if is_file_url(written) and not split_locator(written)[1]:
             return unquote(urlsplit(written).path)
-        if "\\" not in written or _file_exists(os.path.join(self.folder, written)):  # noqa: PTH118 - any text
+        if _file_exists(os.path.join(self.folder, written)):  # noqa: PTH118 - any text
             return written
         path = PureWindowsPath(written)
         return path.as_posix().removeprefix(path.drive)

@@ -386,7 +386,7 @@ def _only_image(value: Any) -> Any:
         if len(value) > 1:
             raise RejectError("several_images", f"{len(value)} images, where a pair has one")
         value = value[0] if value else None
-    if isinstance(value, Mapping) and isinstance(value.get("path"), str) and value.keys() <= {"bytes", "path"}:
+    if isinstance(value, dict) and isinstance(value.get("path"), str) and value.keys() <= {"bytes", "path"}:
         return value["path"]
     return value
 
@@ -540,7 +540,7 @@ def _parts_of_object(value: Any) -> list[str]:
     if isinstance(value, str) and value.startswith('{"'):
         with suppress(RejectError):
             value = parse_json(value)
-    return [str(name) for name in value] if isinstance(value, Mapping) else []
+    return [str(name) for name in value] if isinstance(value, dict) else []
 
 
 def _stored_key(fields: Mapping[str, Any], plan: ColumnPlan, option_names: OptionNames) -> str:

@@ -124,7 +124,7 @@ class Source:
             if isinstance(line, Reject):
                 yield InvalidRow(line.reason, line.detail, where=line.place, fix=fix_for(line.reason, COMMAND_LINE))
             else:
-                fields = {name: _located(value) for name, value in line.fields.items()}
+                fields = line.fields | {name: _located(line.fields[name]) for name in line.pictures}
                 yield SourceRow(line.place, str(number), to_json_value(fields), self.stem)
 
     def _json_rows(self) -> Iterator[SourceRow]:
