@@ -270,7 +270,7 @@ def test_preferences_of_rlhf_v_are_in_the_json_of_their_text(tmp_path: Path, nam
         row = RLHF_V | {"image": "images/3.jpg"}
         save(tmp_path, name, [row])
     else:
-        # The other column of bytes, such as a hash, made the file an internal error.
+        # The other columns, of bytes such as a hash and of decimals, made each row a broken one.
         cell = {"image": {"bytes": b"x", "path": "3.jpg"}, "digest": b"\xff\0", "price": Decimal("1.5")}
         pl.DataFrame([RLHF_V | cell]).write_parquet(path)
         places = {column: f"{path}::{column}/row-00000001" for column in ("image", "digest")}
