@@ -28,7 +28,8 @@ NO_CONTENT = "no_content"
 COPY_OF_EVALUATION_IMAGE = "copy_of_evaluation_image"
 DUPLICATE_CAPTION = "duplicate_caption"
 NEAR_DUPLICATE_IMAGE = "near_duplicate_image"
-RejectedPart = Literal["row", "caption", "boxes"]
+RejectedPart = Literal["row", "caption", "boxes", "field"]
+_WITHOUT = {"boxes": "read such rows without boxes", "field": "read such rows without the field"}
 
 
 def _name_column_advice(option_names: OptionNames) -> str:
@@ -138,7 +139,7 @@ class Reject:
         detail: what is wrong, in a sentence without a final stop.
         excerpt: beginning of the raw row, at most `EXCERPT_LENGTH` code points.
         source: name of the dataset that was read.
-        part: of the row that is rejected: all of it, one of several captions, or its boxes; not stored.
+        part: of the row that is rejected: all of it, one of several captions, its boxes, or an optional field; not stored.
     """
 
     place: str
@@ -157,7 +158,7 @@ class Reject:
         """
         fix = fix_for(self.reason, option_names)
         if not (option_names.no_options or whole_file):
-            other = "read such rows without boxes" if self.part == "boxes" else "skip such rows"
+            other = _WITHOUT.get(self.part, "skip such rows")
             fix += f" To {other}: {option_names.setting('on_error', 'skip')}."
         return InputError(f"{self.reason}: {self.detail}", where=self.place, fix=fix)
 

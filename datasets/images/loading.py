@@ -23,8 +23,9 @@ import warnings
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, BinaryIO, Literal
+from urllib.parse import unquote, urlsplit
 
 from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.errors import InputError
@@ -57,6 +58,7 @@ ImageCheckDepth = Literal["header", "full"]
 MAX_PIXELS = 89_478_485  # Pillow's own limit: 256 MiB at three bytes per pixel
 MAX_IMAGE_BYTES = 256 * 2**20
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+_SHORT_NAMES = {"jpeg": "jpg", "tiff": "tif"}
 END_MARKER_WINDOW = 65_536  # cameras append previews after the end marker
 PILLOW_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
@@ -65,6 +67,18 @@ MEMBER_SEPARATOR = rf"(\.tar|{re.escape(PARQUET_SUFFIX)})::"  # pattern between 
 _MEMBER_SEPARATOR = re.compile(MEMBER_SEPARATOR)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _FURTHER_IMAGE = re.compile(rf"([1-9][0-9]{{0,8}})(?:{'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})")
+
+
+def image_format_by_name(image: str) -> str:
+    """Return the format of an image (``jpg``, ``png``, ``tif``, ...) by its name; empty where the name does not state it."""
+    suffix = Path(image).suffix.lower()
+    stated = suffix in IMAGE_SUFFIXES and not (is_url(image) or is_table_cell(image))
+    return short_format_name(suffix[1:]) if stated else ""
+
+
+def short_format_name(name: str) -> str:
+    """Return the name of a format as a file ending: ``jpg`` for Pillow's ``jpeg``."""
+    return _SHORT_NAMES.get(name, name)
 
 
 def select_image_extensions(extensions: Iterable[str]) -> list[str]:
@@ -144,11 +158,14 @@ class ImageRoot:
     def locate(self, written: str) -> str:
         """Return the locator of an image as written in an input: an absolute path, an unchanged URL, or empty.
 
-        Below a folder that the user named, an absolute path of another machine is found by the end of its path.
+        A path of Windows and a ``file:`` URL become a path of this system. Below a folder that the user named, an absolute
+        path of another machine is found by the end of its path.
 
         Raises:
             RejectError: image_outside_root, by ``..`` or an absolute path.
         """
+        if ("\\" in written or is_file_url(written)) and not is_remote(self.folder):
+            written = self._as_local_path(written)
         if not written or is_url(written):
             return written
         if is_stored(written):
@@ -166,6 +183,15 @@ class ImageRoot:
                 return found
             raise RejectError("image_outside_root", f"{file} lies outside the image root {self.folder}")
         return located
+
+    def _as_local_path(self, written: str) -> str:
+        """Return the path that a ``file:`` URL or a path of Windows means here; other texts, and names of files, unchanged."""
+        if is_file_url(written) and not split_locator(written)[1]:
+            return unquote(urlsplit(written).path)
+        if _file_exists(os.path.join(self.folder, written)):  # noqa: PTH118 - any text
+            return written
+        path = PureWindowsPath(written)
+        return path.as_posix().removeprefix(path.drive)
 
     def _find_by_name(self, written: str) -> str:
         """Return the image below the folders that an absolute path of another machine names, or an empty string."""

@@ -126,7 +126,7 @@ def _read(path: Path, delimiter: str, transcoder: Transcoder) -> InputRowIterato
             reason = "field_too_long" if "larger than field limit" in str(error) else "broken_csv"
             last = reader.line_num + bool(separator)
             end = f"{path}:{last}"
-            what = f"{error}; a quote is open from this row to line {last}" if end != place else str(error)
+            what = f"{error}; a quote is open from this row to line {last}" if end != place else _flaw(error)
             yield make_reject(place, reason, what, lines.first)
             continue
         if fields is None:
@@ -218,11 +218,17 @@ class _DecodedLines:
         return self._transcoder.convert(line).decode("utf-8", "surrogateescape")
 
 
+def _flaw(error: csv.Error) -> str:
+    """Return what is wrong with a row, in terms of the file: Python's message on CR is about how it was opened."""
+    return "a CR without LF, outside of quotes" if "new-line character" in str(error) else str(error)
+
+
 def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     try:
         header = [name.strip() for name in next(reader, [])]  # "id, caption": the space is invisible
     except csv.Error as error:
-        raise InputError(f"the header cannot be read ({error})", where=f"{path}:1", fix="Correct line 1.") from None
+        fix = f"Correct line 1. If lines end in CR alone: tr '\\r' '\\n' < {path.name} > NEW{path.suffix}."
+        raise InputError(f"the header cannot be read ({_flaw(error)})", where=f"{path}:1", fix=fix) from None
     if not header:
         raise InputError("the file is empty", where=f"{path}:1", fix="Give a header line with the columns' names.")
     if not all(map(is_utf8_encodable, header)):
@@ -232,6 +238,8 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     if len(header) == 1 and any(sign in header[0] for sign in ";|\t,"):
         what = f"the header is one column, {header[0][:80]!r}"
         raise InputError(what, where=f"{path}:1", fix="Separate columns by commas in .csv files, by tabs in .tsv.")
+    if header.count("") > 1:  # spreadsheets write empty columns at the end
+        header = [name or f"column {number}" for number, name in enumerate(header, 1)]
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise InputError(f"columns named twice: {', '.join(twice)}", where=f"{path}:1", fix="Rename one of them.")

@@ -14,7 +14,12 @@ from pairwright.datasets.rejects import RejectError, is_utf8_encodable
 
 MAX_PIXEL_SIZE = 2**31 - 1  # width and height are 32-bit columns
 
+_FIRST_ROUNDED = 2.0**64
+
 _WHOLE_NUMBER = re.compile(r"\s*\d+(\.0)?\s*")  # pandas writes 17 as 17.0 if others are missing
+_IN_BASE64 = re.compile(  # JPEG, PNG, WebP and GIF by their first bytes; a path ends with a dot and an ending
+    r"data:image/[\w.+-]+;base64,|(?:/9j/|iVBORw0KGgo|UklGR|R0lGOD)[A-Za-z0-9+/\s]{100,}=*\s*$"
+)
 _JSON_SCALARS = frozenset({str, int, bool, type(None)})  # covers most values, in a third of the time of isinstance
 # Tuples, as a union would be created for each value; dict comes before Mapping, which is slower.
 _PLAIN, _OBJECT, _LIST = (str, bool, int), (dict, Mapping), (list, tuple)
@@ -37,10 +42,17 @@ def parse_text_field(value: Any, what: str) -> str:
 
 
 def parse_identifier(value: Any, what: str) -> str:
-    """Return a text, or a whole number as text; pandas writes the id 73 as 73.0 if others are missing."""
+    """Return a text, or a whole number as text; pandas writes the id 73 as 73.0 if others are missing.
+
+    A number of more than 64 bits is rejected: a parser of JSON has rounded it, so that several ids may have become one.
+    """
     if isinstance(value, float):
         if not math.isfinite(value):
             raise RejectError("not_finite", f"the {what} is {value}")
+        if abs(value) >= _FIRST_ROUNDED:
+            raise RejectError(
+                "wrong_type", f"the {what} {value:g} has too many digits for a number: write it as a text"
+            )
         return str(int(value)) if value.is_integer() else repr(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -55,6 +67,11 @@ def parse_image_number(value: Any) -> str:
         return value if _WHOLE_NUMBER.fullmatch(value) else ""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return parse_identifier(value, "image") if is_number else ""
+
+
+def is_image_in_base64(text: str) -> bool:
+    """Return whether a text is the bytes of an image, not its path."""
+    return _IN_BASE64.match(text) is not None
 
 
 def parse_pixel_size(value: Any, what: str) -> int:

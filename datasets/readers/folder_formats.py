@@ -21,6 +21,7 @@ from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES
 from pairwright.datasets.readers.parallel_lines import find_parallel_files, unequal_files_error
 
 SAVED_SPLITS = "dataset_dict.json"  # of Hugging Face's `DatasetDict.save_to_disk`
+_ARROW_FILE = b"ARROW1"  # the first bytes of the file format; those of Hugging Face are streams
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 _SHOWN_FOLDERS = 10
 
@@ -150,7 +151,10 @@ def _list_splits(splits: Sequence[str]) -> str:
 
 
 def arrow_conversion(path: Path) -> str:
-    """Return the command that converts an Arrow file of Hugging Face's datasets to Parquet."""
+    """Return the command that converts an Arrow file to Parquet: one of Hugging Face's datasets, or of Arrow's file format."""
+    with path.open("rb") as handle:
+        if handle.read(len(_ARROW_FILE)) == _ARROW_FILE:
+            return f"""python -c "import polars; polars.read_ipc('{path}').write_parquet('rows.parquet')\""""
     return _conversion("Dataset", f"Dataset.from_file('{path}')")
 
 

@@ -211,6 +211,7 @@ NON_PAIR_FORMATS = {
         ),
     )
 }
+_ARROW_SUFFIXES = frozenset({".arrow", ".feather", ".ipc"})
 _ARCHIVE_SUFFIXES = frozenset({".zip", ".7z"})
 _CAPTION_NAMES = frozenset(name for rank in COLUMN_NAMES_BY_FIELD["caption"] for name in rank)
 _TEXT_SUFFIXES = frozenset({".txt", ".token"})  # of tables, recognised by their first line
@@ -250,7 +251,7 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
             where=str(path),
             fix="Unpack it first. Only .json, .jsonl, .csv and .tsv files may be compressed (.gz, .bz2, .xz, .zst).",
         )
-    if path.suffix.lower() == ".arrow":
+    if path.suffix.lower() in _ARROW_SUFFIXES:
         raise InputError("an Arrow file", where=str(path), fix=f"Convert it: {arrow_conversion(path)}.")
     if path.suffix.lower() in _TEXT_SUFFIXES:
         return _guess_text_file(path, option_names)

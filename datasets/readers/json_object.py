@@ -3,6 +3,7 @@
     {"info": {...}, "annotations": [{"caption": ...}, ...]}   one list of rows among other values (RedCaps, Karpathy)
     {"train": [{"caption": ...}, ...], "test": [...]}         a list of rows per split; `split` is its name
     {"image_urls": [...], "captions": [...]}                  a list per column, of equal length (SBU)
+    {"image": {"0": ...}, "caption": {"0": ...}}              an object of numbered values per column (pandas)
     {"1.jpg": {"caption": ...}, "2.jpg": ["a", "b"]}          a row, a list of captions or a caption per image or number
 
 Limits: the file is held in memory. An object with several lists of rows that are no splits is refused, as one of them
@@ -42,10 +43,14 @@ def read_json_object(path: Path) -> InputRowIterator:
 
 def has_rows(data: Any) -> bool:
     """Return whether parsed JSON is an object with rows."""
-    return isinstance(data, dict) and bool(_row_lists(data) or _is_columnar(data) or _is_keyed(data))
+    return isinstance(data, dict) and bool(
+        _row_lists(data) or _is_columnar(data) or _is_numbered_columns(data) or _is_keyed(data)
+    )
 
 
 def _rows(path: Path, data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    if _is_numbered_columns(data):
+        data = {name: list(values.values()) for name, values in data.items()}
     lists = _row_lists(data)
     if len(lists) > 1 and not lists.keys() <= _SPLITS:
         fix = f"Extract one of them: jq .{next(iter(lists))} {path.name} > rows.json."
@@ -77,6 +82,16 @@ def _is_columnar(data: Mapping[str, Any]) -> bool:
     lists = [value for value in data.values() if isinstance(value, list)]
     equal = len(lists) == len(data) and len({len(value) for value in lists}) == 1 and bool(lists[0])
     return equal and not any(map(_is_image_name, data))
+
+
+def _is_numbered_columns(data: Mapping[str, Any]) -> bool:
+    """Return whether all values are objects with the same numbers as names: those of rows, as columns have names."""
+    numbers = next((value.keys() for value in data.values() if isinstance(value, dict)), {}.keys())
+    return (
+        bool(numbers)
+        and all(map(str.isdecimal, numbers))
+        and all(isinstance(value, dict) and value.keys() == numbers for value in data.values())
+    )
 
 
 def _is_keyed(data: Mapping[str, Any]) -> bool:

@@ -10,6 +10,8 @@ from pairwright.datasets.readers.text_files import MAX_LINE, NO_TRANSCODING, Tra
 from pairwright.datasets.rejects import RejectError, make_reject
 
 _LIST_OF_ROWS = re.compile(rb"\s*\[\s*(?:\{|$)")
+_BEGIN_OF_OBJECT = re.compile(rb"\s*\{\s*$")
+_ENDS_WITH_COMMA = re.compile(rb"\}\s*,\s*$")
 
 
 def read_jsonl(
@@ -27,7 +29,7 @@ def read_jsonl(
         transcoder: of lines that are not UTF-8.
 
     Raises:
-        InputError: if the file cannot be read, or is a JSON list.
+        InputError: if the file cannot be read, is a JSON list, or its first object has several lines.
     """
     first = stretch[0] == 0
     for number, line in iter_lines(path, stretch):
@@ -35,6 +37,9 @@ def read_jsonl(
             continue
         if first and _LIST_OF_ROWS.match(line):
             raise _json_list_error(path, option_names)
+        if first and _BEGIN_OF_OBJECT.fullmatch(line):
+            fix = f"Write a row per line: jq -c . {path.name} > rows.jsonl."
+            raise InputError("an object over several lines, expected one per line", where=f"{path}:{number}", fix=fix)
         first = False
         place = f"{path}:{number}"
         if len(line) > MAX_LINE:
@@ -43,7 +48,8 @@ def read_jsonl(
         try:
             yield InputRow(place, parse_object(transcoder.convert(line)))
         except RejectError as flaw:
-            yield make_reject(place, flaw.reason, flaw.detail, line[:2000])
+            more = "; the line ends with a comma, which belongs to lists only" if _ENDS_WITH_COMMA.search(line) else ""
+            yield make_reject(place, flaw.reason, flaw.detail + more, line[:2000])
 
 
 def _json_list_error(path: Path, option_names: OptionNames) -> InputError:

@@ -27,14 +27,13 @@ Limits: a caption has at most `MAX_CAPTION_LENGTH` code points.
 import ast
 import io
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from tokenize import STRING, TokenError, generate_tokens
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pairwright.datasets.captions.cleaning import clean_web_caption, has_content
 from pairwright.datasets.errors import InputError
@@ -57,6 +56,7 @@ from pairwright.datasets.readers.columns import (
     resolve_columns,
 )
 from pairwright.datasets.readers.field_values import (
+    is_image_in_base64,
     is_missing,
     parse_identifier,
     parse_image_number,
@@ -86,6 +86,7 @@ _CHECKED_AHEAD = 32  # images of a store at a time
 MAX_JOINED = 64  # rows with one image, above which the image is a placeholder
 
 _CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")
+_T = TypeVar("_T")
 _HEX128 = re.compile(r"[0-9a-f]{32}")
 
 
@@ -113,14 +114,14 @@ class Normaliser:
         rules: the same for all inputs.
         root: start of relative image paths.
         source: name of the dataset, if neither rules nor row name one.
-        formats: counts of the formats of checked images, by their bytes.
+        formats: locator to format of the images that were opened, until the reader clears them.
         unmatched_columns: columns that are mapped or selected by and that no row has had so far.
     """
 
     rules: NormaliserOptions
     root: ImageRoot
     source: str
-    formats: Counter[str] = field(default_factory=Counter)
+    formats: dict[str, str] = field(default_factory=dict)
     unmatched_columns: set[str] = field(init=False)
     _checks: dict[str, Future[tuple[int, int, str]]] = field(init=False, default_factory=dict)  # by image
     _plans: dict[tuple[str, ...], ColumnPlan] = field(init=False, default_factory=dict)
@@ -254,10 +255,13 @@ class Normaliser:
         caption = captions[0] if captions else ""
         if row.other_captions and len(captions) == 1:
             captions += [other for other in row.other_captions if other != caption]
-        width, height = parse_pixel_size(get(plan.width), "width"), parse_pixel_size(get(plan.height), "height")
-        width, height = width or size[0], height or size[1]
+        optional = _OptionalFields(row)
+        width = optional.read(get(plan.width), "width", parse_pixel_size, 0) or size[0]
+        height = optional.read(get(plan.height), "height", parse_pixel_size, 0) or size[1]
+        license_ = optional.read(get(plan.license), "license", parse_identifier, "")
         boxes, rejected_boxes = self._boxes(row, get(plan.boxes), (width, height))
-        source = self.rules.source or parse_text_field(get(plan.source), "source") or self.source
+        parts = [*refused, *rejected_boxes, *optional.rejects]
+        source = self.rules.source or parse_identifier(get(plan.source), "source") or self.source
         first = Pair(
             key=_stored_key(fields, plan, self.rules.option_names) or pair_key(source, source_id or written, caption),
             caption=caption,
@@ -268,14 +272,14 @@ class Normaliser:
             width=width,
             height=height,
             source=source,
-            license=parse_identifier(get(plan.license), "license"),
+            license=license_,
             meta=_meta(plan, fields, with_crowd=not rejected_boxes),
         )
         if image_format:
-            self.formats[image_format] += 1
+            self.formats[image] = image_format
         if not self.rules.explode or len(captions) <= 1 or row.other_captions:
-            return [first, *refused, *rejected_boxes]
-        return [*_explode_captions(first, captions, source_id or written), *refused, *rejected_boxes]
+            return [first, *parts]
+        return [*_explode_captions(first, captions, source_id or written), *parts]
 
     def _boxes(self, row: InputRow, value: Any, size: tuple[int, int]) -> tuple[tuple[Box, ...], list[Reject]]:
         """Return the boxes of a row; if one is bad, none and a reject for all of them."""
@@ -311,12 +315,22 @@ class Normaliser:
         return plan
 
     def _verified_image(self, row: InputRow, value: Any, picture: Any) -> tuple[str, str, tuple[int, int], str]:
-        """Return an image as `_image` does, with its size in pixels and format; 0 and empty where it is not opened."""
+        """Return an image as `_image` does, with its size in pixels and format; 0 and empty where it is not opened.
+
+        Of a row of a table without bytes, among others that have them, it is the file that the row names.
+        """
         written, image = self._image(row, value, picture)
         if self.rules.verify == "off" or not image or is_url(image):
             return written, image, (0, 0), ""
         check = self._checks.get(image)
-        width, height, image_format = check.result() if check else _verify_image(row, image, self.rules.verify)
+        try:
+            width, height, image_format = check.result() if check else _verify_image(row, image, self.rules.verify)
+        except UnusableImageError as flaw:
+            named = _only_image(value)
+            if flaw.reason == "missing_image" and isinstance(named, TableImage) and named.name:
+                with suppress(RejectError, UnusableImageError):
+                    return self._verified_image(row, named.name, None)
+            raise
         return written, image, (width, height), image_format
 
     def _image_number(self, row: InputRow, value: Any) -> str:
@@ -329,9 +343,11 @@ class Normaliser:
         An image that the reader found itself (`InputRow.load`) may be outside the root.
         """
         value, picture = _only_image(value), _only_image(picture)
-        if isinstance(value, bytes) or (isinstance(value, TableImage) and not value.locator):
+        in_base64 = isinstance(value, str) and is_image_in_base64(value)
+        if in_base64 or isinstance(value, bytes) or (isinstance(value, TableImage) and not value.locator):
             if self.rules.verify != "off":
-                raise RejectError("image_in_table", "the image is bytes inside the table, not a text")
+                kind = "in base64" if in_base64 else "bytes"
+                raise RejectError("image_in_table", f"the image is {kind} inside the row, not a path")
             value = value.name if isinstance(value, TableImage) else ""
         if isinstance(value, TableImage):
             return value.name, value.locator
@@ -344,13 +360,35 @@ class Normaliser:
         return written, (ImageRoot(self.root.folder) if row.load else self.root).locate(written)
 
 
+@dataclass
+class _OptionalFields:
+    """Fields that a pair can do without: a row with a bad one is read without it, and its ``rejects`` say so."""
+
+    row: InputRow
+    rejects: list[Reject] = field(default_factory=list)
+
+    def read(self, value: Any, what: str, parse: Callable[[Any, str], _T], unknown: _T) -> _T:
+        """Return a parsed value; ``unknown`` if it is not usable."""
+        try:
+            return parse(value, what)
+        except RejectError as flaw:
+            place = f"{self.row.place}, {what}"
+            self.rejects.append(make_reject(place, flaw.reason, flaw.detail, self.row.fields, part="field"))
+            return unknown
+
+
 def _only_image(value: Any) -> Any:
-    """Return the image of a list of at most one, None for an empty list; another value unchanged."""
-    if not isinstance(value, list):
-        return value
-    if len(value) > 1:
-        raise RejectError("several_images", f"{len(value)} images, where a pair has one")
-    return value[0] if value else None
+    """Return the image of a list of at most one, None for an empty list, the path of ``{bytes, path}`` in JSON.
+
+    Another value is returned unchanged.
+    """
+    if isinstance(value, list):
+        if len(value) > 1:
+            raise RejectError("several_images", f"{len(value)} images, where a pair has one")
+        value = value[0] if value else None
+    if isinstance(value, dict) and isinstance(value.get("path"), str) and value.keys() <= {"bytes", "path"}:
+        return value["path"]
+    return value
 
 
 def _written_values(value: Any) -> set[str]:
@@ -474,6 +512,10 @@ def _check_caption(value: Any, rules: NormaliserOptions) -> str:
     most = rules.max_caption
     if is_missing(value):
         raise RejectError("empty_caption", f"the caption is {'null' if value is None else value}")
+    if parts := _parts_of_object(value):
+        how = f"; to read one of them: {rules.option_names.column('caption', f'COLUMN.{parts[0]}')}"
+        what = f"the caption is an object with {', '.join(parts)[:100]}, not a text"
+        raise RejectError("wrong_type", what if rules.option_names.no_options else what + how)
     text = parse_text_field(value, "caption")
     if not text or text.isspace():
         raise RejectError("empty_caption", "the caption is empty")
@@ -491,6 +533,14 @@ def _check_caption(value: Any, rules: NormaliserOptions) -> str:
     if len(text) > MAX_CAPTION_LENGTH:
         raise RejectError("field_too_long", f"the caption is longer than {MAX_CAPTION_LENGTH} characters")
     return text
+
+
+def _parts_of_object(value: Any) -> list[str]:
+    """Return the names in an object, which may be written as JSON; none for a text or another value."""
+    if isinstance(value, str) and value.startswith('{"'):
+        with suppress(RejectError):
+            value = parse_json(value)
+    return [str(name) for name in value] if isinstance(value, dict) else []
 
 
 def _stored_key(fields: Mapping[str, Any], plan: ColumnPlan, option_names: OptionNames) -> str:

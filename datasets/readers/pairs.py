@@ -23,7 +23,13 @@ from typing import Literal, get_args
 from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.directories import folder_of_input, stable_place
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images.loading import ImageRoot, is_table_cell, publishable_image_name
+from pairwright.datasets.images.loading import (
+    ImageRoot,
+    image_format_by_name,
+    is_table_cell,
+    publishable_image_name,
+    short_format_name,
+)
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.boxes import BoxUnit
 from pairwright.datasets.readers.caption_tables import find_caption_tables
@@ -105,19 +111,30 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadBatch:
-    """Processed candidates: pairs in row order, and rejects.
+    """Processed candidates.
 
-    ``formats`` counts the formats of checked images (``jpeg``, ``png``, ...), by their bytes: file endings may be wrong.
+    Attributes:
+        pairs: in row order.
+        rejects: in row order.
+        formats: locator to format of the images that were opened (``jpeg``, ``png``, ...): file endings may be wrong.
     """
 
     pairs: list[Pair]
     rejects: list[Reject]
-    formats: Counter[str] = field(default_factory=Counter)
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def candidates(self) -> int:
         """Number of pairs and rejects."""
         return len(self.pairs) + len(self.rejects)
+
+    def image_formats(self) -> list[str]:
+        """Return the format of the image of each pair (``jpg``, ``png``, ...), by its name if it was not opened; or empty."""
+        opened = (self.formats.get(pair.image, "") for pair in self.pairs)
+        return [
+            short_format_name(name) or image_format_by_name(pair.image)
+            for name, pair in zip(opened, self.pairs, strict=True)
+        ]
 
 
 def read_pairs(options: ReadOptions) -> Iterator[ReadBatch]:
@@ -205,7 +222,7 @@ class BatchCollector:
     cleaned: bool = False  # captions
     seen: KeySet = field(default_factory=KeySet)
     waiting: list[tuple[str, Pair] | Reject] = field(default_factory=list)
-    formats: Counter[str] = field(default_factory=Counter)
+    formats: dict[str, str] = field(default_factory=dict)  # of the images of the rows that are waiting
     kept: int = 0
     first: Reject | None = None
     reasons: Counter[str] = field(default_factory=Counter)
@@ -223,7 +240,7 @@ class BatchCollector:
             InputError: under ``stop``, for the first flaw in row order.
         """
         waiting, self.waiting = self.waiting, []
-        batch = ReadBatch([], [], +self.formats)
+        batch = ReadBatch([], [], dict(self.formats))
         self.formats.clear()
         self.places, self.pairs_before = [], []
         for item in self._without_repeats(waiting):
@@ -317,9 +334,9 @@ def _collect_batches(options: ReadOptions, located: list[LocatedInput]) -> Itera
 
 
 def _iter_candidates(
-    options: ReadOptions, one: LocatedInput, formats: Counter[str]
+    options: ReadOptions, one: LocatedInput, formats: dict[str, str]
 ) -> Iterator[tuple[str, Pair | Reject]]:
-    """Yield (place, candidate) of one input and count ``formats``; flaws of whole files are raised."""
+    """Yield (place, candidate) of one input and fill ``formats``; flaws of whole files are raised."""
     normaliser = make_normaliser(options, one, formats)
     rows = 0
     for file in one.files:
@@ -331,8 +348,8 @@ def _iter_candidates(
         check_mapped_columns(options, normaliser.unmatched_columns, one.files[-1])
 
 
-def make_normaliser(options: ReadOptions, one: LocatedInput, formats: Counter[str]) -> Normaliser:
-    """Return what makes pairs of the rows of one input, and counts ``formats``."""
+def make_normaliser(options: ReadOptions, one: LocatedInput, formats: dict[str, str]) -> Normaliser:
+    """Return what makes pairs of the rows of one input, and fills ``formats`` with those of images that it opens."""
     rules = NormaliserOptions(
         options.columns,
         options.where,

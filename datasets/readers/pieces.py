@@ -94,7 +94,6 @@ class PieceSummary:
         others: of a part of a file: whether a candidate has a caption, or another flaw.
         first: the first reject.
         reasons: rejects by reason.
-        formats: images inside tables by format.
     """
 
     candidates: int = 0
@@ -105,21 +104,19 @@ class PieceSummary:
     others: bool = False
     first: Reject | None = None
     reasons: Counter[str] = field(default_factory=Counter)
-    formats: Counter[str] = field(default_factory=Counter)
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
         rejects = {
             name: found and asdict(found) for name, found in (("captionless", self.captionless), ("first", self.first))
         }
-        return {**vars(self), **rejects, "reasons": dict(self.reasons), "formats": dict(self.formats)}
+        return {**vars(self), **rejects, "reasons": dict(self.reasons)}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "PieceSummary":
         """Return the summary that `as_json` described."""
         rejects = {name: Reject(**fields[name]) for name in ("captionless", "first") if fields[name]}
-        counts = {name: Counter(fields[name]) for name in ("reasons", "formats")}
-        return cls(**{**fields, **rejects, **counts})
+        return cls(**{**fields, **rejects, "reasons": Counter(fields["reasons"])})
 
 
 @dataclass(frozen=True)
@@ -129,12 +126,14 @@ class PieceBatch:
     Attributes:
         pairs: of the batch.
         places: of each pair: file and line, row or member.
+        formats: of the image of each pair, as of `ReadBatch.image_formats`.
         rejects: of the batch.
         pairs_before: number of pairs of the batch before each reject.
     """
 
     pairs: list[Pair]
     places: list[str]
+    formats: list[str]
     rejects: list[Reject]
     pairs_before: list[int]
 
@@ -250,8 +249,7 @@ def _closed(screen: BatchCollector, summary: PieceSummary) -> PieceBatch:
     summary.kept += len(batch.pairs)
     summary.first = summary.first or screen.first
     summary.reasons.update(reject.reason for reject in batch.rejects)
-    summary.formats.update(batch.formats)
-    return PieceBatch(batch.pairs, screen.places, batch.rejects, screen.pairs_before)
+    return PieceBatch(batch.pairs, screen.places, batch.image_formats(), batch.rejects, screen.pairs_before)
 
 
 def _open_stretch(options: ReadOptions, format_: str, stretch: Stretch, lines_before: int) -> InputRowIterator:

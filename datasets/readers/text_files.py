@@ -92,7 +92,7 @@ def iter_lines(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Iterato
                 number += 1
                 if len(line) > MAX_LINE and not line.endswith(b"\n"):
                     _skip_line(handle)
-                yield number, line.removeprefix(BOM) if number == 1 else line
+                yield number, line.removeprefix(BOM)  # files that were joined have one within
     except READ_ERRORS as error:
         raise InputError(
             f"cannot be read ({getattr(error, 'strerror', None) or error})",
@@ -353,5 +353,5 @@ def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:
 def json_type_name(value: Any) -> str:
     """Return the name of a JSON value's type for messages."""
     names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a text"}
-    names |= {bytes: "bytes", TableImage: "bytes"}
+    names |= {bytes: "bytes", TableImage: "bytes", dict: "an object"}
     return names.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")

@@ -43,6 +43,8 @@ def _samples(path: Path) -> InputRowIterator:
                 continue
             if stored:
                 members.append(found)
+            if found.name.startswith("._") or "/._" in found.name:  # which macOS adds before each file; no sample
+                continue
             prefix, suffix = _split(found.name)
             if prefix != current:
                 yield from _reject_repeats(path, current, repeats)

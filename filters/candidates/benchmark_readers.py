@@ -19,13 +19,14 @@ from typing import Any, Final
 
 from pairwright.filters.candidates.invalid_rows import InvalidRow
 from pairwright.filters.candidates.own_layouts import edit_type_of_file
-from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source, SourceRow, locate_image
+from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source, SourceRow, image_path
 
 REASONS: Final[Mapping[str, str]] = {
     "identical": "negative and caption are equal",
     "repeated_caption": "the second caption equals the first (SugarCrepe++)",
     "repeated_row": "an earlier row has the same image and texts",
     "not_accepted": "fewer than two annotators chose the caption (VALSE)",
+    "no_preference": "both answers have the same mean rating, or one has none (VLFeedback)",
 }
 VALSE_FILES: Final = frozenset(
     f"{name}.json"
@@ -257,7 +258,7 @@ def two_by_two(row: SourceRow) -> Iterator[LocatedRow]:
 
 def _image(value: Any, name: str, row: SourceRow) -> str:
     """Return the locator of an image: a path, or the cell of a Parquet table."""
-    value = locate_image(value, name, row)
+    value = image_path(value)
     if not isinstance(value, str) or not value:
         raise _type_error(name, value, "a path", row.place)
     return value

@@ -4,7 +4,7 @@ A layout is one `Layout` in the table below, or an entry point of the group ``pa
 whose ``sniff`` accepts a file reads it; a file that none accepts is read as its ending says.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -100,7 +100,7 @@ def _is_triple_list(source: Source) -> bool:
 
 
 def _is_preference(source: Source) -> bool:
-    return any(map(source.fields.issuperset, preferences.COLUMNS)) and "caption" not in source.fields
+    return isinstance(source.first, Mapping) and preferences.has_preference(source.first)
 
 
 def _is_text_table(source: Source) -> bool:
@@ -205,8 +205,8 @@ _BUILT_IN = (
     ),
     Layout(
         "preferences",
-        "preferences: chosen and rejected answers, as of RLAIF-V, TRL, LLaMA-Factory and ms-swift",
-        each_row(preferences.preference),
+        "preferences: chosen and rejected answers, as of RLAIF-V, RLHF-V, VLFeedback, TRL, LLaMA-Factory and ms-swift",
+        each_row(preferences.read_preferences),
         _is_preference,
         ".jsonl",
         preferences.write_preferences,

@@ -23,7 +23,6 @@ from pairwright.filters.candidates.rows import SCHEMA, candidate_rows, complete_
 from pairwright.filters.candidates.source_rows import (
     LocatedReading,
     Source,
-    locate_image,
     parse_json,
     parse_text_list,
     row_or_error,
@@ -163,7 +162,7 @@ def read_parquet(source: Source) -> Iterator[LocatedReading]:
         if isinstance(one, InvalidRow):
             yield one.where, one
             continue
-        row = {name: locate_image(value, name, one) if name == "image" else value for name, value in one.value.items()}
+        row = dict(one.value)
         extra = row.pop("extra", None)
         held, others = row_or_error(one.place, partial(_extra, str(extra or "{}").encode(), one.place))
         yield held, others if isinstance(others, InvalidRow) else {**others, **row}

@@ -18,9 +18,12 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.progress import track
+from pairwright.datasets.readers.field_values import parse_identifier
 from pairwright.datasets.record_tables import EDIT, SCORE, STATUSES, make_column
 from pairwright.datasets.records import TRAINING_ONLY_FORMS, compact_json
+from pairwright.datasets.rejects import RejectError
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
+from pairwright.filters.candidates.source_rows import image_path
 
 SCHEMA = pl.Schema(
     {
@@ -109,6 +112,7 @@ def _with_unique_id(given: Mapping[str, Any] | InvalidRow, place: str, seen: Map
 
 def _check_row(given: Mapping[str, Any], place: str) -> dict[str, Any]:
     known = {_ALIASES.get(name, name): value for name, value in given.items() if value is not None}
+    known |= {"image": _only_image(known["image"])} if "image" in known else {}
     row: dict[str, Any] = {name: _text(known.pop(name, ""), name, place) for name in _TEXTS}
     row["status"] = _text(known.pop("status", "kept"), "status", place) or "kept"
     if row["status"] not in STATUSES:
@@ -139,11 +143,20 @@ def _check_row(given: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _text(value: Any, name: str, place: str) -> str:
-    if isinstance(value, int) and not isinstance(value, bool) and name in {"id", "key", "image"}:
-        return str(value)
+    if _is_number(value) and name in {"id", "key", "image"}:
+        try:
+            return parse_identifier(value, name)
+        except RejectError as flaw:
+            raise _row_error(flaw.detail, place, "Write it as a string.") from None
     if not isinstance(value, str):
         raise _row_error(f"{name} is {type(value).__name__}, not text", place, "Write it as a string.")
     return value
+
+
+def _only_image(value: Any) -> Any:
+    """Return an image, of a list of one or an object with its path; another value unchanged, empty for an empty list."""
+    one = next(iter(value), "") if isinstance(value, list) and len(value) < 2 else value
+    return image_path(one)
 
 
 def _edits(value: Any, place: str) -> list[dict[str, Any]]:
@@ -169,6 +182,8 @@ def _is_span(value: Any) -> bool:
 def _scores(value: Any, place: str) -> list[dict[str, Any]]:
     if isinstance(value, list) and all(isinstance(score, Mapping) for score in value):  # Parquet layout
         value = {score.get("name"): score.get("value") for score in value}
+    if isinstance(value, Mapping):
+        value = {name: number for name, number in value.items() if number is not None}  # null: there is no score
     if not isinstance(value, Mapping) or not all(isinstance(n, str) and _is_number(x) for n, x in value.items()):
         raise _row_error("scores is not an object of numbers", place, 'Write it as {"name": 0.5}.')
     return [{"name": name, "value": float(number)} for name, number in sorted(value.items())]

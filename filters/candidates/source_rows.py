@@ -15,11 +15,12 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.parquet_cells import format_cell_name
 from pairwright.datasets.option_names import COMMAND_LINE
 from pairwright.datasets.readers import text_files
 from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
 from pairwright.datasets.readers.field_values import to_json_value
+from pairwright.datasets.readers.input_rows import InputRowIterator, TableImage
+from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes, strip_compression
 from pairwright.datasets.rejects import Reject, RejectError, fix_for
 from pairwright.filters.candidates.invalid_rows import InvalidRow
@@ -28,6 +29,11 @@ LocatedRow = tuple[str, Mapping[str, Any]]
 LocatedReading = tuple[str, Mapping[str, Any] | InvalidRow]
 
 SUFFIXES: Final = (".jsonl", ".json", ".tsv", ".csv", ".parquet")
+_TABLES: Final[Mapping[str, Callable[[Path], InputRowIterator]]] = {
+    ".csv": read_csv,
+    ".tsv": read_tsv,
+    ".parquet": read_parquet,
+}
 NEGATIVE_COLUMNS: Final = ("negative", "negative_caption", "negatives", "negative_captions")
 """Columns with a negative of the caption, or a list of its negatives; the first with a value counts."""
 _LIST_COLUMNS = frozenset({"negatives", "negative_captions"})
@@ -40,7 +46,7 @@ class SourceRow:
     Attributes:
         place: for messages.
         index: key in an object, else position from 0.
-        value: mapping or list, not checked.
+        value: mapping or list, not checked; JSON values, with locators of images inside a table.
         stem: name of the file without its ending, such as ``swap_att``.
     """
 
@@ -62,8 +68,9 @@ class Source:
 
     @cached_property
     def suffix(self) -> str:
-        """File name ending in lower case, without that of a compression."""
-        return Path(strip_compression(self.path.name)).suffix.lower()
+        """File name ending in lower case, without that of a compression; ``.jsonl`` for other names of JSON Lines."""
+        suffix = Path(strip_compression(self.path.name)).suffix.lower()
+        return ".jsonl" if suffix in {".ndjson", ".jsonlines"} else suffix
 
     @cached_property
     def stem(self) -> str:
@@ -88,10 +95,9 @@ class Source:
 
     @cached_property
     def first(self) -> Any:
-        """First readable row; for Parquet, a mapping with its column names; None without any."""
-        if self.suffix == ".parquet":
-            return dict.fromkeys(read_parquet_file(self.path, rows=0).columns)
-        return next((row.value for row in self.rows() if isinstance(row, SourceRow)), None)
+        """First readable row; of a Parquet file without one, a mapping with its column names; None without any."""
+        found = next((row.value for row in self.rows() if isinstance(row, SourceRow)), None)
+        return dict.fromkeys(_parquet_columns(self.path)) if found is None and self.suffix == ".parquet" else found
 
     @property
     def fields(self) -> frozenset[str]:
@@ -108,16 +114,18 @@ class Source:
             yield from self._json_rows()
         elif self.suffix == ".jsonl":
             yield from self._line_rows()
-        elif self.suffix == ".parquet":
-            for number, row in enumerate(read_parquet_file(self.path).iter_rows(named=True)):
-                yield SourceRow(f"{self.path}: row {number + 1}", str(number), row, self.stem)
         else:
-            read = read_tsv if self.suffix == ".tsv" else read_csv
-            for number, line in enumerate(read(self.path)):
-                if isinstance(line, Reject):
-                    yield InvalidRow(line.reason, line.detail, where=line.place, fix=fix_for(line.reason, COMMAND_LINE))
-                else:
-                    yield SourceRow(line.place, str(number), line.fields, self.stem)
+            yield from self._table_rows()
+
+    def _table_rows(self) -> Iterator[SourceRow | InvalidRow]:
+        if self.suffix == ".parquet":
+            _parquet_columns(self.path)
+        for number, line in enumerate(_TABLES[self.suffix](self.path)):
+            if isinstance(line, Reject):
+                yield InvalidRow(line.reason, line.detail, where=line.place, fix=fix_for(line.reason, COMMAND_LINE))
+            else:
+                fields = line.fields | {name: _located(line.fields[name]) for name in line.pictures}
+                yield SourceRow(line.place, str(number), to_json_value(fields), self.stem)
 
     def _json_rows(self) -> Iterator[SourceRow]:
         data = self.data
@@ -172,36 +180,32 @@ def parse_text_list(value: str | None, name: str, place: str) -> list[str]:
     return texts
 
 
-def read_parquet_file(path: Path, rows: int | None = None) -> pl.DataFrame:
-    """Return the first ``rows`` of a Parquet file; None: all.
+def _parquet_columns(path: Path) -> list[str]:
+    """Return the columns of a Parquet file.
 
     Raises:
         InputError: it is not a Parquet file.
     """
     try:
-        return pl.read_parquet(path, n_rows=rows)
+        return list(pl.read_parquet_schema(path))
     except (pl.exceptions.PolarsError, OSError) as error:
         what = f"invalid Parquet file ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=str(path), fix="Write it again.") from None
 
 
-def locate_image(value: Any, name: str, row: SourceRow, item: int = 1) -> Any:
-    """Return an image of the Hugging Face Hub's ``{bytes, path}`` as a locator, without bytes its path; else the value.
+def _located(value: Any) -> Any:
+    """Return images inside a table, or a list of them, as locators; any other value unchanged."""
+    if isinstance(value, list):
+        return [_located(item) for item in value]
+    return (value.locator or value.name) if isinstance(value, TableImage) else value
 
-    Args:
-        value: of the column.
-        name: of the column.
-        row: the row that has it.
-        item: of a list in the row, from 1.
-    """
+
+def image_path(value: Any) -> Any:
+    """Return the path of an image of the Hugging Face Hub's ``{bytes, path}`` in JSON, which holds no bytes; else the value."""
     if not isinstance(value, Mapping):
         return value
     file = str(value.get("path") or "")
-    content = value.get("bytes")
-    if not isinstance(content, bytes):  # JSON holds none: a text in their place is no image
-        return value if content and not file else file
-    table = row.place.rpartition(": row ")[0]
-    return f"{Path(table).absolute()}::{format_cell_name(name, int(row.index) + 1, Path(file).name, item)}"
+    return value if value.get("bytes") and not file else file
 
 
 def split_negatives(place: str, row: Mapping[str, Any] | InvalidRow) -> Iterator[LocatedReading]:

@@ -19,7 +19,7 @@ import polars as pl
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
-from pairwright.datasets.readers.skip_counts import SkipCounts
+from pairwright.datasets.readers.skip_counts import BROKEN_PARTS, SkipCounts
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import COPY_OF_EVALUATION_IMAGE, NEAR_DUPLICATE_IMAGE, Reject, make_reject
@@ -136,8 +136,8 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
         watch: receives the current step, the number done, and the total (0 = unknown).
 
     Returns:
-        ``in``, ``kept``, ``rejected`` (pairs and invalid rows by reason), ``broken_captions`` (of rows with other valid
-        captions), ``featureless`` and ``uncompared`` (pairs that pass the comparison of images since theirs has no
+        ``in``, ``kept``, ``rejected`` (pairs and invalid rows by reason), `BROKEN_PARTS` (of rows that are
+        pairs), ``featureless`` and ``uncompared`` (pairs that pass the comparison of images since theirs has no
         perceptual hash or cannot be read), ``unknown_size`` (pairs that pass the limits since the size of their image is unknown), ``concepts``
         if requested, ``seconds``, ``out``, ``rejected_out``.
 
@@ -174,7 +174,7 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
         "in": len(pairs) + skipped.rows.total(),
         "kept": len(kept),
         "rejected": dict(sorted(reasons.items())),
-        **{name: skipped.as_json()[name] for name in ("broken_captions", "broken_boxes")},
+        **{name: skipped.as_json()[name] for name in BROKEN_PARTS},
         **facts,
         "seconds": round(time.perf_counter() - started, 2),
         "out": str(request.out),

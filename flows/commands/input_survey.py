@@ -23,7 +23,7 @@ from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.captions.cleaning import clean_web_caption, has_content, strip_html
 from pairwright.datasets.count_phrases import count_phrase, verb_form
 from pairwright.datasets.errors import InputError, PairwrightError
-from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, image_format_by_name, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
 from pairwright.datasets.option_names import COMMAND_LINE
 from pairwright.datasets.readers.caption_tables import COCO_DIGITS, CaptionTable, FolderFiles, find_caption_tables
@@ -31,7 +31,7 @@ from pairwright.datasets.readers.coco import list_instance_files
 from pairwright.datasets.readers.column_expressions import compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
 from pairwright.datasets.readers.csv_tsv import decode_header
-from pairwright.datasets.readers.field_values import parse_image_number
+from pairwright.datasets.readers.field_values import is_image_in_base64, parse_image_number
 from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.json_object import SPLIT
@@ -44,7 +44,6 @@ from pairwright.datasets.records import MAX_EDITABLE_CAPTION, Pair
 from pairwright.datasets.rejects import BAD_BOX, RejectError, list_reasons
 from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.store_path import to_path
-from pairwright.flows.stages.scan import image_format_of
 from pairwright.generators.language.identification import other_language
 
 ROWS, PAIRS = 200, 20_000
@@ -218,7 +217,7 @@ def _survey(
     instances = _instances(source) if located.format == "coco" else ""
     if instances:
         found.append(f"boxes from {_shown(instances)}")
-    pairs, formats, skipped = _sample(source, chosen)
+    pairs, skipped = _sample(source, chosen)
     images = [pair.image for pair in pairs if pair.image]
     bad_boxes = skipped.boxes.total()
     notes = [
@@ -233,8 +232,9 @@ def _survey(
     settings = InputSettings(chosen, instances=instances, clean_captions=bool(web.remains), encoding=source.encoding)
     box_note = _box_note(bad_boxes, len(pairs))
     if not images:
-        notes += [*box_note, *_list_unread_images(located)]
-        return replace(settings, found=(*found, "no images"), notes=tuple(notes))
+        unread = _list_unread_images(located)
+        notes += [*box_note, *unread]
+        return replace(settings, texts_only=bool(unread), found=(*found, "no images"), notes=tuple(notes))
     local = [image for image in images if not is_url(image)]
     urls = f"{len(images) - len(local):,} of {count_phrase(len(images), 'image')} given by URL"
     how = "To download them, run `pairwright fetch` or add a section `fetch` to the config."
@@ -254,6 +254,7 @@ def _survey(
     notes += [f"Pairs without an image: {without:,} of {len(pairs):,}. They are rejected."] if without else []
     notes += [f"{urls}: rejected. {how}"] if len(local) < len(images) else []
     found += [f"images in {_shown(root)}"] if root else []
+    formats = _image_formats(source, chosen, root, pairs)
     counts = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
     recode = len(formats) > 1 or not formats.keys() <= set(IMAGE_EXTENSIONS)
     found += [f"image formats {counts}, recoded to jpg"] if recode else []
@@ -295,7 +296,7 @@ def _split_files_note(located: LocatedInput) -> list[str]:
 
 
 def _rejection_notes(skipped: SkipCounts, pairs: int, format_: str) -> list[str]:
-    """Return notes about the rows, and the single captions of others, that the build will reject."""
+    """Return notes about the rows, and the single captions and fields of others, that the build will reject."""
     rows, captions, notes = skipped.rows.total(), list_reasons(skipped.captions), list[str]()
     if rows:
         of = count_phrase(rows + pairs, "row")
@@ -306,6 +307,8 @@ def _rejection_notes(skipped: SkipCounts, pairs: int, format_: str) -> list[str]
         )
     if captions:
         notes.append(f"Captions rejected of rows that have others: {captions}.")
+    if skipped.fields:
+        notes.append(f"Optional fields, such as width, that are read as unknown: {list_reasons(skipped.fields)}.")
     return notes
 
 
@@ -389,15 +392,20 @@ def _box_note_by_images(source: _Source, columns: Mapping[str, str], root: str) 
 
 
 def _list_unread_images(located: LocatedInput) -> list[str]:
-    """Return a note about columns of bytes that are not an image per row, such as lists of bytes, if there are any."""
-    if located.format != "parquet":
+    """Return a note about columns of bytes that are not an image per row, such as lists of bytes or base64, if any."""
+    if located.format not in _COLUMN_FORMATS:
         return []
-    row = next((row for row in READERS.get("parquet").read(located.files[0]) if isinstance(row, InputRow)), None)
-    names = [name for name, value in row.fields.items() if isinstance(value, bytes)] if row else []
+    read = READERS.get(located.format).read(located.files[0])
+    row = next((row for row in read if isinstance(row, InputRow)), None)
+    names = [name for name, value in row.fields.items() if _is_unread_image(value)] if row else []
     if not names:
         return []
-    what = "The build packs texts only: lists of bytes and other nested bytes are not read"
+    what = "The build packs texts only: images in base64, lists of bytes and other nested bytes are not read"
     return [f"{what} (column {', '.join(names)}). Write one image per row, as bytes or {{bytes, path}}."]
+
+
+def _is_unread_image(value: Any) -> bool:
+    return isinstance(value, bytes) or (isinstance(value, str) and is_image_in_base64(value))
 
 
 def _url_advice(pair: Pair) -> str:
@@ -413,23 +421,26 @@ def _shown(path: str) -> str:
     return path
 
 
-def _sample(source: _Source, columns: Mapping[str, str]) -> tuple[list[Pair], Counter[str], SkipCounts]:
-    """Return the first pairs, the number of images by format, and what was rejected.
-
-    Images inside tables are opened.
-    """
+def _sample(source: _Source, columns: Mapping[str, str]) -> tuple[list[Pair], SkipCounts]:
+    """Return the first pairs, and what was rejected; images are not opened."""
     pairs, skipped = list[Pair](), SkipCounts()
     parts = source.parts()
     for part in parts:
         for batch in _batches(part, columns, "off", PAIRS // len(parts)):
             pairs += batch.pairs
             skipped.add(batch.rejects)
-    formats = Counter(filter(None, (image_format_of(pair.image) for pair in pairs)))
-    if any(is_table_cell(pair.image) for pair in pairs):
-        formats.clear()
-        for batch in _batches(source, columns, "header", ROWS):
-            formats.update({"jpg" if name == "jpeg" else name: count for name, count in batch.formats.items()})
-    return pairs, formats, skipped
+    return pairs, skipped
+
+
+def _image_formats(source: _Source, columns: Mapping[str, str], root: str, pairs: Sequence[Pair]) -> Counter[str]:
+    """Return the number of images of ``pairs`` by format: by their bytes for the first of each file, as a build does."""
+    opened = dict[str, str]()
+    parts = source.parts()
+    for part in parts:
+        with suppress(InputError):  # no image can be read
+            for batch in _batches(part, columns, "header", -(-ROWS // len(parts)), root):
+                opened.update(zip((pair.key for pair in batch.pairs), batch.image_formats(), strict=True))
+    return Counter(filter(None, (opened.get(pair.key) or image_format_by_name(pair.image) for pair in pairs)))
 
 
 def _batches(

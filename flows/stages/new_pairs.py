@@ -32,7 +32,7 @@ from pairwright.flows.stages.pairs import (
     rejected_rows,
     scan_jobs,
 )
-from pairwright.flows.stages.scan import default_part_size, image_format_of
+from pairwright.flows.stages.scan import FORMAT, default_part_size
 from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.state.receipts import Counts, JobResult, json_hash
 from pairwright.indexes.retrieval.hit_ranking import HITS
@@ -65,7 +65,7 @@ def new_pairs_jobs(run: "StageRun") -> "StageJobs":
     spans = scanned.spans()
     state = json_hash([scanned.state(number, span) for number, span in enumerate(spans)])
     with_images = known.facts["with_images"] if intake.all_have_images else None
-    image_format = known.facts["image_format"] if run.config.single_image_format else ""
+    image_format = base.manifest["shards"]["image_ext"] if run.config.single_image_format else ""
     args = (base.root, base.parts, intake, with_images, image_format, spans)
     return [run.job(write_new_pairs, *args, state=f"{state} {base.state}")]
 
@@ -73,14 +73,10 @@ def new_pairs_jobs(run: "StageRun") -> "StageJobs":
 def describe_known(_: Path, home: Path, parts: list[str]) -> JobResult:
     """State what the known pairs have in common.
 
-    The facts: ``source``, empty if they have several; whether they are ``with_images``; ``image_format``, by name.
+    The facts: ``source``, empty if they have several; whether they are ``with_images``.
     """
     first = _first_image(home, parts)
-    facts = {
-        "source": _known_source(home, parts),
-        "with_images": None if first is None else bool(first),
-        "image_format": image_format_of(first or ""),
-    }
+    facts = {"source": _known_source(home, parts), "with_images": None if first is None else bool(first)}
     return JobResult([], Counts("row"), facts)
 
 
@@ -101,7 +97,7 @@ def write_new_pairs(  # noqa: PLR0913, PLR0917 - a job's arguments
         known: names of parts; the new ones are numbered after them.
         intake: how the input was read.
         with_images: whether all pairs need an image or must have none, as the known ones; None if either will do.
-        image_format: that all new images need by their names, as the known ones; empty if any will do.
+        image_format: that all new images need, as the packed ones; empty if any will do.
         spans: the scanned input, in order.
 
     Returns:
@@ -122,7 +118,8 @@ def write_new_pairs(  # noqa: PLR0913, PLR0917 - a job's arguments
         reading.pairs(pairs.filter(fits))
         reading.rejects(pl.concat([rejects, rejected_rows([reject_without_image(pair) for pair in other])]))
     fresh, facts = reading.end()
-    formats = Counter(image_format_of(image) for image in fresh["image"]) if image_format else Counter[str]()
+    formats = Counter(fresh[FORMAT]) if image_format else Counter[str]()
+    fresh = fresh.drop(FORMAT)
     if others := formats.keys() - {"", image_format}:
         raise _other_formats({name: formats[name] for name in sorted(others)}, image_format, intake.options)
     broken = pl.concat([rejected_rows([]), *reading.broken])
@@ -233,7 +230,7 @@ class _NewPairReading:
         rows = self._without_changed(gone.select(*_IDENTITIES).rows())
         taken = len(self.identities) - len(rows)
         known = self.known.height - gone.height - self.changed
-        fresh = pl.concat([PAIRS.frame([]), *self.new])[rows]
+        fresh = pl.concat([PAIRS.frame([]).with_columns(pl.lit("").alias(FORMAT)), *self.new])[rows]
         return fresh, {"known": known, "changed": self.changed + taken, "removed": gone.height - taken}
 
     def _without_changed(self, gone: list[tuple[int | None, ...]]) -> list[int]:

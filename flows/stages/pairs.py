@@ -6,7 +6,7 @@ pairs; then each part is written from the pieces that it lies in. Parts have the
 All samples of a dataset have the same members. Where images are packed, this stage therefore reports pairs without an
 image among pairs with one, images of mixed or unsupported formats unless they are recoded, and images that are all URLs,
 before any other work.
-Formats are told by file names (in a table, by bytes); the bytes of files are checked when they are packed.
+Formats are those of the bytes, as file endings may be wrong; where images are not opened (``verify_images: off``), of the names.
 """
 
 from bisect import bisect_left
@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
 
@@ -27,10 +27,10 @@ from pairwright.datasets.readers.pieces import Piece, PieceSummary, check_pieces
 from pairwright.datasets.readers.skip_counts import REJECTED_PARTS
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.rejects import Reject, RejectedPart, make_reject
 from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.stages.scan import PieceSource, count_piece_lines, number_pairs, repeats_path, scan_piece
+from pairwright.flows.stages.scan import FORMAT, PieceSource, count_piece_lines, number_pairs, repeats_path, scan_piece
 from pairwright.flows.state.inputs import file_state, files_state, read_options
 from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt, json_hash
@@ -210,6 +210,7 @@ def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> Jo
         reject_images: whether pairs without an image are rejected.
     """
     pairs, rejects = read_span(root, span)
+    pairs = pairs.drop(FORMAT)
     if reject_images:
         none = PAIRS.records(pairs.filter(pl.col("image") == ""))
         rejects = pl.concat([rejects, rejected_rows([reject_without_image(pair) for pair in none])])
@@ -223,7 +224,7 @@ def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> Jo
 def intake_result(outputs: Sequence[Path], kept: int, rejects: pl.DataFrame, facts: Mapping[str, int]) -> JobResult:
     """Return the result of a job that read rows: candidates are kept and rejected rows.
 
-    Captions and boxes that were rejected from kept rows are no candidates: the facts count them by reason.
+    Captions, boxes and fields that were rejected from kept rows are no candidates: the facts count them by reason.
 
     Args:
         outputs: of the job.
@@ -231,13 +232,16 @@ def intake_result(outputs: Sequence[Path], kept: int, rejects: pl.DataFrame, fac
         rejects: with the ``part`` of the row that is rejected.
         facts: more of them.
     """
-    rows, *parts = (_count_reasons(rejects.filter(pl.col("part") == part)) for part in ("row", "caption", "boxes"))
+    rows, *parts = (_count_reasons(rejects.filter(pl.col("part") == part)) for part in get_args(RejectedPart))
     counts = Counts("row", kept + sum(rows.values()), kept, rows)
     return JobResult(outputs, counts, {**facts, **dict(zip(REJECTED_PARTS, parts, strict=True))})
 
 
 def read_span(root: Path, span: PartSpan) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the pairs in a span of the scanned input, and its rejected rows with the ``part`` of each, both in order."""
+    """Return the pairs in a span of the scanned input with their `FORMAT`, and its rejected rows with the ``part`` of each.
+
+    Both are in order.
+    """
     within = pl.col("position") >= span.start
     if span.stop is not None:
         within &= pl.col("position") < span.stop
@@ -246,7 +250,7 @@ def read_span(root: Path, span: PartSpan) -> tuple[pl.DataFrame, pl.DataFrame]:
     pairs = pairs.join(repeats.filter(pl.col("reason") != ""), on="position", how="anti", maintain_order="left")
     renamed = repeats.filter(pl.col("reason") == "").select("position", other="key")
     pairs = pairs.join(renamed, on="position", how="left", maintain_order="left")
-    pairs = pairs.with_columns(key=pl.coalesce("other", "key")).select(PAIRS.schema.names())
+    pairs = pairs.with_columns(key=pl.coalesce("other", "key")).select(*PAIRS.schema.names(), FORMAT)
     rejects = [
         *(_rejects_of(root, source, offset).filter(within) for source, offset in _with_offsets(span)),
         repeats.filter(pl.col("reason") != "").select(

@@ -7,9 +7,10 @@ until the stage ends; a part that has to be written again later reads its pieces
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, compress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,19 +18,26 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pairwright.datasets.atomic_files import replace_atomically
-from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
+from pairwright.datasets.images.loading import (
+    UnusableImageError,
+    check_image_at,
+    image_format_by_name,
+    is_url,
+    short_format_name,
+)
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.readers.key_set import hash_prefixes
 from pairwright.datasets.readers.pairs import ReadOptions, duplicate_reject, make_row_key
 from pairwright.datasets.readers.pieces import Piece, PieceBatch, PieceSummary, count_lines, read_piece
 from pairwright.datasets.record_tables import PAIRS, REJECTS
-from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import NEVER_FATAL_REASONS
 from pairwright.flows.state.layout import captions_path
 from pairwright.flows.state.receipts import Counts, JobResult, json_hash
 
 _KEYS_AT_ONCE = 2**24  # whose repetitions are looked for in memory
 _REJECTS = pl.Schema([*REJECTS.schema.items(), ("before", pl.UInt32()), ("part", pl.String())])
+FORMAT = "image_format"
+"""The column of scanned pairs with the format of the image, by its bytes; by its name if images are not opened."""
 REPEATS = pl.Schema([("position", pl.UInt64()), ("key", pl.String()), *REJECTS.schema.items()])
 
 
@@ -56,7 +64,7 @@ class PieceSource:
         return root / "scan" / f"{self.name}{suffix}"
 
     def pairs(self, root: Path) -> pl.LazyFrame:
-        """Return its pairs, with their ``place``; a piece whose file was removed is read again."""
+        """Return its pairs, with their ``place`` and `FORMAT`; a piece whose file was removed is read again."""
         path = self.path(root, ".parquet")
         if not path.is_file():
             self.write(root)
@@ -75,14 +83,14 @@ class PieceSource:
 
         summary, keys, rejects = PieceSummary(), list[NDArray[np.uint64]](), [pl.DataFrame(schema=_REJECTS)]
         formats, count, without_image, urls = Counter[str](), 0, 0, 0
-        first = _with_places([], [])
+        first = _with_places(PieceBatch([], [], [], [], []))
         with (
             replace_atomically(self.path(root, ".parquet")) as temporary,
             pq.ParquetWriter(temporary, first.to_arrow(compat_level=pl.CompatLevel.oldest()).schema) as writer,
             open_step("reading", unit="rows") as done,
         ):
             for batch in self._batches(root, summary):
-                table = _with_places(batch.pairs, batch.places)
+                table = _with_places(batch)
                 writer.write_table(table.to_arrow(compat_level=pl.CompatLevel.oldest()))
                 keys.append(hash_prefixes([pair.key for pair in batch.pairs]))
                 if batch.rejects:
@@ -92,12 +100,10 @@ class PieceSource:
                 count += len(batch.pairs)
                 without_image += sum(not pair.image for pair in batch.pairs)
                 urls += sum(is_url(pair.image) for pair in batch.pairs)
-                if not self._opens_images:
-                    formats.update(filter(None, (image_format_of(pair.image) for pair in batch.pairs)))
+                formats.update(filter(None, batch.formats))
                 done.advance(len(batch.pairs) + sum(reject.part == "row" for reject in batch.rejects))
         with replace_atomically(self.path(root, "-rejects.parquet")) as temporary:
             pl.concat(rejects).write_parquet(temporary)
-        formats.update({_SAME_FORMAT.get(name, name): found for name, found in summary.formats.items()})
         facts = {
             "pairs": count,
             "without_image": without_image,
@@ -107,19 +113,21 @@ class PieceSource:
         }
         return summary, keys, facts
 
-    @property
-    def _opens_images(self) -> bool:
-        """Whether the formats of images are those of their bytes, which file endings may contradict."""
-        return self.piece is not None and self.options.verify_images != "off"
-
     def _batches(self, root: Path, summary: PieceSummary) -> Iterator[PieceBatch]:
         if self.piece is None:
             pairs = list(PAIRS.read(captions_path(root)))
             summary.candidates = summary.kept = len(pairs)
-            yield PieceBatch(pairs, [""] * len(pairs), [], [])
+            yield PieceBatch(pairs, [""] * len(pairs), [self._image_format(pair.image) for pair in pairs], [], [])
             return
         for batch in read_piece(self.options, self.piece, summary, self.lines_before):
             yield _captioned_only(batch) if self.captioned else batch
+
+    def _image_format(self, image: str) -> str:
+        """Return the format of the image of a pair that no reader opened, as `ReadBatch.image_formats` does."""
+        if self.options.verify_images != "off":
+            with suppress(UnusableImageError):
+                return short_format_name(check_image_at(image)[2])
+        return image_format_by_name(image)
 
 
 def _captioned_only(batch: PieceBatch) -> PieceBatch:
@@ -129,21 +137,9 @@ def _captioned_only(batch: PieceBatch) -> PieceBatch:
     return PieceBatch(
         list(compress(batch.pairs, has)),
         list(compress(batch.places, has)),
+        list(compress(batch.formats, has)),
         batch.rejects,
         [before[number] for number in batch.pairs_before],
-    )
-
-
-_SAME_FORMAT = {"jpeg": "jpg", "tiff": "tif"}
-
-
-def image_format_of(image: str) -> str:
-    """Return the format of an image by its name; empty where the name does not state it."""
-    suffix = PurePosixPath(image).suffix.lower()
-    return (
-        _SAME_FORMAT.get(suffix[1:], suffix[1:])
-        if suffix in IMAGE_SUFFIXES and not (is_url(image) or is_table_cell(image))
-        else ""
     )
 
 
@@ -262,8 +258,11 @@ def _load_keys(root: Path, source: PieceSource) -> NDArray[np.uint64]:
     return keys
 
 
-def _with_places(pairs: Sequence[Pair], places: Sequence[str]) -> pl.DataFrame:
-    return PAIRS.frame(pairs).with_columns(place=pl.Series(places, dtype=pl.String))
+def _with_places(batch: PieceBatch) -> pl.DataFrame:
+    columns = {"place": batch.places, FORMAT: batch.formats}
+    return PAIRS.frame(batch.pairs).with_columns(
+        **{name: pl.Series(values, dtype=pl.String) for name, values in columns.items()}
+    )
 
 
 def _digest(*paths: Path) -> str:

@@ -61,6 +61,7 @@ class SpendingTotals:
         cached_tokens: prompt tokens that it bills at the price of its own cache.
         failed: requests without an answer, after all retries; counted as free.
         estimated: answers whose tokens the server did not count.
+        alone: requests, answered or not, about an item whose part of a shared answer was missing or unusable.
         unpriced: answers of models without a known price.
         priced: USD of all others.
     """
@@ -71,6 +72,7 @@ class SpendingTotals:
     cached_tokens: int = 0
     failed: int = 0
     estimated: int = 0
+    alone: int = 0
     unpriced: int = 0
     priced: float = 0.0
 
@@ -159,6 +161,7 @@ class Budget:
                 reply = self._booked(request, reply, price)
         except RequestError:
             self.bill.failed += 1
+            self.bill.alone += request.is_alone
             raise
         finally:
             self._release(hold)
@@ -200,6 +203,7 @@ class Budget:
         usage, estimated = estimate_usage(request, reply, rule)
         self.bill.add(usage, price)
         self.bill.estimated += estimated
+        self.bill.alone += request.is_alone
         if self._max_cost is not None:
             self._longest = max(self._longest, usage.completion_tokens)
             self._prompt_factor = max(self._prompt_factor, usage.prompt_tokens / max_prompt_tokens(request, rule))

@@ -11,7 +11,6 @@ Limits: pairs, URLs and outcomes are held in memory (about two kilobytes per pai
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ import polars as pl
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.pairs import ReadBatch
+from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.rejects import Reject, RejectError, rank_reasons
 from pairwright.indexes.fetching.download_folder import DownloadFolder, open_download_folder
@@ -46,6 +46,7 @@ class FetchReport:
         fetched: number of pairs with a local copy.
         rejected: number of rejected pairs by reason.
         broken_boxes: number of rows that the reader gave no boxes, since one is bad, by reason.
+        broken_fields: number of unusable optional fields of such rows, by reason.
         urls: number of distinct URLs.
         asked: number of requested URLs in this call.
         reused: number of URLs fetched by an earlier call.
@@ -59,6 +60,7 @@ class FetchReport:
     fetched: int
     rejected: dict[str, int]
     broken_boxes: dict[str, int]
+    broken_fields: dict[str, int]
     urls: int
     asked: int
     reused: int
@@ -114,12 +116,15 @@ def fetch_images(
             rejects += leaks
         PAIRS.write_frame(fetched, out / "fetched.parquet")
         REJECTS.write(rejects, out / "rejected.parquet")
-    reasons = Counter(one.reason for one in rejects if one.part != "boxes")
+    skipped = SkipCounts()
+    skipped.add(rejects)
+    reasons = skipped.rows + skipped.captions
     return FetchReport(
         pairs=fetched.height + reasons.total(),
         fetched=fetched.height,
         rejected=dict(rank_reasons(reasons)),
-        broken_boxes=dict(Counter(one.reason for one in rejects if one.part == "boxes")),
+        broken_boxes=dict(skipped.boxes),
+        broken_fields=dict(skipped.fields),
         urls=len(requested.distinct),
         asked=new,
         reused=_local_copies(before, requested).height,

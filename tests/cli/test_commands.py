@@ -310,6 +310,25 @@ def test_an_export_of_a_build_has_its_samples_alone(run: Run, tmp_path: Path) ->
     assert "1 row in parquet's layout" in run("export", "out", "--to", "parquet", "--out", "p.parquet").stdout
 
 
+def test_a_build_says_how_many_fields_it_could_not_read(run: Run, tmp_path: Path) -> None:
+    """The rows were rejected."""
+    rows = [{"key": "1", "caption": "A dog on a mat.", "width": "n/a"}, {"key": "2", "caption": "A cat.", "width": 640}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {"name": "x", "input": {"path": "in.jsonl", "on_error": "skip"}, "shards": {"images": False}}
+    (tmp_path / "build.yaml").write_text(json.dumps(config))
+    built = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    assert "Read as unknown, since it is not usable: 1 optional field (wrong_type 1)." in built.stdout
+    pairs = json.loads((tmp_path / "out" / "manifest.json").read_text())["stages"]["pairs"]
+    assert (pairs["kept"], pairs["rejected"], pairs["facts"]["rejected_fields"]) == (2, {}, {"wrong_type": 1})
+    assert "of kept rows: 1 field (wrong_type 1)" in (tmp_path / "out" / "report.html").read_text()
+    found = json.loads(run("init", "--input", "in.jsonl", "--out", "b.yaml", "--json").stdout)
+    assert found["notes"] == ["Optional fields, such as width, that are read as unknown: wrong_type 1."]
+    made = json.loads(
+        run("generate", "negatives", "in.jsonl", "--out", "n.jsonl", "--on-error", "skip", "--json").stdout
+    )
+    assert (made["broken"], made["broken_fields"]) == ({"wrong_type": 1}, {"wrong_type": 1})
+
+
 def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: Path) -> None:
     boxes = [{"label": "dog", "bbox": [0, 0, 0.5, 0.5]}, {"label": "cat", "bbox": [0.5, 0, 7, 1]}]
     rows = [{"key": "1", "caption": "A dog on a mat."}, {"key": "2", "caption": "A dog.", "boxes": boxes}]
@@ -317,7 +336,7 @@ def test_a_build_says_how_many_rows_it_reads_without_boxes(run: Run, tmp_path: P
     config = {"name": "x", "input": {"path": "in.jsonl", "on_error": "skip"}, "shards": {"images": False}}
     (tmp_path / "build.yaml").write_text(json.dumps(config))
     built = run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
-    assert "Read without boxes, since one of them is bad: 1 row of the input (bad_box 1)." in built.stdout
+    assert "Read without boxes, since one of them is bad: 1 row (bad_box 1)." in built.stdout
     assert "rows of the input rejected" not in built.stdout
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     pairs = manifest["stages"]["pairs"]

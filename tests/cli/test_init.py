@@ -1,5 +1,6 @@
 """``pairwright init``: a config that builds as written, for every layout of the input."""
 
+import base64
 import csv
 import gzip
 import io
@@ -700,3 +701,39 @@ def test_numbered_columns_of_captions_are_read_together(run: Run, tmp_path: Path
     run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
     stored = pl.concat([pl.read_parquet(path) for path in sorted((tmp_path / "out" / "pairs").glob("*.parquet"))])
     assert set(stored["captions"].list.len()) == {2}
+
+
+def in_base64(folder: Path) -> str:
+    rows = [{"image": base64.b64encode(picture(n)).decode(), "caption": text} for n, text in enumerate(CAPTIONS)]
+    write(folder / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    return "rows.jsonl"
+
+
+def in_lists_of_bytes(folder: Path) -> str:
+    pl.DataFrame({"images": [[picture(0), picture(1)]] * 5, "caption": CAPTIONS}).write_parquet(folder / "rows.parquet")
+    return "rows.parquet"
+
+
+@pytest.mark.parametrize("layout", [in_base64, in_lists_of_bytes])
+def test_images_inside_rows_that_are_not_read_give_a_build_of_texts(
+    run: Run, tmp_path: Path, layout: Callable[[Path], str]
+) -> None:
+    """The message said so, but the build ended with `image_in_table`, or with the text of an image as its path."""
+    found = json.loads(run("init", "--input", layout(tmp_path), "--out", "b.yaml", "--json").stdout)
+    assert found["notes"][0].startswith("The build packs texts only: images in base64, lists of bytes")
+    built = run("build", "b.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    assert "5 samples, text only" in built.stdout
+    stored = pl.concat([pl.read_parquet(path) for path in sorted((tmp_path / "out" / "pairs").glob("*.parquet"))])
+    assert set(stored["image"]) == {""}
+
+
+def test_formats_of_images_are_those_of_their_bytes(run: Run, tmp_path: Path) -> None:
+    """By its name a PNG called .jpg was a JPEG: the config did not recode it, and the build refused it."""
+    rows = []
+    for number, caption in enumerate(CAPTIONS):
+        write(tmp_path / "photos" / f"{number}.jpg", picture(number, "PNG" if number == 3 else "JPEG"))
+        rows.append({"image": f"{number}.jpg", "caption": caption})
+    write(tmp_path / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    done = run("init", "--input", "rows.jsonl", "--out", "b.yaml")
+    assert "images in photos; image formats jpg 4, png 1, recoded to jpg" in done.stdout
+    assert yaml.safe_load((tmp_path / "b.yaml").read_text())["shards"]["image_format"] == "jpg"

@@ -502,6 +502,26 @@ def test_new_pictures_of_another_format_are_refused_before_any_work(tmp_path: Pa
     assert verify(tmp_path / "build") == []
 
 
+def test_formats_of_new_images_are_those_of_their_bytes(tmp_path: Path) -> None:
+    """A PNG named .jpg passed for a JPEG until its shard was packed, and one named .png beside it was refused."""
+
+    def row(name: str, kind: str) -> dict[str, str]:
+        Image.new("RGB", (8, 8)).save(tmp_path / name, format=kind)
+        return {"caption": f"a red circle {name}", "image": name}
+
+    def built(*rows: dict[str, str]) -> None:
+        (tmp_path / "in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+        given = {"path": str(tmp_path / "in.jsonl")}
+        build(checked({"name": "t", "input": given, "incremental": True, "workers": 1}), tmp_path / "build")
+
+    first, second = row("a.jpg", "PNG"), row("b.png", "PNG")
+    built(first)
+    built(first, second)
+    assert manifest_of(tmp_path / "build")["contents"]["image_exts"] == {"png": 2}
+    with pytest.raises(InputError, match=r"other formats \(jpg 1\) than those of the build \(png\)"):
+        built(first, second, row("c.png", "JPEG"))
+
+
 def test_broken_rows_of_a_table_with_a_column_of_sources_are_counted_once(tmp_path: Path) -> None:
     """Each increment counted them again: a broken row had the name of the file as its source, then that of the pairs."""
     rows = [{"caption": f"a red circle {number}", "source": "web"} for number in range(3)]

@@ -1,6 +1,5 @@
 """``pairwright fetch``: download the images of pairs whose images are URLs."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -135,6 +134,6 @@ def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
         rows = [[reason, count, REASONS[reason]] for reason, count in (ordered if details else ordered[:_MAIN])]
         lines += ["", f"Rejected ({sum(result['rejected'].values()):,}):", *columns(rows)]
         lines += [f"  {len(ordered) - len(rows)} more reasons: --details"] if len(rows) < len(ordered) else []
-    if skips := SkipCounts(boxes=Counter(result["broken_boxes"])).describe():
+    if skips := SkipCounts.of_kept_rows(result).describe():
         lines += ["", f"Skipped of rows that were read: {skips}"]
     return [*lines, "", f"Written to {result['out']}"]

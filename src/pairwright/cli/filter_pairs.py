@@ -1,6 +1,5 @@
 """``pairwright filter``: remove pairs by caption, image, similarity or concept."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -135,7 +134,6 @@ def _lines(result: dict[str, Any]) -> list[str]:
     if concepts := result.get("concepts"):
         phrases = f"{concepts['phrases']:,} noun phrases; {concepts['counted']:,} are frequent enough"
         lines += ["", f"{phrases}, each kept in some caption. {concepts['capped']:,} were capped."]
-    skipped = SkipCounts(captions=Counter(result["broken_captions"]), boxes=Counter(result["broken_boxes"]))
-    if skips := skipped.describe():
+    if skips := SkipCounts.of_kept_rows(result).describe():
         lines += ["", f"Skipped of rows that were read: {skips}"]
     return [*lines, "", f"Written to {result['out']}; rejected pairs: {result['rejected_out']}"]

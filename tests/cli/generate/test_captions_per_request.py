@@ -80,7 +80,23 @@ def test_one_caption_that_is_blocked_fails_alone_and_is_retried_alone() -> None:
         first["llm"]["in_all"]["alone"] == once_more["llm"]["in_all"]["alone"] == 4
     )  # the blocked one and those beside it
     assert once_more["llm"]["requests"] == 0
+    assert (first["llm"]["alone"], again["llm"]["alone"], once_more["llm"]["alone"]) == (4, 0, 0)
     assert len(CAPTIONS) / 4 < groups < len(CAPTIONS) / 2
+
+
+def test_the_summary_names_the_captions_that_this_run_requested_alone() -> None:
+    """A run that found all answers in the cache repeated the line of the run that sent them."""
+
+    def shown() -> str:
+        arguments = [each for each in command(server, "--out", "o.jsonl", "--cache", "o.sqlite") if each != "--json"]
+        return CliRunner().invoke(app, arguments).output
+
+    with serve_in_thread(ServerApp(ServerScript(), answer=answering)) as server:
+        assert "4 captions were requested again alone" in shown()
+        shown()
+        requests = server.stats()["requests"]
+        assert "requested again alone" not in shown()
+        assert server.stats()["requests"] == requests
 
 
 def test_a_failed_caption_of_a_shared_request_has_its_own_answer_in_the_file_of_failed_rows() -> None:

@@ -246,6 +246,18 @@ def test_a_row_group_of_paths_without_bytes_names_files(tmp_path: Path) -> None:
     assert (reject.reason, reject.place) == ("missing_image", f"{table}:row 2")
 
 
+def test_a_row_without_bytes_among_rows_with_bytes_names_a_file(tmp_path: Path) -> None:
+    """It was a missing image."""
+    (tmp_path / "a.jpg").write_bytes(picture(9))
+    table = write(tmp_path / "t.parquet", image=[(picture(1), "b.jpg"), (None, "a.jpg")], text=["b", "a"])
+    pairs, rejects = read(table)
+    assert rejects == []
+    assert [(pair.image, pair.width) for pair in pairs] == [
+        (f"{table}::image/row-00000001/b.jpg", 2),
+        (str(tmp_path / "a.jpg"), 10),
+    ]
+
+
 @pytest.mark.parametrize(
     "member", ["image/row-0", "image/row-3", "image/1", "image", "text/row-1", "other/row-1", "/row-1"]
 )

@@ -19,6 +19,7 @@ from PIL import Image
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.option_names import OptionNames
+from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
@@ -188,7 +189,6 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "deep meta": (jsonl(b'{"caption": "a", "x": ' + b"[" * 1000 + b"]" * 1000 + b"}"), "wrong_type", "pool.jsonl:2"),
     "bytes that are no UTF-8": (jsonl(b'{"caption": "caf\xe9"}'), "not_utf8", "pool.jsonl:2"),
     "half a surrogate pair": (jsonl(rb'{"caption": "a \ud800"}'), "not_unicode", "pool.jsonl:2"),
-    "NaN in JSON": (jsonl(b'{"caption": "a", "width": NaN}'), "not_finite", "pool.jsonl:2"),
     "no caption in a row": (jsonl(b'{"id": 3}'), "missing_column", "pool.jsonl:2"),
     "an empty caption": (jsonl(b'{"caption": " \\n"}'), "empty_caption", "pool.jsonl:2"),
     "a caption with the mark of an image": (jsonl(b'{"caption": "<image> a dog"}'), "image_token", "pool.jsonl:2"),
@@ -201,10 +201,24 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a text as captions": (jsonl(b'{"captions": {"a": 1}}'), "wrong_type", "pool.jsonl:2"),
     "a huge caption": (jsonl(b'{"caption": "' + b"a" * 200_000 + b'"}'), "field_too_long", "pool.jsonl:2"),
     "a repeated row": (jsonl(GOOD.strip()), "duplicate_key", "pool.jsonl:2"),
+    "an id of more than 64 bits": (
+        jsonl(b'{"id": 123456789012345678901234, "caption": "a"}'),
+        "wrong_type",
+        "pool.jsonl:2",
+    ),
     "a boolean id": (jsonl(b'{"id": true, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
-    "a width that is a word": (jsonl(b'{"width": "wide", "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
-    "a width below zero": (jsonl(b'{"width": -1, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
-    "a width above 32 bits": (jsonl(b'{"width": 1e12, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "an image in base64": (
+        jsonl(b'{"image": "data:image/jpeg;base64,/9j/4AA", "caption": "a"}'),
+        "image_in_table",
+        "pool.jsonl:2",
+    ),
+    "a caption that is an object": (jsonl(b'{"captions": [{"raw": "a"}]}'), "wrong_type", "pool.jsonl:2"),
+    "a caption that is an object in JSON": (
+        jsonl(rb'{"text": "{\"question\": \"q\", \"chosen\": \"a\"}"}'),
+        "wrong_type",
+        "pool.jsonl:2",
+    ),
+    "a line with the comma of a list": (jsonl(b'{"caption": "a"},'), "broken_json", "pool.jsonl:2"),
     "an image that is an object": (jsonl(b'{"image": {"a": 3}, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
     "an image name with a zero byte": (
         jsonl(rb'{"image": "a\u0000.jpg", "caption": "a"}'),
@@ -238,7 +252,6 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a null Parquet caption": (parquet("caption", None, "x"), "empty_caption", "pool.parquet:row 2"),
     "a huge number in JSON": (jsonl(b'{"caption": "a", "x": 1e400}'), "not_finite", "pool.jsonl:2"),
     "a whole number of 400 digits": (jsonl(b'{"x": 1' + b"0" * 400 + b"}"), "not_finite", "pool.jsonl:2"),
-    "NaN as a Parquet width": (parquet("width", float("nan"), 1.0), "not_finite", "pool.parquet:row 2"),
     "an image that is no image": (images(b_jpg=b"not an image", b_txt=b"bad"), "bad_image", "b.jpg"),
     "an image that breaks off": (images(b_jpg=picture()[:-900], b_txt=b"bad"), "bad_image", "b.jpg"),
     "a PNG that breaks off": (images(b_png=picture("PNG")[:-900], b_txt=b"bad"), "bad_image", "b.png"),
@@ -323,6 +336,90 @@ def test_a_row_with_a_bad_box_is_read_without_boxes(tmp_path: Path, flaw: str) -
         InputError, match=r"pool\.jsonl:1, boxes: bad_box: .*To read such rows without boxes: --on-error skip"
     ):
         list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
+
+
+BAD_FIELDS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
+    "NaN in JSON": (jsonl(b'{"caption": "bad", "width": NaN}'), "not_finite", "pool.jsonl:2, width"),
+    "a word": (jsonl(b'{"width": "n/a", "caption": "bad"}'), "wrong_type", "pool.jsonl:2, width"),
+    "below zero": (jsonl(b'{"height": -1, "caption": "bad"}'), "wrong_type", "pool.jsonl:2, height"),
+    "above 32 bits": (jsonl(b'{"width": 1e12, "caption": "bad"}'), "wrong_type", "pool.jsonl:2, width"),
+    "a licence that is a list": (jsonl(b'{"license": [4], "caption": "bad"}'), "wrong_type", "pool.jsonl:2, license"),
+    "NaN in Parquet": (parquet("width", float("nan"), 1.0), "not_finite", "pool.parquet:row 2, width"),
+}
+
+
+@pytest.mark.parametrize("flaw", BAD_FIELDS)
+def test_an_optional_field_that_is_not_usable_does_not_cost_its_row(tmp_path: Path, flaw: str) -> None:
+    """The whole row was rejected."""
+    make, reason, place = BAD_FIELDS[flaw]
+    path = make(tmp_path)
+    pairs, (reject,) = read_all(path)
+    assert [pair.caption for pair in pairs] == ["good", "bad", "also good"]
+    assert (pairs[1].width, pairs[1].height, pairs[1].license) == (0, 0, "")
+    assert (reject.reason, reject.part) == (reason, "field")
+    assert reject.place.endswith(place)
+    with pytest.raises(InputError, match=rf"{place}: {reason}: .*read such rows without the field: --on-error skip"):
+        list(read_pairs(ReadOptions(str(path))))
+
+
+def test_a_source_may_be_a_number_and_an_image_an_object_with_its_path(tmp_path: Path) -> None:
+    """Both rows were rejected; `datasets` writes the second one as JSON."""
+    rows = [{"caption": "a dog", "source": 7}, {"caption": "a cat", "image": {"bytes": None, "path": "cat.jpg"}}]
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "cat.jpg").write_bytes(picture())
+    pairs, rejects = read_all(tmp_path / "pool.jsonl")
+    assert rejects == []
+    assert [(pair.source, pair.image) for pair in pairs] == [("7", ""), ("pool", str(tmp_path / "cat.jpg"))]
+
+
+@pytest.mark.parametrize("verify", ["header", "off"])
+def test_paths_of_windows_and_file_urls_are_paths(tmp_path: Path, verify: VerifyImages) -> None:
+    """The images were missing, or URLs that nothing fetches."""
+    (tmp_path / "my img").mkdir()
+    names = ["my img\\cat.jpg", f"file://{tmp_path}/my%20img/cat.jpg", "D:\\data\\my img\\cat.jpg", "a\\b.jpg"]
+    (tmp_path / "my img" / "cat.jpg").write_bytes(picture())
+    (tmp_path / "a\\b.jpg").write_bytes(picture())  # a name that exists is one
+    rows = [{"caption": f"a cat {number}", "image": name} for number, name in enumerate(names)]
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs, rejects = read_all(tmp_path / "pool.jsonl", image_root=str(tmp_path), verify_images=verify)
+    assert rejects == []
+    cat = str(tmp_path / "my img" / "cat.jpg")
+    assert [pair.image for pair in pairs] == [cat, cat, cat, str(tmp_path / "a\\b.jpg")]
+
+
+def test_the_message_about_a_caption_that_is_an_object_names_its_parts(tmp_path: Path) -> None:
+    (tmp_path / "pool.jsonl").write_text('{"captions": [{"raw": "a dog", "tokens": ["a", "dog"]}]}')
+    with pytest.raises(InputError, match=r"an object with raw, tokens, not a text; .*--columns caption=COLUMN\.raw"):
+        list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
+    pairs, _ = read_all(tmp_path / "pool.jsonl", columns={"captions": "captions.raw"})
+    assert [pair.caption for pair in pairs] == ["a dog"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (
+            "pool.jsonl",
+            b'{\n "caption": "a dog"\n}\n',
+            r"pool\.jsonl:1: an object over several lines.* jq -c \. pool\.jsonl",
+        ),
+        (
+            "pool.csv",
+            b"id,caption\r1,a dog\r",
+            r"pool\.csv:1: .*\(a CR without LF, outside of quotes\).* tr '\\r' '\\n'",
+        ),
+        ("pool.arrow", b"ARROW1\0\0", r"polars\.read_ipc\('[^']*pool\.arrow'\)\.write_parquet"),
+        ("pool.feather", b"ARROW1\0\0", r"polars\.read_ipc\('[^']*pool\.feather'\)\.write_parquet"),
+        ("pool.arrow", b"\xff\xff\xff\xff", r"Dataset\.from_file\('[^']*pool\.arrow'\)\.to_parquet"),
+    ],
+)
+def test_files_of_another_form_are_named_with_a_command_that_converts_them(
+    tmp_path: Path, name: str, content: bytes, told: str
+) -> None:
+    """The messages were those of the parsers, and the command for Arrow files read streams only."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=told):
+        list(read_pairs(ReadOptions(str(tmp_path / name))))
 
 
 def test_a_row_without_a_box_needs_no_size_of_its_image(tmp_path: Path) -> None:

@@ -274,3 +274,44 @@ def test_captions_are_cleaned_when_asked_and_those_without_content_are_rejected(
     assert [pair.caption for pair in pairs] == ["a dog & a cat", "a cat on a mat"]
     assert [(reject.reason, reject.place) for reject in rejects] == [("no_content", f"{tmp_path}/a.parquet:row 2")]
     assert [pair.caption for pair in read(tmp_path / "a.parquet")[0]] == texts
+
+
+def test_a_tar_of_macos_has_a_file_of_attributes_before_each_file(tmp_path: Path) -> None:
+    """They divided each sample: images were lost, and three rows were rejected for each."""
+    with tarfile.open(tmp_path / "0.tar", "w") as tar:
+        for name in ("a/1.jpg", "a/1.txt", "a/2.jpg", "a/2.txt"):
+            for path, data in ((f"a/._{name[2:]}", b"\0\5\x16\7"), (name, b"a dog " + name[2:3].encode())):
+                member = tarfile.TarInfo(path)
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    (batch,) = read_pairs(ReadOptions(str(tmp_path / "0.tar"), verify_images="off", on_error="skip"))
+    assert [(pair.caption, pair.image[-7:]) for pair in batch.pairs] == [("a dog 1", "a/1.jpg"), ("a dog 2", "a/2.jpg")]
+    assert batch.rejects == []
+
+
+def test_joined_files_have_a_byte_order_mark_within(tmp_path: Path) -> None:
+    """The first row of each joined file but the first was rejected."""
+    row = b'\xef\xbb\xbf{"caption": "%s"}\n'
+    (tmp_path / "rows.jsonl").write_bytes(row % b"a dog" + row % b"a cat")
+    (batch,) = read_pairs(ReadOptions(str(tmp_path / "rows.jsonl")))
+    assert [pair.caption for pair in batch.pairs] == ["a dog", "a cat"]
+
+
+def test_empty_columns_of_a_spreadsheet_need_no_names(tmp_path: Path) -> None:
+    """The error was: columns named twice."""
+    (tmp_path / "rows.csv").write_text("id,caption,,\n1,a dog,,\n2,a cat,,note\n")
+    (batch,) = read_pairs(ReadOptions(str(tmp_path / "rows.csv")))
+    assert [pair.caption for pair in batch.pairs] == ["a dog", "a cat"]
+    assert json.loads(batch.pairs[1].meta) == {"column 3": "", "column 4": "note"}
+
+
+def test_json_of_pandas_has_an_object_of_numbered_values_per_column(tmp_path: Path) -> None:
+    """`DataFrame.to_json` writes it by default; each column was read as a row."""
+    columns = {"id": {"0": 7, "2": 8}, "caption": {"0": "a dog", "2": "a cat"}}
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(columns))
+    pairs = [pair for batch in read_pairs(ReadOptions(str(path))) for pair in batch.pairs]
+    assert [(pair.source_id, pair.caption) for pair in pairs] == [("7", "a dog"), ("8", "a cat")]
+    path.write_text(json.dumps({"1.jpg": {"caption": "a dog"}, "2.jpg": {"caption": "a cat"}}))  # a row per image
+    pairs = [pair for batch in read_pairs(ReadOptions(str(path), verify_images="off")) for pair in batch.pairs]
+    assert [pair.caption for pair in pairs] == ["a dog", "a cat"]

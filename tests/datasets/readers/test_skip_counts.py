@@ -50,15 +50,20 @@ def test_a_result_has_the_total_and_the_captions_in_it() -> None:
             make_reject("a:1", "bad_image", ""),
             make_reject("a:2, caption 1", "wrong_type", "", part="caption"),
             make_reject("a:2, boxes", "bad_box", "", part="boxes"),
+            make_reject("a:2, width", "not_finite", "", part="field"),
         ]
     )
     assert found.as_json() == {
-        "broken": {"bad_box": 1, "bad_image": 1, "wrong_type": 1},
+        "broken": {"bad_box": 1, "bad_image": 1, "not_finite": 1, "wrong_type": 1},
         "broken_captions": {"wrong_type": 1},
         "broken_boxes": {"bad_box": 1},
+        "broken_fields": {"not_finite": 1},
     }
-    described = "1 row (bad_image 1), 1 caption (wrong_type 1) and the boxes of 1 image (bad_box 1)"
+    described = (
+        "1 row (bad_image 1), 1 caption (wrong_type 1), the boxes of 1 image (bad_box 1) and 1 field (not_finite 1)"
+    )
     assert describe_skip_counts(found.as_json()) == described
+    assert (found + found).fields == {"not_finite": 2}
     assert SkipCounts(boxes=found.boxes).describe() == "the boxes of 1 image (bad_box 1)"
 
 

@@ -83,6 +83,7 @@ def test_skip_counts_invalid_rows_and_reads_the_others(tmp_path: Path, flaw: str
         "broken": dict(sorted(reasons.items())),
         "broken_captions": {},
         "broken_boxes": {},
+        "broken_fields": {},
     }
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,79 @@ def test_preferences_in_a_table_of_the_hub_are_refined_and_written_with_all_colu
     assert json.loads(out.read_text().splitlines()[0]) == {"image": locator, **answers}
     pl.DataFrame([{"image": {"bytes": b"x", "path": "a.jpg"}, "caption": "a", "negative": "b"}]).write_parquet(path)
     assert texts(read_candidates(path)) == [(locator, "a", "b")]
+
+
+RLHF_V = {
+    "ds_name": "RLHF-V",
+    "text": json.dumps({"question": "What is this?", "chosen": "A dog.", "rejected": "A dog and a cat."}),
+    "origin_split": json.dumps({"type": "question answering", "model": "muffin"}),
+    "idx": 3,
+    "image_path": "images/3.jpg",
+}
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.parquet"])
+def test_preferences_of_rlhf_v_are_in_the_json_of_their_text(tmp_path: Path, name: str) -> None:
+    path, out = tmp_path / name, tmp_path / "kept.jsonl"
+    if name == "rows.jsonl":
+        row = RLHF_V | {"image": "images/3.jpg"}
+        save(tmp_path, name, [row])
+    else:
+        # The other columns, of bytes such as a hash and of decimals, made each row a broken one.
+        cell = {"image": {"bytes": b"x", "path": "3.jpg"}, "digest": b"\xff\0", "price": Decimal("1.5")}
+        pl.DataFrame([RLHF_V | cell]).write_parquet(path)
+        places = {column: f"{path}::{column}/row-00000001" for column in ("image", "digest")}
+        row = RLHF_V | places | {"image": f"{places['image']}/3.jpg", "price": "1.5"}
+    frame = read_candidates(path)
+    assert layout_of(path).name == "preferences"
+    assert texts(frame) == [(row["image"], "A dog.", "A dog and a cat.")]
+    assert write_candidates(frame, out, like=layout_of(path)) == 1
+    assert json.loads(out.read_text()) == row
+    assert texts(read_candidates(out)) == texts(frame)
+
+
+def completion(response: str, *ratings: str) -> dict[str, Any]:
+    aspects = ("Helpfulness", "Ethical Considerations", "Visual Faithfulness")
+    rated = {name: {"Rating": each, "Rationale": "so"} for name, each in zip(aspects, ratings, strict=True)}
+    return {"annotations": rated, "model": "m", "response": response}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "lists", "parquet"])
+def test_each_two_ranked_answers_of_vlfeedback_are_a_preference(tmp_path: Path, form: str) -> None:
+    answers = [
+        completion("A cat.", "3", "5", "1"),
+        completion("A dog.", "5", "5", "5"),
+        completion("A pet.", "5", "2", "2"),
+        completion("A cow.", "1", "N/A", "1"),
+    ]
+    row: dict[str, Any] = {"id": "svit-1", "prompt": "What is this?", "img_path": "a.jpg", "models": ["m"] * 4}
+    stored = answers if form == "jsonl" else {name: [each[name] for each in answers] for name in answers[0]}
+    row["completions"] = stored
+    path = tmp_path / f"rows.{'parquet' if form == 'parquet' else 'jsonl'}"
+    if form == "parquet":
+        pl.DataFrame([row]).write_parquet(path)
+    else:
+        save(tmp_path, path.name, [row])
+    frame = read_candidates(path)
+    assert texts(frame.filter(status="kept")) == [("a.jpg", "A dog.", "A cat."), ("a.jpg", "A dog.", "A pet.")]
+    assert frame.filter(status="rejected")["reason"].to_list() == ["no_preference"] * 4  # equal, or not rated
+    out = tmp_path / "kept.jsonl"
+    assert write_candidates(frame, out, like=layout_of(path)) == 2
+    written = json.loads(out.read_text().splitlines()[1])
+    assert (written["id"], written["rejected"], written["rejected_completion"]) == ("svit-1", "A pet.", 3)
+    assert texts(read_candidates(out)) == texts(frame.filter(status="kept"))
+
+
+def test_ranked_answers_need_two_that_are_texts(tmp_path: Path) -> None:
+    one, two = completion("A cat.", "3", "5", "1"), completion("", "1", "1", "1")
+    rows = [
+        {"prompt": "What?", "completions": each}
+        for each in ([one, completion("A dog.", "1", "1", "1")], [one], [one, two])
+    ]
+    path = save(tmp_path, "rows.jsonl", rows)
+    screening = InvalidRowPolicy("skip")
+    assert texts(read_candidates(path, screening)) == [("", "A cat.", "A dog.")]
+    assert screening.skipped.rows == {"missing_column": 2}
 
 
 @pytest.mark.parametrize("as_object", [False, True])

@@ -188,6 +188,9 @@ def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) 
         ),
         ("h.jsonl", b'{"caption":"a","negative":"b","scores":{"x":"y"}}', "scores is not"),
         ("i.jsonl", b'{"caption":"a","negative":"b","scores":[1]}', "scores is not"),
+        ("t.jsonl", b'{"id":123456789012345678901234,"caption":"a","negative":"b"}', "the id .* too many digits"),
+        ("u.jsonl", b'{"caption":"a","negative":"b","image":true}', "image is bool, not text"),
+        ("v.jsonl", b'{"caption":"a","negative":"b","image":["a","b"]}', "image is list, not text"),
         ("j.jsonl", b'{"caption":"a","negative":"b","edit":[1]}', "edit is not"),
         ("k.jsonl", b'{"caption":"a","negative":"b","status":"dropped"}', "status 'dropped'"),
         ("l.json", b"[1]", "row 0: int instead of an object"),
@@ -337,3 +340,14 @@ def test_a_folder_that_is_no_benchmark_is_refused_with_the_way_to_rows(tmp_path:
     (tmp_path / "build" / "shards").mkdir(parents=True)
     with pytest.raises(UsageError, match=r"`pairwright export .*build --to sugarcrepe --out rows`"):
         read_candidates(tmp_path / "build")
+
+
+def test_a_score_that_is_null_is_none_and_an_image_may_be_a_number_or_an_object(tmp_path: Path) -> None:
+    """Each was a broken row; the file was refused by its ending."""
+    images: list[Any] = [17, 17.0, ["a.jpg"], [], {"path": "a.jpg"}, {"bytes": None, "path": "a.jpg"}]
+    row = {"caption": "a", "scores": {"one": None, "two": float("nan"), "three": 0.5}}
+    rows = [{**row, "negative": f"b {number}", "image": image} for number, image in enumerate(images)]
+    (tmp_path / "rows.ndjson").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    frame = read_candidates(tmp_path / "rows.ndjson")
+    assert frame["image"].to_list() == ["17", "17", "a.jpg", "", "a.jpg", "a.jpg"]
+    assert frame["scores"].to_list() == [[{"name": "three", "value": 0.5}]] * len(images)

@@ -157,7 +157,7 @@ def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
         *table(rows),
         f"rationales: {counts}",
         *rejected_line(result["rejected"], details=details),
-        *skipped_lines({"broken_captions": {}, "broken_boxes": {}, **result}),
+        *skipped_lines(result),
         *(bill_lines(result) if "llm" in result else []),
         "",
         f"Written to {', '.join(result['files'])}: {count_phrase(result['student_rows'], 'student row')}; {split}",

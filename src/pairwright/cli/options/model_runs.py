@@ -156,9 +156,9 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"The server did not count the tokens of {bill['estimated']:,} of these answers: they are estimated."
         )
-    if shared := bill["in_all"].get("shared"):
+    if bill["requests"] and (shared := bill["in_all"].get("shared")):
         lines.append(f"{count_phrase(shared, 'request')} had the texts of another row and its answer: billed once.")
-    if alone := bill["in_all"].get("alone"):
+    if alone := bill.get("alone"):
         again = f"{count_phrase(alone, 'caption')} {verb_form(alone, 'were')} requested again alone"
         lines.append(f"{again}: no usable part of a shared answer was theirs.")
     return lines

@@ -16,7 +16,7 @@ from pairwright.cli.output.summary import (
 )
 from pairwright.datasets.build_manifest import shard_paths
 from pairwright.datasets.count_phrases import count_phrase
-from pairwright.datasets.readers.skip_counts import REJECTED_PARTS
+from pairwright.datasets.readers.skip_counts import REJECTED_PARTS, SkipCounts
 from pairwright.datasets.rejects import list_reasons
 
 _TEXT_KINDS = {  # kind of text: its stage, and a noun
@@ -134,24 +134,25 @@ def _type_lines(manifest: dict[str, Any], samples: int, *, details: bool) -> lis
 
 
 def _input_lines(manifest: dict[str, Any]) -> list[str]:
-    """Return how many rows of the input were rejected, and why, and how many lost captions or boxes; empty if none."""
+    """Return how many rows of the input were rejected, and why, and how many lost captions, boxes or fields; empty if none."""
     pairs = manifest["stages"].get("pairs", {"rejected": {}, "candidates": 0})
     rejected = Counter(pairs["rejected"])
-    captions, boxes = (Counter(pairs.get("facts", {}).get(name, {})) for name in REJECTED_PARTS)
+    parts = SkipCounts.of_kept_rows(pairs.get("facts", {}), REJECTED_PARTS)
     where = "in rejected/pairs-*.parquet"
     lines = []
     if rejected:
         where_read = "all versions" if manifest["build"]["number"] != manifest["build"]["full"] else "the input"
         lost = f"{rejected.total():,} of {count_phrase(pairs['candidates'], 'row')} of {where_read} rejected"
         lines.append(f"{lost}: {list_reasons(rejected)}. They are {where}.")
-    if captions:
-        count = count_phrase(captions.total(), "caption")
-        lines.append(
-            f"Rejected alone, as their rows have others: {count} ({list_reasons(captions)}). Details are {where}."
-        )
-    if boxes:
-        what = f"{count_phrase(boxes.total(), 'row')} of the input ({list_reasons(boxes)})"
-        lines.append(f"Read without boxes, since one of them is bad: {what}. Details are {where}.")
+    for counts, about, unit in (
+        (parts.captions, "Rejected alone, as their rows have others", "caption"),
+        (parts.boxes, "Read without boxes, since one of them is bad", "row"),
+        (parts.fields, "Read as unknown, since it is not usable", "optional field"),
+    ):
+        if counts:
+            lines.append(
+                f"{about}: {count_phrase(counts.total(), unit)} ({list_reasons(counts)}). Details are {where}."
+            )
     return lines
 
 
