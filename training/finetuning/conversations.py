@@ -93,13 +93,8 @@ class ConversationCollator:
         return to_messages(turns, images, image_first=first)
 
     def _encode(self, conversations: Sequence[list[Message]]) -> dict[str, Tensor]:
-        images = [
-            part["image"]
-            for messages in conversations
-            for one in messages
-            for part in one["content"]
-            if "image" in part
-        ]
+        parts = [part for messages in conversations for one in messages for part in one["content"]]
+        images = [part["image"] for part in parts if "image" in part]
         blank = not images
         if blank:
             images = [Image.new("RGB", (64, 64))]

@@ -9,10 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch.utils.data import Dataset, Sampler
+from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.rng import make_rng
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
@@ -64,10 +67,15 @@ def read_rows(
 
 
 class EpochOrder(Sampler[int]):
-    """Row numbers in the order of ``epoch``, that of the next iteration, which `trainers.RunCallback` sets."""
+    """Row numbers in the order of ``epoch``, that of the next iteration, which `trainers.RunCallback` sets.
 
-    def __init__(self, counts: tuple[int, ...], window: int, seed: int) -> None:
-        self.epoch = 0
+    With the ``lengths`` of all rows, each ``batch`` of them has rows of similar length.
+    """
+
+    def __init__(
+        self, counts: tuple[int, ...], window: int, seed: int, lengths: Sequence[int] = (), batch: int = 1
+    ) -> None:
+        self.epoch, self._seed, self._lengths, self._batch = 0, seed, lengths, batch
         self._order = SampleOrder(counts, sum(counts), seed=seed, window=window)
 
     def __len__(self) -> int:
@@ -75,4 +83,7 @@ class EpochOrder(Sampler[int]):
         return self._order.samples
 
     def __iter__(self) -> Iterator[int]:
+        if self._lengths:  # by a generator of its own: the state of torch's is not that of the epoch's start on resume
+            drawn = torch.Generator().manual_seed(make_rng(self._seed, self.epoch, "lengths").getrandbits(63))
+            return iter(get_length_grouped_indices(self._lengths, self._batch, generator=drawn))
         return iter(self._order.take(self.epoch, 0, 0).tolist())
