@@ -21,9 +21,7 @@ from pairwright.training.loading.rationales import RationaleCollator, SampleInde
 from pairwright.training.loading.sample_order import SampleOrder
 from pairwright.training.loading.shard_index import OnError, SampleSelection, StoredSample, check_usable
 
-_READ_TOGETHER = 256
-
-
+NO_ROW, _READ_TOGETHER = -1, 256
 RowCollator = ConversationCollator | RationaleCollator
 
 
@@ -45,7 +43,7 @@ class ShardDataset(Dataset[Any]):
     def __getitems__(self, numbers: Sequence[int]) -> list[StoredSample | Reject | PairwrightError]:
         """Return the samples of a batch; rejects and errors as values: raised, torch would wrap them in a traceback."""
         try:
-            return list(self.index.find(numbers))
+            return list(self.index.find([number for number in numbers if number != NO_ROW]))
         except PairwrightError as error:
             return [error]
 
@@ -69,7 +67,8 @@ def read_rows(
 class EpochOrder(Sampler[int]):
     """Row numbers in the order of ``epoch``, that of the next iteration, which `trainers.RunCallback` sets.
 
-    With the ``lengths`` of all rows, each ``batch`` of them has rows of similar length.
+    With the ``lengths`` of all rows, each ``batch`` of them has rows of similar length. `NO_ROW` fills up the last batch:
+    several processes would repeat rows there.
     """
 
     def __init__(
@@ -79,11 +78,12 @@ class EpochOrder(Sampler[int]):
         self._order = SampleOrder(counts, sum(counts), seed=seed, window=window)
 
     def __len__(self) -> int:
-        """Return the number of rows."""
-        return self._order.samples
+        """Return the number of rows, rounded up to whole batches."""
+        return -(-self._order.samples // self._batch) * self._batch
 
     def __iter__(self) -> Iterator[int]:
+        order = self._order.take(self.epoch, 0, 0).tolist()
         if self._lengths:  # by a generator of its own: the state of torch's is not that of the epoch's start on resume
             drawn = torch.Generator().manual_seed(make_rng(self._seed, self.epoch, "lengths").getrandbits(63))
-            return iter(get_length_grouped_indices(self._lengths, self._batch, generator=drawn))
-        return iter(self._order.take(self.epoch, 0, 0).tolist())
+            order = get_length_grouped_indices(self._lengths, self._batch, generator=drawn)
+        return iter(order + [NO_ROW] * (len(self) - len(order)))

@@ -16,7 +16,7 @@ from pairwright.datasets.shards.samples import Sample  # noqa: E402
 from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE, find_answers, to_messages  # noqa: E402
 from pairwright.training.finetuning.conversations import ConversationCollator  # noqa: E402
-from pairwright.training.finetuning.dataset import EpochOrder, open_dataset  # noqa: E402
+from pairwright.training.finetuning.dataset import NO_ROW, EpochOrder, open_dataset  # noqa: E402
 from pairwright.training.loading.shard_index import StoredSample  # noqa: E402
 from pairwright.training.loading.tokenization import IGNORE_INDEX  # noqa: E402
 from pairwright.training.models.generative import ImageTextModel  # noqa: E402
@@ -119,6 +119,9 @@ def test_each_conversation_of_a_sample_is_a_row(tmp_path: Path) -> None:
     rows = [row for row in dataset.__getitems__(range(10)) if isinstance(row, StoredSample)]
     assert len({(row.key, row.unit) for row in rows}) == len(rows) == 10
     assert sorted(EpochOrder(dataset.index.counts, 4, seed=1)) == list(range(10))
+    filled = list(EpochOrder(dataset.index.counts, 4, seed=1, batch=4))
+    assert (sorted(filled[:10]), filled[10:]) == (list(range(10)), [NO_ROW] * 2)
+    assert len(dataset.__getitems__(filled[8:])) == 2
 
 
 def test_broken_images_are_skipped(tmp_path: Path) -> None:
