@@ -124,6 +124,21 @@ def test_each_conversation_of_a_sample_is_a_row(tmp_path: Path) -> None:
     assert len(dataset.__getitems__(filled[8:])) == 2
 
 
+def test_an_empty_image_is_no_text_only_conversation(tmp_path: Path) -> None:
+    """The answers of its conversation were learnt without it."""
+    made = []
+    for number in range(2):
+        of = pair(number, f"a red circle {number}", f"{number}.jpg")
+        made.append(
+            Sample(of, (conversation(of, "what colour is it ?", "red"),), (), picture() if number else b"", "jpg")
+        )
+    one = collator(tmp_path / "model")
+    dataset = open_dataset(write_shards(made, tmp_path / "shards").pattern, one)
+    batch = one(dataset.__getitems__([0, 1]))
+    assert [each.reason for each in batch["skipped"]] == ["bad_image"]
+    assert len(batch["labels"]) == 1
+
+
 def test_broken_images_are_skipped(tmp_path: Path) -> None:
     batch = collator(tmp_path)([sample(0, b"no image"), sample(1)])
     assert [each.place for each in batch["skipped"]] == ["shard::0"]
