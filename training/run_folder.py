@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import IO, Any, Generic, TypeVar
+from zipfile import BadZipFile, ZipFile
 
 import torch
 import yaml
@@ -189,13 +189,13 @@ def load_checkpoint(folder: Path, state: RunState) -> TrainingProgress:
     if state.average:
         copy_weights(state.average, read_weights(folder / _AVERAGE), folder / _AVERAGE)
     try:
+        ZipFile(folder / _OPTIMIZER).close()  # torch reads another file as a pickle, with errors of any kind
         states = torch.load(folder / _OPTIMIZER, map_location="cpu", weights_only=True)
         stored = json.loads((folder / _STATE).read_text(encoding="utf-8"))
         progress = TrainingProgress(**{one.name: stored[one.name] for one in fields(TrainingProgress)})
         state.optimizer.load_state_dict(states["optimizer"])
-    except (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, UnpicklingError) as error:
-        what = str(error).partition("\n")[0]
-        raise StorageError(f"{folder} cannot be read ({what}). Remove the run folder and start again.") from None
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, BadZipFile) as error:
+        raise StorageError(f"{folder} cannot be read ({error}). Remove the run folder and start again.") from None
     if state.scaler and states["scaler"]:
         state.scaler.load_state_dict(states["scaler"])
     return progress
