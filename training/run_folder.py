@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
+from zipfile import BadZipFile, ZipFile
 
 import torch
 import yaml
@@ -169,9 +170,8 @@ def save_checkpoint(out: Path, state: RunState, progress: TrainingProgress) -> P
         scaler = state.scaler.state_dict() if state.scaler else None
         torch.save({"optimizer": state.optimizer.state_dict(), "scaler": scaler}, temporary / _OPTIMIZER)
         write_text(temporary / _STATE, json.dumps(asdict(progress)) + "\n")
-    for older in _checkpoints(out):
-        if older != folder:
-            shutil.rmtree(older)
+    for older in set(_checkpoints(out)) - {folder}:
+        shutil.rmtree(older)
     return folder
 
 
@@ -189,12 +189,13 @@ def load_checkpoint(folder: Path, state: RunState) -> TrainingProgress:
     if state.average:
         copy_weights(state.average, read_weights(folder / _AVERAGE), folder / _AVERAGE)
     try:
+        ZipFile(folder / _OPTIMIZER).close()  # torch reads another file as a pickle, with errors of any kind
         states = torch.load(folder / _OPTIMIZER, map_location="cpu", weights_only=True)
         stored = json.loads((folder / _STATE).read_text(encoding="utf-8"))
         progress = TrainingProgress(**{one.name: stored[one.name] for one in fields(TrainingProgress)})
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        state.optimizer.load_state_dict(states["optimizer"])
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, BadZipFile) as error:
         raise StorageError(f"{folder} cannot be read ({error}). Remove the run folder and start again.") from None
-    state.optimizer.load_state_dict(states["optimizer"])
     if state.scaler and states["scaler"]:
         state.scaler.load_state_dict(states["scaler"])
     return progress

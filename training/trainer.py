@@ -229,8 +229,7 @@ class _Trainer:
     def _finish(self) -> TrainingReport:
         cut = self._total_cut()
         sizes = count_parameters(self.step.model)
-        folder = self.run.out / "model"
-        main = self.accelerator.is_main_process
+        folder, main = self.run.out / "model", self.accelerator.is_main_process
         report = TrainingReport(
             model=str(folder),
             steps=self.progress.step,

@@ -17,6 +17,8 @@ the run is loader-bound where it is not near 0.
 """
 
 import argparse
+import gc
+import re
 import subprocess
 import sys
 import tempfile
@@ -31,7 +33,13 @@ NEGATIVES = 3
 IMAGE, PATCH, TOKENS, DIM = 224, 32, 77, 512
 VISION, TEXT = (12, 768), (12, 512)  # layers, width
 # Dense bf16 by NVIDIA's data sheets, in TFLOPS.
-PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312, "L40S": 362, "L4": 121, "A10G": 70, "RTX 4090": 165}
+PEAKS = {"H200 NVL": 835, "H200": 989, "H100 NVL": 835, "H100 PCIe": 756, "H100": 989, "A100": 312}
+PEAKS |= {"L40S": 362, "L40": 181, "L4": 121, "A10G": 70, "RTX 4090": 165}
+
+
+def peak_tflops(device: str) -> float:
+    """Return the peak of a device by a name in its own, the more specific first; 0 if none is known."""
+    return next((peak for name, peak in PEAKS.items() if re.search(rf"\b{name}\b", device)), 0)
 
 
 def tower_flops(layers: int, width: int, tokens: int) -> int:
@@ -71,6 +79,7 @@ def train_once(data: str, folder: Path, asked: argparse.Namespace, chunk: int, p
     changes = [f"batches.size={asked.batch}", f"batches.chunk={chunk}", f"method.negatives={NEGATIVES}", "compile=true"]
     changes += [f"schedule.steps={asked.steps}", f"log_every={max(1, asked.steps // 3)}", "save_every=1000000"]
     rows = list[LogRow]()
+    gc.collect()  # the model of the run before
     torch.cuda.reset_peak_memory_stats()
     recipe = read_recipe("negclip", changes)
     assert isinstance(recipe, Recipe)
@@ -90,17 +99,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--chunks", type=int, nargs="+", default=[0, 1024], help="rows a pass; 0: the whole batch")
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--steps", type=int, default=30, help="2 or more: the first row of the log is left out")
     parser.add_argument("--pairs", type=int, default=20_000, help="of the shards")
     parser.add_argument("--data", default="", help="shards with hard negatives; none: ColorShape's")
     parser.add_argument("--peak-tflops", type=float, default=0.0, help="dense bf16; 0: by the name of the device")
     asked = parser.parse_args()
+    if asked.steps < 2:
+        parser.error("--steps must be 2 or more: the first row of the log, in which torch compiles, is left out")
     if not torch.cuda.is_available():
         sys.exit(
             "This benchmark requires a CUDA GPU, and torch finds none. On a CPU run python -m benchmarks.trainer.step."
         )
     device = torch.cuda.get_device_name()
-    peak = asked.peak_tflops or next((value for name, value in PEAKS.items() if name in device), 0)
+    peak = asked.peak_tflops or peak_tflops(device)
     if not peak:
         sys.exit(f"The peak of {device} is not known: pass --peak-tflops, the dense bf16 figure of its data sheet.")
     with tempfile.TemporaryDirectory() as name:

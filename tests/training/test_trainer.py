@@ -17,7 +17,7 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 
 from safetensors.torch import load_file  # noqa: E402 - behind the guard of torch
 
-from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
+from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError  # noqa: E402
 from pairwright.datasets.records import Turn  # noqa: E402
 from pairwright.datasets.shards.layout import find_shards  # noqa: E402
 from pairwright.datasets.shards.reading import read_shard  # noqa: E402
@@ -283,6 +283,22 @@ def test_a_run_is_not_resumed_with_other_shards_of_the_same_size(given: Given, t
     run("clip", *given, tmp_path / "run")
     with pytest.raises(UsageError, match=r"changes the batches"):
         run("clip", shards(tmp_path / "other", seed=4), given.model, tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", "another"])
+def test_a_damaged_optimizer_state_is_reported_with_its_place(
+    given: Given, tmp_path: Path, damage: bytes | str
+) -> None:
+    """A traceback of pickle, or "Aborted!" for an empty file."""
+    run("clip", *given, tmp_path)
+    (file,) = tmp_path.glob("checkpoints/*/optimizer.pt")
+    if isinstance(damage, bytes):
+        file.write_bytes(damage)
+    else:
+        other = torch.optim.AdamW([torch.zeros(3, requires_grad=True)])
+        torch.save({"optimizer": other.state_dict(), "scaler": None}, file)
+    with pytest.raises(StorageError, match=r"step-00000002 cannot be read \(.*\)\. Remove the run folder"):
+        run("clip", *given, tmp_path, resume=True)
 
 
 def test_truncated_texts_are_counted(given: Given, tmp_path: Path) -> None:

@@ -93,13 +93,8 @@ class ConversationCollator:
         return to_messages(turns, images, image_first=first)
 
     def _encode(self, conversations: Sequence[list[Message]]) -> dict[str, Tensor]:
-        images = [
-            part["image"]
-            for messages in conversations
-            for one in messages
-            for part in one["content"]
-            if "image" in part
-        ]
+        parts = [part for messages in conversations for one in messages for part in one["content"]]
+        images = [part["image"] for part in parts if "image" in part]
         blank = not images
         if blank:
             images = [Image.new("RGB", (64, 64))]
@@ -119,10 +114,8 @@ class ConversationCollator:
         )
         offsets = found.pop("offset_mapping")
         replaced = found.pop("text_replacement_offsets", None) or [[]] * len(written)
-        mask = torch.stack([
-            answer_mask(offsets[row], spans, replaced[row]) for row, (_, spans) in enumerate(written)
-        ])  # fmt: skip
-        mask = add_stop_tokens(mask, found["input_ids"], self.stops) & found["attention_mask"].bool()
+        masks = [answer_mask(offsets[row], spans, replaced[row]) for row, (_, spans) in enumerate(written)]
+        mask = add_stop_tokens(torch.stack(masks), found["input_ids"], self.stops) & found["attention_mask"].bool()
         mask[len(conversations) - blank :] = False
         return {**found, "labels": found["input_ids"].masked_fill(~mask, IGNORE_INDEX)}
 

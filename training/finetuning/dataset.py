@@ -9,18 +9,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch.utils.data import Dataset, Sampler
+from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.rng import make_rng
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.loading.rationales import RationaleCollator, SampleIndex, index_samples
 from pairwright.training.loading.sample_order import SampleOrder
 from pairwright.training.loading.shard_index import OnError, SampleSelection, StoredSample, check_usable
 
-_READ_TOGETHER = 256
-
-
+NO_ROW, _READ_TOGETHER = -1, 256
 RowCollator = ConversationCollator | RationaleCollator
 
 
@@ -42,7 +43,7 @@ class ShardDataset(Dataset[Any]):
     def __getitems__(self, numbers: Sequence[int]) -> list[StoredSample | Reject | PairwrightError]:
         """Return the samples of a batch; rejects and errors as values: raised, torch would wrap them in a traceback."""
         try:
-            return list(self.index.find(numbers))
+            return list(self.index.find([number for number in numbers if number != NO_ROW]))
         except PairwrightError as error:
             return [error]
 
@@ -64,15 +65,25 @@ def read_rows(
 
 
 class EpochOrder(Sampler[int]):
-    """Row numbers in the order of ``epoch``, that of the next iteration, which `trainers.RunCallback` sets."""
+    """Row numbers in the order of ``epoch``, that of the next iteration, which `trainers.RunCallback` sets.
 
-    def __init__(self, counts: tuple[int, ...], window: int, seed: int) -> None:
-        self.epoch = 0
+    With the ``lengths`` of all rows, each ``batch`` of them has rows of similar length. `NO_ROW` fills up the last batch:
+    several processes would repeat rows there.
+    """
+
+    def __init__(
+        self, counts: tuple[int, ...], window: int, seed: int, lengths: Sequence[int] = (), batch: int = 1
+    ) -> None:
+        self.epoch, self._seed, self._lengths, self._batch = 0, seed, lengths, batch
         self._order = SampleOrder(counts, sum(counts), seed=seed, window=window)
 
     def __len__(self) -> int:
-        """Return the number of rows."""
-        return self._order.samples
+        """Return the number of rows, rounded up to whole batches."""
+        return -(-self._order.samples // self._batch) * self._batch
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._order.take(self.epoch, 0, 0).tolist())
+        order = self._order.take(self.epoch, 0, 0).tolist()
+        if self._lengths:  # by a generator of its own: the state of torch's is not that of the epoch's start on resume
+            drawn = torch.Generator().manual_seed(make_rng(self._seed, self.epoch, "lengths").getrandbits(63))
+            order = get_length_grouped_indices(self._lengths, self._batch, generator=drawn)
+        return iter(order + [NO_ROW] * (len(self) - len(order)))

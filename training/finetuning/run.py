@@ -84,14 +84,14 @@ def _trainer(
 ) -> ShardTrainer:
     """Return the trainer; ``trained`` has adapters if any."""
     recipe = run.recipe
-    dataset = open_dataset(run.data, collator, run.on_error)
+    dataset, batches = open_dataset(run.data, collator, run.on_error), recipe.batches
+    lengths = _all_lengths(dataset, collator, arguments) if batches.group_by_length else ()
     named: dict[str, Any] = {
         "train_dataset": dataset,
         "eval_dataset": open_dataset(run.validation, collator, run.on_error) if run.validation else None,
         "data_collator": collator,
         "processing_class": collator.processor,
-        "order": EpochOrder(dataset.index.counts, recipe.batches.window, recipe.seed),
-        "lengths": _all_lengths(dataset, collator, arguments) if recipe.batches.group_by_length else None,
+        "order": EpochOrder(dataset.index.counts, batches.window, recipe.seed, lengths, batches.size),
     }
     kind: Any = ShardTrainer
     if isinstance(recipe.method, StepByStepMethod):

@@ -1,6 +1,6 @@
 """Trainers of transformers over our shards: the order of samples, skipped samples, and the loss of step-by-step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel, Seq2SeqTrainer, Trainer, TrainerCallback
-from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from pairwright.datasets.errors import PairwrightError, StorageError
 from pairwright.datasets.images.loading import publishable_image_name
@@ -27,7 +26,6 @@ class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow trans
 
     Attributes:
         order: sampler of the training rows.
-        lengths: of the training rows, in characters, if batches have rows of similar length.
         skipped: reason and detail of skipped samples by place, of this process.
         cut: truncated rows, of this process.
     """
@@ -35,18 +33,14 @@ class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow trans
     order: EpochOrder
     train_dataset: ShardDataset
 
-    def __init__(self, *arguments: Any, order: EpochOrder, lengths: Sequence[int] | None = None, **named: Any) -> None:
+    def __init__(self, *arguments: Any, order: EpochOrder, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.lengths = lengths
         if not self.model_accepts_loss_kwargs:  # Qwen2.5-VL: its own loss is a mean per forward pass, and parts differ
             self.compute_loss_func = answer_loss
         self.order, self.skipped, self.cut = order, dict[str, Reject](), 0
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:  # noqa: ARG002 - interface of Trainer
-        if self.lengths is None:
-            return self.order
-        size = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
-        return LengthGroupedSampler(size, lengths=list(self.lengths))
+        return self.order
 
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: torch.device) -> Any:
         found = super()._get_num_items_in_batch(batch_samples, device)

@@ -163,6 +163,8 @@ def _sample(span: Range, data: bytes, unit: int) -> StoredSample | Reject:
     except UnicodeDecodeError as error:
         return make_reject(where, "not_utf8", f"the caption: {error}")
     images = select_image_extensions(members)
+    if images and not members[images[0]]:  # not a text-only sample
+        return make_reject(where, "bad_image", f"the .{images[0]} is empty")
     further = tuple(members[ext] for ext in (select_further_images(members) if images else ()))
     return StoredSample(key, where, caption, body, members[images[0]] if images else b"", unit, further)
 

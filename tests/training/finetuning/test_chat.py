@@ -16,7 +16,7 @@ from pairwright.datasets.shards.samples import Sample  # noqa: E402
 from pairwright.datasets.shards.writing import write_shards  # noqa: E402
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE, find_answers, to_messages  # noqa: E402
 from pairwright.training.finetuning.conversations import ConversationCollator  # noqa: E402
-from pairwright.training.finetuning.dataset import EpochOrder, open_dataset  # noqa: E402
+from pairwright.training.finetuning.dataset import NO_ROW, EpochOrder, open_dataset  # noqa: E402
 from pairwright.training.loading.shard_index import StoredSample  # noqa: E402
 from pairwright.training.loading.tokenization import IGNORE_INDEX  # noqa: E402
 from pairwright.training.models.generative import ImageTextModel  # noqa: E402
@@ -119,6 +119,24 @@ def test_each_conversation_of_a_sample_is_a_row(tmp_path: Path) -> None:
     rows = [row for row in dataset.__getitems__(range(10)) if isinstance(row, StoredSample)]
     assert len({(row.key, row.unit) for row in rows}) == len(rows) == 10
     assert sorted(EpochOrder(dataset.index.counts, 4, seed=1)) == list(range(10))
+    filled = list(EpochOrder(dataset.index.counts, 4, seed=1, batch=4))
+    assert (sorted(filled[:10]), filled[10:]) == (list(range(10)), [NO_ROW] * 2)
+    assert len(dataset.__getitems__(filled[8:])) == 2
+
+
+def test_an_empty_image_is_no_text_only_conversation(tmp_path: Path) -> None:
+    """The answers of its conversation were learnt without it."""
+    made = []
+    for number in range(2):
+        of = pair(number, f"a red circle {number}", f"{number}.jpg")
+        made.append(
+            Sample(of, (conversation(of, "what colour is it ?", "red"),), (), picture() if number else b"", "jpg")
+        )
+    one = collator(tmp_path / "model")
+    dataset = open_dataset(write_shards(made, tmp_path / "shards").pattern, one)
+    batch = one(dataset.__getitems__([0, 1]))
+    assert [each.reason for each in batch["skipped"]] == ["bad_image"]
+    assert len(batch["labels"]) == 1
 
 
 def test_broken_images_are_skipped(tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ def test_zero_that_offloads_to_the_cpu_trains_as_one_process(
 
 @pytest.mark.slow
 def test_copies_with_accumulated_gradients_train_as_one_and_resume_in_a_later_epoch(tmp_path: Path) -> None:
-    data, model = shards(tmp_path / "data"), tiny_vlms.llava(tmp_path / "model")
+    """An epoch is two whole batches and a part of one, in which two processes repeated rows."""
+    data, model = shards(tmp_path / "data", 42), tiny_vlms.llava(tmp_path / "model")
     changes = ("batches.size=16", "batches.window=16", "batches.per_device=4", "batches.workers=1")
     run("llava-instruct", data, model, tmp_path / "one", *CHANGES, *changes)
     together("llava-instruct", data, model, tmp_path / "two", *changes, last=6)

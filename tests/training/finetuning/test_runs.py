@@ -46,6 +46,7 @@ SMALL = [
     "log_every=1",
     "precision=fp32",
 ]
+GROUPED = "batches.group_by_length=true"
 
 
 @pytest.fixture(scope="module")
@@ -145,9 +146,16 @@ def test_a_llava_of_parts_is_aligned_and_then_instructed_and_answers(data: str, 
         run("llava-align", data, first.model, tmp_path / "four", words)
 
 
-def test_a_resumed_run_ends_as_an_uninterrupted_one(data: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [(("save_every=3",), {"checkpoint-3", "checkpoint-6"}), (("save_every=4", GROUPED), {"checkpoint-4"})],
+)
+def test_a_resumed_run_ends_as_an_uninterrupted_one(
+    data: str, tmp_path: Path, more: tuple[str, ...], kept: set[str]
+) -> None:
+    """Between epochs and within one; batches of rows of similar length were others after a resume within a later epoch."""
     model = tiny_vlms.llava(tmp_path / "model")
-    changes = ("schedule.steps=8", "save_every=3", "keep=3", "batches.window=16", "batches.size=16")
+    changes = ("schedule.steps=8", "keep=3", "batches.window=16", "batches.size=16", *more)
     run("vlm-instruct", data, model, tmp_path / "whole", *changes)
 
     class Killed(Exception):  # noqa: N818 - it is what happens
@@ -159,8 +167,8 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(data: str, tmp_path: Path) -
 
     with pytest.raises(Killed):
         run("vlm-instruct", data, model, tmp_path / "parts", *changes, on_message=kill)
-    assert {path.name for path in (tmp_path / "parts" / "checkpoints").iterdir()} == {"checkpoint-3", "checkpoint-6"}
-    run("vlm-instruct", data, model, tmp_path / "parts", *changes, resume=True)  # in the third epoch
+    assert {path.name for path in (tmp_path / "parts" / "checkpoints").iterdir()} == kept
+    run("vlm-instruct", data, model, tmp_path / "parts", *changes, resume=True)
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
     assert not changed(str(tmp_path / "whole" / "model"), tmp_path / "parts" / "model")
     with pytest.raises(UsageError, match=r"started with optimizer\.lr 0\.01, not 0\.5"):
@@ -227,7 +235,7 @@ def test_text_only_and_broken_samples_do_not_stop_a_run(data: str, tmp_path: Pat
         shutil.copy(shard, tmp_path / "mixed" / f"{name}.tar")
     given, texts = str(tmp_path / "mixed"), str(tmp_path / "texts")
     model = tiny_vlms.llava(tmp_path / "model")
-    report = run("llava-instruct", given, model, tmp_path / "run", "batches.size=2", "batches.group_by_length=true")
+    report = run("llava-instruct", given, model, tmp_path / "run", "batches.size=2", GROUPED)
     assert (report.samples, report.skipped) == (16, {"bad_image": 1})
     assert json.loads((tmp_path / "run" / "skipped.jsonl").read_text())["why"].startswith("bad_image")
     run("llava-align", texts, model, tmp_path / "align", "schedule.steps=2")
