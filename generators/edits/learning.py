@@ -90,11 +90,18 @@ def train_edit_model(  # noqa: PLR0913 - keywords
     model = EditModel(train_cloze_model(sample, start, threads=threads))
     if not types:
         return model
-    editors = balanced_editors(EditMaterials.of(thesaurus, pool, model), types)
-    found = list[dict[str, AllowedProposals]]()
-    for first in range(0, min(len(pairs), BALANCE_CAPTIONS), BALANCE_BATCH):
-        batch = pairs[first : min(first + BALANCE_BATCH, BALANCE_CAPTIONS)]
-        found.append(allowed_proposals(editors, [Caption(*each) for each in batch], first))
+    return with_balance(model, pairs[:BALANCE_CAPTIONS], EditMaterials.of(thesaurus, pool, model), types)
+
+
+def with_balance(
+    model: EditModel, pairs: Sequence[tuple[Pair, Sequence[Token]]], materials: EditMaterials, types: Collection[str]
+) -> EditModel:
+    """Return an edit model with the word balances of some types, learned on all the pairs, with their tokens."""
+    editors = balanced_editors(materials, types)
+    found = [
+        allowed_proposals(editors, [Caption(*each) for each in pairs[first : first + BALANCE_BATCH]], first)
+        for first in range(0, len(pairs), BALANCE_BATCH)
+    ]
     return replace(model, balance=merge_balances(model.cloze, types, found))
 
 

@@ -23,8 +23,8 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.prepositional_links import find_links
 
-MIN_NATURAL: Final = 0.6  # probability of a natural text; benchmarks/RESULTS.md has the figures
-MAX_POSSIBLY_TRUE: Final = 0.08  # probability of a text that may be true
+MIN_NATURAL: Final = 0.65  # probability of a natural text; benchmarks/RESULTS.md has the figures
+MAX_POSSIBLY_TRUE: Final = 0.04  # probability of a text that may be true
 _SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
 _MAX_LENGTH, _MAX_WORDS = 24, 10  # of marked captions, mostly; the weights say nothing of longer ones
 _ADJACENT: Final = 0.2  # share of the captions with two words in which they are adjacent, by chance
