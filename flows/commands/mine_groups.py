@@ -240,7 +240,7 @@ class _GroupJudge:
         noun = next(behind, "")
         if target == "attribute":
             return self._known.attributes.exclusive(old, new, noun)
-        return self._known.relations.refutes(old, new, object=noun)
+        return self._known.relations.refutes(old, new, thing=noun)
 
 
 def _lemmas(tokens: Sequence[Token], span: tuple[int, int]) -> str:
