@@ -18,7 +18,7 @@ from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSamp
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import known_share, train_cloze_model
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.lexicon.thesaurus import Thesaurus
+from pairwright.generators.language.wordnet import WordNet
 
 BALANCE_CAPTIONS: Final = 8_000  # maximum number of pairs for the word balance
 BALANCE_BATCH: Final = 500
@@ -26,7 +26,7 @@ _SMALL: Final = 110_000  # slots of a small pool: about 20,000 captions
 _KNOWN_SHARE: Final = 0.8  # share of slots; the bundled model knows about 90% in other captions of photographs
 
 
-def sample_slots(captions: Iterable[str], tokens: Iterable[Sequence[Token]], thesaurus: Thesaurus) -> ClozeSample:
+def sample_slots(captions: Iterable[str], tokens: Iterable[Sequence[Token]], thesaurus: WordNet) -> ClozeSample:
     """Return the slots of captions as training examples of a cloze model."""
     sampler = ClozeSampler()
     for caption, words in zip(captions, tokens, strict=True):
