@@ -47,7 +47,7 @@ def answer(model: Path) -> Any:
 
 @pytest.mark.slow
 def test_a_single_process_of_torchrun_shards_too(tmp_path: Path) -> None:
-    """It was refused, though FSDP and its mixed precision work on one GPU."""
+    """It was refused, though FSDP runs in one process too."""
     data, model = shards(tmp_path / "data"), tiny_vlms.llava(tmp_path / "model")
     run("llava-instruct", data, model, tmp_path / "one", *CHANGES)
     arguments = ("llava-instruct", data, model, str(tmp_path / "sharded"), "0", *CHANGES, SHARDED)
