@@ -49,7 +49,7 @@ class Design:
     pretraining_lr: float = 2e-3
     finetuning: int = 800
     finetuning_steps: int = 96
-    rates: tuple[float, ...] = (2e-3, 5e-3)
+    rates: tuple[float, ...] = (5e-4, 1e-3, 2e-3, 5e-3)
     negatives: int = 2
     validation: int = 160
     test: int = 240

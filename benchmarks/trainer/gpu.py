@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -42,6 +43,23 @@ def peak_tflops(device: str) -> float:
     return next((peak for name, peak in PEAKS.items() if re.search(rf"\b{name}\b", device)), 0)
 
 
+def device_and_peak(peak: float, on_a_cpu: str) -> tuple[str, float]:
+    """Return the name of the GPU and its peak, 0: by its name; exit without a GPU, or a peak."""
+    if not torch.cuda.is_available():
+        sys.exit(f"This benchmark requires a CUDA GPU, and torch finds none. On a CPU run {on_a_cpu}.")
+    device = torch.cuda.get_device_name()
+    if not (peak := peak or peak_tflops(device)):
+        sys.exit(f"The peak of {device} is not known: pass --peak-tflops, the dense bf16 figure of its data sheet.")
+    return device, peak
+
+
+def demo_shards(folder: Path, pairs: int) -> str:
+    """Write ColorShape's shards and return their folder."""
+    command = [sys.executable, "-m", "pairwright", "demo", "--out", str(folder / "demo"), "--pairs", str(pairs)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return str(folder / "demo" / "shards")
+
+
 def tower_flops(layers: int, width: int, tokens: int) -> int:
     """Return the FLOPs of a transformer's forward pass on one sequence."""
     return layers * tokens * (24 * width**2 + 4 * tokens * width)
@@ -55,19 +73,30 @@ def training_flops() -> int:
     return 3 * (image + (1 + NEGATIVES) * text)
 
 
+def words_tokenizer(shards: str, folder: Path) -> Any:
+    """Return a tokenizer of the shards' words."""
+    from pairwright.training.models.clip import Clip
+    from pairwright.training.tiny_clip import write_tiny_clip
+
+    write_tiny_clip(shards, folder / "tiny")
+    return Clip.load(str(folder / "tiny")).tokenizer
+
+
+def marks_of(tokenizer: Any) -> dict[str, int]:
+    """Return the ids of its marks, as configs name them."""
+    return {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+
+
 def write_model(shards: str, folder: Path) -> None:
     """Write a CLIP of the sizes of ViT-B/32 with random weights and a tokenizer of the shards' words."""
     from transformers import CLIPConfig, CLIPModel
 
     from pairwright.training.models.clip import Clip
-    from pairwright.training.tiny_clip import write_tiny_clip
 
-    write_tiny_clip(shards, folder / "tiny")
-    tokenizer = Clip.load(str(folder / "tiny")).tokenizer
-    assert tokenizer is not None
-    marks = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": 0}
+    tokenizer = words_tokenizer(shards, folder)
     torch.manual_seed(0)
-    Clip(CLIPModel(CLIPConfig(text_config=marks)), tokenizer).save(folder / "clip")  # the defaults are ViT-B/32
+    clip = CLIPModel(CLIPConfig(text_config=marks_of(tokenizer)))  # the defaults are ViT-B/32
+    Clip(clip, tokenizer).save(folder / "clip")
 
 
 def train_once(data: str, folder: Path, asked: argparse.Namespace, chunk: int, peak: float) -> str:
@@ -106,29 +135,10 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.steps < 2:
         parser.error("--steps must be 2 or more: the first row of the log, in which torch compiles, is left out")
-    if not torch.cuda.is_available():
-        sys.exit(
-            "This benchmark requires a CUDA GPU, and torch finds none. On a CPU run python -m benchmarks.trainer.step."
-        )
-    device = torch.cuda.get_device_name()
-    peak = asked.peak_tflops or peak_tflops(device)
-    if not peak:
-        sys.exit(f"The peak of {device} is not known: pass --peak-tflops, the dense bf16 figure of its data sheet.")
+    device, peak = device_and_peak(asked.peak_tflops, "python -m benchmarks.trainer.step")
     with tempfile.TemporaryDirectory() as name:
-        folder, data = Path(name), asked.data
-        if not data:
-            command = [
-                sys.executable,
-                "-m",
-                "pairwright",
-                "demo",
-                "--out",
-                str(folder / "demo"),
-                "--pairs",
-                str(asked.pairs),
-            ]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            data = str(folder / "demo" / "shards")
+        folder = Path(name)
+        data = asked.data or demo_shards(folder, asked.pairs)
         write_model(data, folder)
         print(f"{device}, {peak:g} TFLOPS; {training_flops() / 1e9:.1f} GFLOPs a sample; batch {asked.batch:,}\n")
         print("| gradients | samples/s | utilization | GiB | waiting |\n| --- | --- | --- | --- | --- |")

@@ -52,7 +52,7 @@ def training_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) 
     if (plugin := arguments.deepspeed_plugin) and plugin.zero_stage == 3:
         # Else the weights of the finished model would only be in DeepSpeed's own files.
         plugin.deepspeed_config["zero_optimization"]["stage3_gather_16bit_weights_on_model_save"] = True
-    _check_arguments(arguments, processes)
+    _check_arguments(arguments, joined=arguments.parallel_mode.value == "distributed")
     return arguments
 
 
@@ -74,7 +74,7 @@ def check_planned_arguments(recipe: FinetuningRecipe, model: PreTrainedModel, *,
         named.pop("deepspeed", None)
     with explain_refusals():
         arguments = PlannedArguments(**named)
-    _check_arguments(arguments, gpus)
+    _check_arguments(arguments, joined=gpus > 1)
     _check_model(arguments, model)
 
 
@@ -124,9 +124,9 @@ def _trainer_settings(recipe: FinetuningRecipe, ours: set[str]) -> dict[str, Any
     return found
 
 
-def _check_arguments(arguments: TrainingArguments, processes: int) -> None:
-    """Make what `Trainer` makes of the arguments later, so that it is refused before weights are loaded."""
-    if arguments.fsdp and processes == 1:
+def _check_arguments(arguments: TrainingArguments, *, joined: bool) -> None:
+    """Make what `Trainer` makes of them later, so that it is refused before weights are loaded; ``joined``: to a group."""
+    if arguments.fsdp and not joined:  # accelerate would silently train the whole model
         raise UsageError(
             "trainer.fsdp shards the model over several processes (--dry-run: hardware.gpus), and there is one. Launch by "
             "torchrun --nproc-per-node N, or set trainer.fsdp=false."

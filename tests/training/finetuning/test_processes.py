@@ -14,7 +14,7 @@ from PIL import Image  # noqa: E402 - after the skips
 
 from tests.training.finetuning import tiny_vlms  # noqa: E402
 from tests.training.finetuning.test_runs import SMALL, losses, run, weights  # noqa: E402
-from tests.training.training_cases import clip, language, shards, student, two_processes  # noqa: E402
+from tests.training.training_cases import clip, language, processes, shards, student, two_processes  # noqa: E402
 
 SHARDED = "trainer.fsdp=true"
 CHANGES = [*SMALL, "save_every=4", "keep=3"]
@@ -43,6 +43,18 @@ def answer(model: Path) -> Any:
     content = [{"type": "image", "image": Image.new("RGB", (40, 24))}, {"type": "text", "text": "what is it ?"}]
     asked = [{"role": "user", "content": content}]
     return pipeline("image-text-to-text", model=str(model), device="cpu")(text=asked, max_new_tokens=2)[0]
+
+
+@pytest.mark.slow
+def test_a_single_process_of_torchrun_shards_too(tmp_path: Path) -> None:
+    """It was refused, though FSDP runs in one process too."""
+    data, model = shards(tmp_path / "data"), tiny_vlms.llava(tmp_path / "model")
+    run("llava-instruct", data, model, tmp_path / "one", *CHANGES)
+    arguments = ("llava-instruct", data, model, str(tmp_path / "sharded"), "0", *CHANGES, SHARDED)
+    done = processes(1, "tests.training.finetuning.sharded_run", *arguments)
+    assert (done.returncode, done.stdout) == (0, "DistributedType.FSDP 10\n"), done.stderr
+    assert losses(tmp_path / "sharded") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
+    assert close(tmp_path / "one", tmp_path / "sharded")
 
 
 @pytest.mark.slow
