@@ -43,7 +43,7 @@ def read_boxes(value: Any, width: int, height: int, unit: BoxUnit) -> tuple[Box,
     if isinstance(value, str):
         value = parse_json(value)
     if not isinstance(value, list):
-        why = ", as it does not say whether bbox is corners or x, y, width, height" if isinstance(value, dict) else ""
+        why = "; it does not say whether bbox is corners or x, y, width, height" if isinstance(value, dict) else ""
         raise RejectError("wrong_type", f"boxes are {json_type_name(value)}, not a list of boxes{why}")
     if not value:
         return ()  # which needs no size of the image
