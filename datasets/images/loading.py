@@ -164,7 +164,8 @@ class ImageRoot:
         Raises:
             RejectError: image_outside_root, by ``..`` or an absolute path.
         """
-        if ("\\" in written or is_file_url(written)) and not is_remote(self.folder):
+        of_windows = "\\" in written and not _URL.match(written)
+        if (of_windows or is_file_url(written)) and not is_remote(self.folder):
             written = self._as_local_path(written)
         if not written or is_url(written):
             return written

@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import product
 from typing import Final
 
-from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.lexicon.tables import cell_words, grouped, read_rows
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 NUMBER: Final = "number"  # class of number words
 _UNLIMITED: Final = 10**9
@@ -137,7 +137,7 @@ def same_concept(word: str) -> frozenset[str]:
 class AttributeLexicon:
     """Classes and replacements of adjectives and number words, in lower case."""
 
-    def __init__(self, thesaurus: WordNet, nouns: NounLexicon) -> None:
+    def __init__(self, thesaurus: Thesaurus, nouns: NounLexicon) -> None:
         self._thesaurus, self._nouns = thesaurus, nouns
         self._near = neighbours(distinguished=False)
         self._names = lru_cache(maxsize=20_000)(self._find_names)

@@ -13,8 +13,8 @@ from functools import lru_cache
 from itertools import combinations, product
 from typing import Final
 
-from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.lexicon.tables import cell_words, grouped, read_rows, united
+from pairwright.generators.lexicon.thesaurus import Thesaurus
 
 _ALIVE: Final = frozenset({"person", "animal"})
 _SEXES: Final = frozenset({"male", "female"})
@@ -134,7 +134,7 @@ def _class_by_kind() -> dict[str, str]:
 class NounLexicon:
     """Classes, features and replacements of nouns: lemmas in lower case, compounds with spaces ("fire hydrant")."""
 
-    def __init__(self, thesaurus: WordNet) -> None:
+    def __init__(self, thesaurus: Thesaurus) -> None:
         self._thesaurus = thesaurus
         self.profile = lru_cache(maxsize=20_000)(self._find_profile)
         self._by_role = lru_cache(maxsize=8)(self._find_by_role)

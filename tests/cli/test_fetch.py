@@ -44,10 +44,11 @@ def test_images_come_through_the_proxy_and_the_result_says_what_did_not(run: Run
 
 @needs_img2dataset
 def test_nothing_fetched_is_less_than_was_asked(run: Run, tmp_path: Path) -> None:
-    pairs = table(tmp_path / "pairs.jsonl", ["file:///etc/passwd", "http://127.0.0.1:1/x.jpg"])
+    refused = ["file:///etc/passwd", "ftp://127.0.0.1/x.jpg", "http://127.0.0.1:1/x.jpg"]  # the first is a local path
+    pairs = table(tmp_path / "pairs.jsonl", refused)
     done = run("fetch", pairs, "--out", "images", "--json", ok=False)
     assert done.returncode == 3
-    assert json.loads(done.stdout)["rejected"] == {"blocked_address": 2}
+    assert json.loads(done.stdout)["rejected"] == {"blocked_address": 2, "not_a_url": 1}
     assert "No image was fetched" in done.stderr
 
 

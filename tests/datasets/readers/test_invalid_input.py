@@ -394,6 +394,14 @@ def test_paths_of_windows_and_file_urls_are_paths(tmp_path: Path, verify: Verify
     assert [pair.image for pair in pairs] == [cat, cat, cat, str(tmp_path / "a\\b.jpg")]
 
 
+@pytest.mark.parametrize("image", ["https://example.org/a\\b.jpg", "s3://bucket/a\\b.jpg"])
+def test_a_url_with_a_backslash_is_no_path_of_windows(tmp_path: Path, image: str) -> None:
+    """It became a local path, `https:/example.org/a/b.jpg`."""
+    (tmp_path / "pool.jsonl").write_text(json.dumps({"caption": "a cat", "image": image}))
+    pairs, _ = read_all(tmp_path / "pool.jsonl", verify_images="off")
+    assert [pair.image for pair in pairs] == [image]
+
+
 def test_the_message_about_a_caption_that_is_an_object_names_its_parts(tmp_path: Path) -> None:
     (tmp_path / "pool.jsonl").write_text('{"captions": [{"raw": "a dog", "tokens": ["a", "dog"]}]}')
     with pytest.raises(InputError, match=r"an object with raw, tokens, not a text; .*--columns caption=COLUMN\.raw"):

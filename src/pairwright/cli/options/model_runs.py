@@ -156,7 +156,7 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"The server did not count the tokens of {bill['estimated']:,} of these answers: they are estimated."
         )
-    if bill["requests"] and (shared := bill["in_all"].get("shared")):
+    if shared := bill["in_all"].get("shared"):
         lines.append(f"{count_phrase(shared, 'request')} had the texts of another row and its answer: billed once.")
     if alone := bill.get("alone"):
         again = f"{count_phrase(alone, 'caption')} {verb_form(alone, 'were')} requested again alone"
