@@ -5,7 +5,8 @@ The unit is chosen per row: fractions if no coordinate is above 1 (`ROUNDING_TOL
 one is 2 or more and the image's width and height are known. Values in between are rejected, and so are pixels without
 a size. `box_unit` sets the unit explicitly.
 
-Limits: pixel boxes may exceed the image by one pixel and are clipped; boxes with zero area are allowed.
+Limits: rows of detection datasets on Hugging Face, ``{"bbox": [[...], ...], "category": [...]}``, are rejected: in some
+``bbox`` is corners, in others x, y, width and height, and most categories are numbers without names. Pixel boxes may exceed the image by one pixel and are clipped; boxes with zero area are allowed.
 """
 
 import math
@@ -42,7 +43,8 @@ def read_boxes(value: Any, width: int, height: int, unit: BoxUnit) -> tuple[Box,
     if isinstance(value, str):
         value = parse_json(value)
     if not isinstance(value, list):
-        raise RejectError("wrong_type", f"boxes are {json_type_name(value)}, not a list")
+        why = "; it does not say whether bbox is corners or x, y, width, height" if isinstance(value, dict) else ""
+        raise RejectError("wrong_type", f"boxes are {json_type_name(value)}, not a list of boxes{why}")
     if not value:
         return ()  # which needs no size of the image
     raw = [_parse_box(box) for box in value]

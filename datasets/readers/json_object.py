@@ -43,12 +43,29 @@ def read_json_object(path: Path) -> InputRowIterator:
 
 def has_rows(data: Any) -> bool:
     """Return whether parsed JSON is an object with rows."""
-    return isinstance(data, dict) and bool(
-        _row_lists(data) or _is_columnar(data) or _is_numbered_columns(data) or _is_keyed(data)
-    )
+    return isinstance(data, dict) and (is_table(data) or _is_keyed(data))
+
+
+def is_table(data: Mapping[str, Any]) -> bool:
+    """Return whether an object has lists of rows, or columns: its names are none of rows."""
+    return bool(_row_lists(data)) or _is_columnar(data) or _is_numbered_columns(data)
 
 
 def _rows(path: Path, data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    if is_table(data):
+        yield from iterate_table(path, data)
+    elif _is_keyed(data):
+        yield from ((name, _keyed_row(name, value)) for name, value in data.items())
+    else:
+        raise InputError("the file is no object with rows", where=str(path), fix="Give a list of rows, or JSON Lines.")
+
+
+def iterate_table(path: Path, data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of an object that `is_table`, each with its place in the file.
+
+    Raises:
+        InputError: several lists of rows, whose names are not those of splits.
+    """
     if _is_numbered_columns(data):
         data = {name: list(values.values()) for name, values in data.items()}
     lists = _row_lists(data)
@@ -60,13 +77,9 @@ def _rows(path: Path, data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         for name, rows in lists.items():
             for number, row in enumerate(rows, 1):
                 yield f"{name} item {number}", {SPLIT: name, **row} if split and isinstance(row, dict) else row
-    elif _is_columnar(data):
+    else:
         for number, values in enumerate(zip(*data.values(), strict=True), 1):
             yield f"item {number}", dict(zip(data, values, strict=True))
-    elif _is_keyed(data):
-        yield from ((name, _keyed_row(name, value)) for name, value in data.items())
-    else:
-        raise InputError("the file is no object with rows", where=str(path), fix="Give a list of rows, or JSON Lines.")
 
 
 def _row_lists(data: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -78,10 +91,10 @@ def _is_row(value: Any) -> bool:
 
 
 def _is_columnar(data: Mapping[str, Any]) -> bool:
-    """Return whether all values are lists of one length, of which one is not that of an image's captions."""
+    """Return whether all values are lists of one length, whose names are not those of rows: images or numbers."""
     lists = [value for value in data.values() if isinstance(value, list)]
     equal = len(lists) == len(data) and len({len(value) for value in lists}) == 1 and bool(lists[0])
-    return equal and not any(map(_is_image_name, data))
+    return equal and not any(map(_is_row_name, data))
 
 
 def _is_numbered_columns(data: Mapping[str, Any]) -> bool:
@@ -101,10 +114,7 @@ def _is_keyed(data: Mapping[str, Any]) -> bool:
         and not _is_table_of_labels(data)
         and (
             all(map(_is_row, data.values()))
-            or all(
-                _is_texts(value) or (isinstance(value, str) and (_is_image_name(name) or name.isdecimal()))
-                for name, value in data.items()
-            )
+            or all(_is_texts(value) or (isinstance(value, str) and _is_row_name(name)) for name, value in data.items())
         )
     )
 
@@ -117,6 +127,10 @@ def _is_table_of_labels(data: Mapping[str, Any]) -> bool:
 
 def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
+
+
+def _is_row_name(name: str) -> bool:
+    return _is_image_name(name) or name.isdecimal()
 
 
 def _is_image_name(name: str) -> bool:

@@ -49,6 +49,12 @@ KNOWN_LAYOUTS = (
         captions="sentences.raw",
     ),
     _layout(
+        "Karpathy's splits of COCO, without ids",
+        "filepath filename sentences",
+        image="{filepath}/{filename}",
+        captions="sentences.raw",
+    ),
+    _layout(
         "Karpathy's splits of Flickr8k and Flickr30k",
         "filename sentences imgid",
         key="imgid",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.count_phrases import format_size
 from pairwright.datasets.readers.skip_counts import describe_rejected_parts
 from pairwright.datasets.rejects import rank_reasons
 from pairwright.datasets.reports.charts import FloatSequence, draw_bars, draw_histogram, draw_stacked_bar
@@ -253,13 +254,3 @@ def format_duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s" if minutes else f"{rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
-
-
-def format_size(count: int) -> str:
-    """Return a number of bytes for people, in powers of 1000."""
-    value = float(count)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "bytes" or value >= 100 else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from pairwright.datasets.count_phrases import count_phrase
+from pairwright.datasets.count_phrases import count_phrase, format_size
 from pairwright.datasets.readers.skip_counts import describe_rejected_parts
 from pairwright.datasets.redaction import redact
 from pairwright.datasets.rejects import list_reasons
@@ -236,7 +236,7 @@ def _loading(manifest: Mapping[str, Any]) -> str:
     place = f"{_shard_folder(shards)}/{shards.get('pattern', '*.tar')}"
     if place.startswith("s3://"):  # which webdataset does not open by itself
         place = f"pipe:aws s3 cp '{place}' -"
-    size = f"{count_phrase(shards['samples'], 'sample')} in {count_phrase(shards['files'], 'shard')}, {shards['bytes'] / 1e6:,.1f} MB"
+    size = f"{count_phrase(shards['samples'], 'sample')} in {count_phrase(shards['files'], 'shard')}, {format_size(shards['bytes'])}"
     code = f'import webdataset as wds\n\ndataset = wds.WebDataset("{place}", shardshuffle=False).decode()'
     members = ", ".join(f"`{ext}`" for ext in (shards.get("image_ext"), "txt", "json") if ext)
     return f"## Loading\n\n{size}; each sample holds {members}.\n\n```python\n{code}\n```"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pairwright.filters.attacks.accuracy import MeasuredAttack, measure_attacks
+from pairwright.filters.attacks.fold_groups import merge_mirrored_groups
 from pairwright.filters.attacks.registry import CLASSIFIERS, MEANING, build_fixed_scorers, give_corpus
 from pairwright.filters.audit.text_leaks import TextLeaks, find_text_leaks
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
@@ -42,6 +43,7 @@ class Audit:
         limit: allowed accuracy.
         attacks: name to accuracy, with that by type.
         text_leaks: differences between the texts that need no scorer.
+        groups: number of groups of images whose rows train attacks on one another's.
     """
 
     rows: int
@@ -49,6 +51,7 @@ class Audit:
     limit: float
     attacks: Mapping[str, MeasuredAttack]
     text_leaks: TextLeaks
+    groups: int
 
     @property
     def exceeded(self) -> list[ExceededLimit]:
@@ -78,6 +81,8 @@ class Audit:
             return "the two texts of every row are equal"
         if self.images < 2:
             return "all rows are of one image, so no other rows can train an attack"
+        if self.groups < 2:
+            return "the texts of each image are those of another, exchanged, so no other rows can train an attack"
         if any(one.accuracy > self.limit for one in self.attacks.values()):
             return f"an attack is above {self.limit:.0%}, but there are too few rows to exclude an accident"
         return ""
@@ -134,4 +139,6 @@ def run_audit(  # noqa: PLR0913 - the options of the command line
     scorers = [*build_fixed_scorers(corpus), *give_corpus(also, corpus)]
     classifiers = (*CLASSIFIERS, *((MEANING,) if meaning else ()))
     found = measure_attacks(rows, corpus, seed, scorers, classifiers)
-    return Audit(len(rows), rows["group"].n_unique(), limit, found, find_text_leaks(pairs))
+    images = rows["group"].to_list()
+    groups = len(set(merge_mirrored_groups(images, rows["positive"].to_list(), rows["negative"].to_list())))
+    return Audit(len(rows), len(set(images)), limit, found, find_text_leaks(pairs), groups)

@@ -2,7 +2,8 @@
 
 - ``.jsonl``: one object per line, with the columns of `rows.py`. A ``.csv`` or ``.tsv`` with these columns is read too.
 - ``.json``: SugarCrepe's layout, ``{"0": {"filename", "caption", "negative_caption"}, ...}``; the indices may have gaps
-  and become the ids. A list of such rows is read too. SugarCrepe's file names (``swap_att.json``) give form and target. A row with a hard positive also
+  and become the ids. A list of such rows, also under a name (``{"data": [...]}``), is read too, and so is an object of
+  columns. SugarCrepe's file names (``swap_att.json``) give form and target. A row with a hard positive also
   has a ``positive_caption``.
 - ``.tsv``: NegCLIP's layout, columns ``title`` (caption), ``filepath`` (image) and ``neg_caption``, a Python list of
   texts.

@@ -143,14 +143,14 @@ def _check_row(given: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _text(value: Any, name: str, place: str) -> str:
-    if _is_number(value) and name in {"id", "key", "image"}:
-        try:
-            return parse_identifier(value, name)
-        except RejectError as flaw:
-            raise _row_error(flaw.detail, place, "Write it as a string.") from None
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        return value
+    if not (_is_number(value) and name in {"id", "key", "image"}):
         raise _row_error(f"{name} is {type(value).__name__}, not text", place, "Write it as a string.")
-    return value
+    try:
+        return parse_identifier(value, name)
+    except RejectError as flaw:
+        raise _row_error(flaw.detail, place, "Write it as a string.") from None
 
 
 def _only_image(value: Any) -> Any:

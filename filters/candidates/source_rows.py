@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 import polars as pl
@@ -20,10 +20,14 @@ from pairwright.datasets.readers import text_files
 from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
 from pairwright.datasets.readers.field_values import to_json_value
 from pairwright.datasets.readers.input_rows import InputRowIterator, TableImage
+from pairwright.datasets.readers.json_object import is_table, iterate_table
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes, strip_compression
 from pairwright.datasets.rejects import Reject, RejectError, fix_for
 from pairwright.filters.candidates.invalid_rows import InvalidRow
+
+if TYPE_CHECKING:
+    from polars._typing import PolarsDataType
 
 LocatedRow = tuple[str, Mapping[str, Any]]
 LocatedReading = tuple[str, Mapping[str, Any] | InvalidRow]
@@ -45,7 +49,7 @@ class SourceRow:
 
     Attributes:
         place: for messages.
-        index: key in an object, else position from 0.
+        index: key in an object of rows, else position from 0.
         value: mapping or list, not checked; JSON values, with locators of images inside a table.
         stem: name of the file without its ending, such as ``swap_att``.
     """
@@ -97,7 +101,7 @@ class Source:
     def first(self) -> Any:
         """First readable row; of a Parquet file without one, a mapping with its column names; None without any."""
         found = next((row.value for row in self.rows() if isinstance(row, SourceRow)), None)
-        return dict.fromkeys(_parquet_columns(self.path)) if found is None and self.suffix == ".parquet" else found
+        return dict.fromkeys(_parquet_schema(self.path)) if found is None and self.suffix == ".parquet" else found
 
     @property
     def fields(self) -> frozenset[str]:
@@ -118,20 +122,25 @@ class Source:
             yield from self._table_rows()
 
     def _table_rows(self) -> Iterator[SourceRow | InvalidRow]:
-        if self.suffix == ".parquet":
-            _parquet_columns(self.path)
+        schema = _parquet_schema(self.path) if self.suffix == ".parquet" else {}
+        others = [name for name, kind in schema.items() if not _is_json(kind)]
         for number, line in enumerate(_TABLES[self.suffix](self.path)):
             if isinstance(line, Reject):
                 yield InvalidRow(line.reason, line.detail, where=line.place, fix=fix_for(line.reason, COMMAND_LINE))
             else:
                 fields = line.fields | {name: _located(line.fields[name]) for name in line.pictures}
-                yield SourceRow(line.place, str(number), to_json_value(fields), self.stem)
+                fields |= {name: to_json_value(fields[name]) for name in others}
+                yield SourceRow(line.place, str(number), fields, self.stem)
 
     def _json_rows(self) -> Iterator[SourceRow]:
         data = self.data
         if not isinstance(data, list | Mapping):
             what = f"{type(data).__name__} instead of a list or an object of rows"
             raise InputError(what, where=str(self.path), fix="Write a list of rows.")
+        if isinstance(data, Mapping) and is_table(data):
+            for number, (place, value) in enumerate(iterate_table(self.path, data)):
+                yield SourceRow(f"{self.path}:{place}", str(number), value, self.stem)
+            return
         items = data.items() if isinstance(data, Mapping) else enumerate(data)
         for index, value in items:
             yield SourceRow(f"{self.path}: row {index!r}", str(index), value, self.stem)
@@ -180,17 +189,26 @@ def parse_text_list(value: str | None, name: str, place: str) -> list[str]:
     return texts
 
 
-def _parquet_columns(path: Path) -> list[str]:
-    """Return the columns of a Parquet file.
+def _parquet_schema(path: Path) -> Mapping[str, pl.DataType]:
+    """Return the columns of a Parquet file, with their types.
 
     Raises:
         InputError: it is not a Parquet file.
     """
     try:
-        return list(pl.read_parquet_schema(path))
+        return pl.read_parquet_schema(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         what = f"invalid Parquet file ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=str(path), fix="Write it again.") from None
+
+
+def _is_json(kind: "PolarsDataType") -> bool:
+    """Return whether the values of a column are JSON already: no bytes or times, and no numbers that may be NaN."""
+    if isinstance(kind, pl.Struct):
+        return all(_is_json(field.dtype) for field in kind.fields)
+    if isinstance(kind, pl.List):
+        return _is_json(kind.inner)
+    return kind in {pl.String, pl.Boolean} or kind.is_integer()
 
 
 def _located(value: Any) -> Any:

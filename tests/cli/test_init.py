@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -370,7 +371,9 @@ def test_images_are_found_and_names_stay_readable_from_another_folder(run: Run, 
 def test_a_plan_gives_the_reasons_of_rejected_rows(run: Run, tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "caption\na red dog\n\na blue dog\na red dog\n")
     run("init", "--input", "a.csv", "--out", "build.yaml")
-    assert "1 row rejected: duplicate_key 1" in run("plan", "build.yaml").stdout
+    shown = run("plan", "build.yaml").stdout
+    assert "1 row rejected: duplicate_key 1" in shown
+    assert re.search(r"shards +1, about [1-9][\d.]* (bytes|kB)", shown)
     work = json.loads(run("plan", "build.yaml", "--json").stdout)["work"]
     assert work["refused"] == sum(work["rejected"].values()) > 0
 

@@ -318,7 +318,9 @@ def test_batches_smaller_than_requested_are_reported(given: Given, tmp_path: Pat
     assert said == ["Steps have 24 samples, not 32: an epoch of 48 is divided evenly over 2 steps."]
     run("clip", *given, tmp_path / "full", "batches.size=16", on_message=said.append)
     assert len(said) == 1
-    with pytest.raises(UsageError, match=r"48 samples for 1 ranks and batches of 64 .* needs 64"):
+    with pytest.raises(
+        UsageError, match=r"too few for one step: 48, of at least 64 \(ends: \w+, ranks: 1, batch of each: 64\)"
+    ):
         run("clip", *given, tmp_path / "repeat", "batches.size=64", "batches.ends=repeat")
 
 

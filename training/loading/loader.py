@@ -62,7 +62,7 @@ class LoadingOptions:
         if self.workers < 0 or self.ahead < 1:
             raise UsageError("loading: workers must be at least 0, ahead at least 1.")
         if not 0 <= self.rank < self.ranks:
-            raise UsageError(f"rank {self.rank} of {self.ranks} ranks: ranks count from 0.")
+            raise UsageError(f"rank {self.rank} of {self.ranks}: ranks count from 0.")
 
 
 @dataclass(frozen=True)

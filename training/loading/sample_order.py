@@ -53,8 +53,8 @@ class SampleOrder:
         # With `repeat`, fewer samples would occur twice in one batch and be their own negatives.
         if self.samples < least:
             raise UsageError(
-                f"{self.samples} samples for {self.ranks} ranks and batches of {self.batch_size} are too few for one step "
-                f"(ends: {self.ends} needs {least}). Use more data, smaller batches or fewer ranks."
+                f"samples are too few for one step: {self.samples}, of at least {least} (ends: {self.ends}, ranks: "
+                f"{self.ranks}, batch of each: {self.batch_size}). Use more data, smaller batches or fewer ranks."
             )
 
     @property

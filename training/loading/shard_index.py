@@ -256,7 +256,7 @@ class _SampleFilter:
             raise InputError(
                 f"{self.left_out[reason]:,} of {self._samples:,} samples are rejected as {reason}; this is the first",
                 where=first,
-                fix=f"{REASONS[reason]} To skip such samples: --on-error skip.",
+                fix=f"{_FIXES.get(reason) or REASONS[reason]} To skip such samples: --on-error skip.",
             )
 
 

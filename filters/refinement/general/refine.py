@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.filters.attacks.accuracy import (
     MIN_GROUPS,
@@ -179,7 +180,7 @@ class AttackedParts:
     def read_verdicts(self, folder: Path, part: str) -> tuple[pl.DataFrame, Mapping[str, Any]]:
         """Return the verdicts on a part; and its rows by type and reason, which is empty for kept rows."""
         rows, start = read_ids(folder, part), sum(self.ordered["rows"][: self.parts.index(part)])
-        subset, names = load_subset(folder, self.judged.selected.subset), [each.name for each in self.evidence]
+        subset, names = load_subset(folder, self.judged.selected.measured.subset), [each.name for each in self.evidence]
         places, reasons = read_reasons(folder, rows["type"], start, self.ordered["few"], subset, names)
         gaps = {each.name: np.append(load_gaps(folder, each.name), np.nan) for each in self.evidence if each.scorer}
         counted: dict[str, Counter[str]] = {}
@@ -213,7 +214,7 @@ class AttackedParts:
             name: AttackSummary(counted[name], kept[name], _compare_attacks(judged.before, judged.after, place))
             for place, name in enumerate(self.ordered["kinds"], 1)
         }
-        after = _compare_attacks(judged.before, selected.rates, 0)
+        after = _compare_attacks(judged.before, selected.measured.rates, 0)
         return RefinementSummary(
             total=AttackSummary(counted.total(), kept.total(), after),
             by_type=by_type,
@@ -250,10 +251,13 @@ def _write_advice(judged: JudgedSubset, kept: int, rows: int, options: AllAttack
             f" {requirements.target:.0%}. Dropping rows cannot balance a set whose rows all favour one side: generate"
             f" negatives with {wording.flag('both_sides', 'under negatives')}, which edits the positive too."
         )
-    if not judged.selected.conclusive:
+    measured = judged.selected.measured
+    if not measured.is_large_enough:
         return (
-            f"Too few rows or images to measure whether the set is balanced: {kept:,} rows are kept."
-            f" At least {MIN_ROWS} kept rows of {MIN_GROUPS} images are needed."
+            "Too few rows or images to measure whether the set is balanced:"
+            f" {kept:,} rows are kept, whose images form {count_phrase(measured.groups, 'group')}."
+            f" At least {MIN_ROWS} rows in {MIN_GROUPS} groups are needed. Images form one group where a row of one has"
+            " the texts of a row of the other, exchanged: refine such rows (yes or no to one question) separately."
         )
     smaller = wording.option("min_keep") + ("" if wording.section else " or --fix format")  # a config has no such key
     return (

@@ -125,23 +125,43 @@ class PlannedRows:
     slots: bool = False
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What the attacks find in a subset.
+
+    Attributes:
+        subset: names of the files that hold it.
+        rates: preferences of the attacks, in all rows and in each stratum.
+        rows: number of rows.
+        groups: number of their groups, of which mirrored ones are one.
+        gaps: name of each attack, and the file with its gaps; empty if they were not stored.
+    """
+
+    subset: Subset
+    rates: PreferenceRates
+    rows: int
+    groups: int
+    gaps: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_large_enough(self) -> bool:
+        """Whether classifiers can be trained and tested on the rows."""
+        return _is_large_enough(self.rows, self.groups)
+
+
 @dataclass(frozen=True, eq=False)
 class SelectedSubset:
     """The selected subset.
 
     Attributes:
-        subset: names of the files that hold it.
+        measured: the subset.
         rounds: all rounds in order, followed by the check of the selected subset.
-        rates: preferences of the attacks on the subset, in all rows and in each stratum.
         holds: whether the subset meets the requirements.
-        conclusive: whether there are enough rows to measure that.
     """
 
-    subset: Subset
+    measured: Measured
     rounds: tuple[RoundResult, ...]
-    rates: PreferenceRates
     holds: bool
-    conclusive: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,30 +179,6 @@ class JudgedSubset:
     before: PreferenceRates
     after: PreferenceRates
     bounds: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What the attacks find in a subset.
-
-    Attributes:
-        subset: of the rows.
-        rates: preferences of the attacks.
-        rows: number of rows.
-        groups: number of their groups.
-        gaps: name of each attack, and the file with its gaps; empty if they were not stored.
-    """
-
-    subset: Subset
-    rates: PreferenceRates
-    rows: int
-    groups: int
-    gaps: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def is_large_enough(self) -> bool:
-        """Whether classifiers can be trained and tested on the rows."""
-        return _is_large_enough(self.rows, self.groups)
 
 
 def _is_large_enough(rows: int, groups: int) -> bool:
@@ -215,13 +211,12 @@ class SubsetSearch:
         bounds, one_sided = found["rows"], [(stratum, scorer) for stratum, scorer in found["one_sided"]]
         before = yield from self.measure("before", ALL_ROWS, f"{self.seed} before", by="kinds")
         if not self.rows.number:
-            nothing = SelectedSubset(ALL_ROWS, (), before.rates, holds=False, conclusive=False)
-            return JudgedSubset(nothing, before.rates, before.rates, bounds)
+            return JudgedSubset(SelectedSubset(before, (), holds=False), before.rates, before.rates, bounds)
         # If all types are one-sided, the search shows how far the set is from being balanced.
         selected = yield from self.select(one_sided if len(one_sided) < len(self.rows.strata) else ())
-        after = selected.rates
+        after = selected.measured.rates
         if len(self.rows.strata) != len(self.rows.kinds):  # balanced in total
-            by_type = yield from self.measure("types", selected.subset, f"{self.seed} types", by="kinds")
+            by_type = yield from self.measure("types", selected.measured.subset, f"{self.seed} types", by="kinds")
             after = by_type.rates
         return JudgedSubset(selected, before.rates, after, bounds)
 
@@ -313,9 +308,9 @@ class SubsetSearch:
         seeds = (f"{self.seed} check {time}" for time in (0, 1))
         found = yield from self.measure(f"check-{subset[0]}", subset, *seeds)
         if only_if_large and not found.is_large_enough:
-            return SelectedSubset(subset, (), {}, holds=False, conclusive=False)
+            return SelectedSubset(found, (), holds=False)
         check = check_limits(found.rates, self.rows.strata, self.requirements.target)
-        return SelectedSubset(subset, (*rounds, check), found.rates, holds=check.holds, conclusive=True)
+        return SelectedSubset(found, (*rounds, check), holds=check.holds)
 
     def _choose_best_round(self, rounds: list[RoundResult], found: list[Measured]) -> Plan[SelectedSubset]:
         min_rows = self.requirements.min_rows
@@ -329,13 +324,13 @@ class SubsetSearch:
         large = [number for number in order if rounds[number].kept >= min_rows] or order[:1]
         one = found[min(large, key=lambda number: rounds[number].over)]
         if not one.is_large_enough:
-            return SelectedSubset(one.subset, tuple(rounds), one.rates, holds=False, conclusive=False)
+            return SelectedSubset(one, tuple(rounds), holds=False)
         last, trims = yield from self.trim(one)
         holds = bool(
             check_limits(last.rates, self.rows.strata, self.requirements.target).holds and last.rows >= min_rows
         )
         end = last if holds else one  # a subset that does not hold is not trimmed
-        return SelectedSubset(end.subset, (*rounds, *trims), end.rates, holds=holds, conclusive=True)
+        return SelectedSubset(end, (*rounds, *trims), holds=holds)
 
     def trim(self, start: Measured) -> Plan[tuple[Measured, tuple[RoundResult, ...]]]:
         """Plan to trim a subset until every attack is within its limit, as long as it stays large enough.

@@ -20,7 +20,7 @@ from pairwright.cli.options.input import (
 from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, share
-from pairwright.datasets.count_phrases import count_phrase
+from pairwright.datasets.count_phrases import count_phrase, format_size
 from pairwright.datasets.progress import report_named_steps
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.indexes.fetching.options import FetchOptions
@@ -126,7 +126,7 @@ def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
 
     fetched, pairs = result["fetched"], result["pairs"]
     kept = f"{fetched:,} of {count_phrase(pairs, 'image')} fetched ({share(fetched, pairs)})"
-    lines: list[str] = [headline(f"{kept}, {result['bytes'] / 1e6:,.1f} MB, {result['seconds']} s")]
+    lines: list[str] = [headline(f"{kept}, {format_size(result['bytes'])}, {result['seconds']} s")]
     if details:
         lines += columns([[name, result[name]] for name in ("urls", "asked", "reused", "bytes")], indent="")
     if result["rejected"]:

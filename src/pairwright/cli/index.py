@@ -21,7 +21,7 @@ from pairwright.cli.output.console import columns, emit, list_counts, note
 from pairwright.cli.output.files import check_extension, check_index_output, check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, next_step
-from pairwright.datasets.count_phrases import count_phrase
+from pairwright.datasets.count_phrases import count_phrase, format_size
 from pairwright.datasets.progress import report_named_steps
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.indexes.hnsw.options import IndexOptions
@@ -344,7 +344,7 @@ def _emit(info: "IndexInfo", out: Path, *, as_json: bool, skipped: SkipCounts | 
     }
     vectors = [] if info.encoder_name else ["--query-vectors", "queries.npy"]
     retrieve = ["retrieve", "--index", out, "--queries", "queries.txt", *vectors, "--k", 50, "--out", "hits.parquet"]
-    size = f"{result['bytes'] / 1e6:,.1f} MB, {info.seconds} s"
+    size = f"{format_size(result['bytes'])}, {info.seconds} s"
     lines = [
         headline(f"{count_phrase(info.vectors, 'vector')} ({' and '.join(info.modalities)}), {size}"),
         *([list_counts(more)] if more else []),

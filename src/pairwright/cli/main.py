@@ -116,7 +116,8 @@ def run() -> None:
             raise
         kind = type(error).__name__
         internal = f"internal error ({kind}: {error}). Set PAIRWRIGHT_DEBUG=1 for the traceback; please report it."
-        _fail(system_errors.system_error_message(error) or internal, 1)
+        resource = system_errors.system_error_message(error)
+        _fail(f"{resource} {interrupts.describe_work()}" if resource else internal, 1)
 
 
 def _tolerate_narrow_terminals() -> None:

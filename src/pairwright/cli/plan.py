@@ -10,7 +10,7 @@ from pairwright.cli.options.input import JsonOption
 from pairwright.cli.options.model_runs import plan_lines
 from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.progress import with_progress
-from pairwright.datasets.count_phrases import count_phrase
+from pairwright.datasets.count_phrases import count_phrase, format_size
 from pairwright.datasets.rejects import list_reasons
 
 if TYPE_CHECKING:
@@ -64,6 +64,6 @@ def _work_lines(work: "BuildPlan", config: "BuildConfig") -> list[str]:
         ("stages", ", ".join(work.stages)),
         ("input", f"{count_phrase(work.pairs, 'pair')}{rejected}"),
         ("parts", f"{work.parts:,}, of at most {count_phrase(work.part_size, 'pair')}"),
-        ("shards", f"{at_most}{work.shards:,}, about {work.bytes / 1e6:,.1f} MB{images}"),
+        ("shards", f"{at_most}{work.shards:,}, about {format_size(work.bytes)}{images}"),
     ]
     return columns(rows, indent="")

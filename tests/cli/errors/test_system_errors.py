@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pairwright.cli.errors.interrupts import resumable_on_interrupt
 from pairwright.cli.errors.system_errors import system_error_message
 from pairwright.cli.main import run as entry_point
 from pairwright.datasets.errors import StorageError
@@ -41,7 +42,7 @@ def wrapped(cause: BaseException) -> Exception:
         (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "cannot start another thread or process"),
         (OSError(errno.EMFILE, "Too many open files", "a.tar"), "too many open files. Raise the limit (ulimit -n"),
         (PanicException("Too many open files (os error 24)"), "too many open files"),
-        (OSError(errno.ENOSPC, "No space left on device", "a.tar"), "a.tar: No space left on device. Fix it and start"),
+        (OSError(errno.ENOSPC, "No space left on device", "a.tar"), "a.tar: No space left on device. Fix it."),
         # As safetensors and torch report a full disk.
         (ValueError("I/O error: No space left on device (os error 28)"), "the disk is full"),
         (RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534"), "the disk is full"),
@@ -67,6 +68,21 @@ def test_rust_code_that_gives_up_ends_a_command_in_one_line(
     with pytest.raises(SystemExit, match="1"):
         entry_point()
     assert capsys.readouterr().err.startswith("pairwright: internal error (PanicException: called")
+
+
+def test_a_full_disk_ends_a_command_with_how_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fills_the_disk() -> None:
+        resumable_on_interrupt("--resume continues from the newest checkpoint")  # as `train` does
+        raise RuntimeError("PytorchStreamWriter failed writing file data/0")
+
+    monkeypatch.setattr("pairwright.cli.main.app", fills_the_disk)
+    with pytest.raises(SystemExit, match="1"):
+        entry_point()
+    shown = capsys.readouterr().err
+    assert shown.startswith("pairwright: the disk is full")
+    assert shown.endswith(" Finished work is kept: --resume continues from the newest checkpoint.\n")
 
 
 def test_a_command_with_too_few_open_files_says_which_limit_to_raise(tmp_path: Path) -> None:

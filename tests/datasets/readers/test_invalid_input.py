@@ -338,6 +338,13 @@ def test_a_row_with_a_bad_box_is_read_without_boxes(tmp_path: Path, flaw: str) -
         list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
 
 
+def test_boxes_in_lists_of_coordinates_are_refused_with_the_reason(tmp_path: Path) -> None:
+    row = {"caption": "a dog", "width": 9, "height": 9, "objects": {"bbox": [[1, 1, 2, 2]], "category": ["dog"]}}
+    (tmp_path / "pool.jsonl").write_text(json.dumps(row))
+    with pytest.raises(InputError, match=r"bad_box: .* does not say whether bbox is corners or x, y, width, height\."):
+        list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
+
+
 BAD_FIELDS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "NaN in JSON": (jsonl(b'{"caption": "bad", "width": NaN}'), "not_finite", "pool.jsonl:2, width"),
     "a word": (jsonl(b'{"width": "n/a", "caption": "bad"}'), "wrong_type", "pool.jsonl:2, width"),

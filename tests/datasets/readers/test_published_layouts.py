@@ -105,6 +105,11 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
         {},
         [("73", "val2014/a.jpg", DOG[0], DOG[1:])],
     ),
+    "Karpathy's dataset_coco.json without ids": (
+        json_file("coco.json", {"images": [{"filepath": "val2014", "filename": "a.jpg", "sentences": sentences(DOG)}]}),
+        {},
+        [("", "val2014/a.jpg", DOG[0], DOG[1:])],
+    ),
     "Karpathy's dataset_flickr30k.json": (
         json_file("dataset_flickr30k.json", {"images": [karpathy(filename="a.jpg")], "dataset": "flickr30k"}),
         {},
@@ -202,6 +207,11 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
         lines("rows.csv", "image,captions", f"1.jpg,['{DOG[0]}' '{DOG[1]}']"),
         {},
         [("", "1.jpg", DOG[0], DOG[1:])],
+    ),
+    "lists of captions of numbers": (
+        json_file("captions.json", {"391895": list(DOG), "22": list(CAT)}),
+        {},
+        [("391895", "", DOG[0], DOG[1:]), ("22", "", CAT[0], CAT[1:])],
     ),
     "captions of numbers": (json_file("captions.json", {"391895": DOG[0]}), {}, [("391895", "", DOG[0], ())]),
     "a table of a .txt with bars": (

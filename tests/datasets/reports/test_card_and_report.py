@@ -17,7 +17,6 @@ from pairwright.datasets.records import Edit
 from pairwright.datasets.reports.build_report import (
     ScorerGaps,
     format_duration,
-    format_size,
     render_report,
     write_report,
 )
@@ -243,10 +242,3 @@ def test_an_image_that_does_not_decode_is_replaced_by_a_note(manifest: dict[str,
 )
 def test_durations_are_formatted_for_people(seconds: float, said: str) -> None:
     assert format_duration(seconds) == said
-
-
-@pytest.mark.parametrize(
-    ("count", "said"), [(0, "0 bytes"), (18_400_000, "18.4 MB"), (512_000_000, "512 MB"), (3 * 10**12, "3.0 TB")]
-)
-def test_sizes_are_formatted_for_people(count: int, said: str) -> None:
-    assert format_size(count) == said

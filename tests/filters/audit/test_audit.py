@@ -86,7 +86,7 @@ def test_a_hackable_type_makes_a_balanced_set_hackable() -> None:
 
 def test_too_few_rows_are_inconclusive() -> None:
     measured = MeasuredAttack(20, 0.6, 0.39, 0.78, {})
-    found = Audit(20, 20, 0.55, {"length": measured}, find_text_leaks(exchangeable(20)))
+    found = Audit(20, 20, 0.55, {"length": measured}, find_text_leaks(exchangeable(20)), 20)
     assert found.verdict == "unclear"
 
 
@@ -103,6 +103,13 @@ def test_rows_of_one_image_are_inconclusive() -> None:
         )
     assert "one image" in page
     assert 'class="square"' not in page
+
+
+def test_images_whose_texts_are_one_anothers_exchanged_are_inconclusive() -> None:
+    rows = rows_of([("yes, a dog", "no, no dog"), ("no, no dog", "yes, a dog")] * 30)
+    found = run_audit(rows)
+    assert (found.images, found.groups, found.verdict) == (60, 1, "unclear")
+    assert "exchanged" in found.doubt
 
 
 def test_rows_with_equal_texts_are_inconclusive() -> None:

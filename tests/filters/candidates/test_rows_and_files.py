@@ -1,8 +1,10 @@
 """Candidate rows in files: what is read, what is refused, and that nothing is lost on the way."""
 
 import ast
+import datetime as dt
 import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -351,3 +353,42 @@ def test_a_score_that_is_null_is_none_and_an_image_may_be_a_number_or_an_object(
     frame = read_candidates(tmp_path / "rows.ndjson")
     assert frame["image"].to_list() == ["17", "17", "a.jpg", "", "a.jpg", "a.jpg"]
     assert frame["scores"].to_list() == [[{"name": "three", "value": 0.5}]] * len(images)
+
+
+ROWS = [
+    {"image": "a.jpg", "caption": "a dog", "negative": "a cat"},
+    {"image": "b.jpg", "caption": "a bus", "negative": "a car"},
+]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"data": ROWS, "version": 1},
+        {"train": ROWS[:1], "test": ROWS[1:]},
+        {name: [row[name] for row in ROWS] for name in ROWS[0]},
+        {name: {str(at): row[name] for at, row in enumerate(ROWS)} for name in ROWS[0]},
+    ],
+    ids=["list under a name", "splits", "lists of columns", "numbered columns"],
+)
+def test_a_json_object_is_read_as_one_of_pairs_is(tmp_path: Path, data: dict[str, Any]) -> None:
+    path = tmp_path / "n.json"
+    path.write_text(json.dumps(data))
+    frame = read_candidates(path)
+    assert frame.select(list(ROWS[0])).to_dicts() == ROWS
+    assert frame["id"].to_list() == ["0", "1"]
+
+
+def test_several_lists_of_rows_that_are_no_splits_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "n.json"
+    path.write_text(json.dumps({"old": ROWS, "new": ROWS}))
+    with pytest.raises(InputError, match=r"n\.json: several lists of rows \(old, new\)"):
+        read_candidates(path)
+
+
+def test_values_of_a_table_that_json_lacks_are_written_as_json(tmp_path: Path) -> None:
+    day = dt.date(2026, 11, 30)
+    row = {"caption": "a dog", "negative": "a cat", "n": [math.nan, 1.0], "when": {"days": [day]}, "votes": [1, 2]}
+    pl.DataFrame([row]).write_parquet(tmp_path / "n.parquet")
+    extra = json.loads(read_candidates(tmp_path / "n.parquet")["extra"][0])
+    assert extra == {"n": [None, 1.0], "when": {"days": ["2026-11-30"]}, "votes": [1, 2]}

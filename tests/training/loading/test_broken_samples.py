@@ -172,8 +172,9 @@ def test_incomplete_samples_are_found_before_the_first_step(tmp_path: Path, give
     assert sorted(keys(one)) == [f"{number:04d}" for number in range(9) if number not in {2, 6}]
     with pytest.raises(
         InputError, match=rf"00000\.tar::0002: 2 of 9 samples are rejected as {reason}.*--on-error skip"
-    ):
+    ) as caught:
         loader(data, PairCollator(), given.words, on_error="stop")
+    assert "--image-root" not in str(caught.value)  # which `train` has not
 
 
 @pytest.mark.parametrize(

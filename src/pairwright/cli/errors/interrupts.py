@@ -1,4 +1,4 @@
-"""Exit of an interrupted command: code 130 for Ctrl-C, 143 for SIGTERM, and one line about the state of its work.
+"""State of a command's work when it ends early, and the exit of an interrupted one: code 130 for Ctrl-C, 143 for SIGTERM, and one line about the state of its work.
 
 A command declares what an interrupt leaves; the last declaration counts. One that writes everything at its end handles
 SIGTERM like Ctrl-C, so that no temporary file remains next to OUT; a second SIGTERM ends it immediately. The others
@@ -14,7 +14,7 @@ from types import FrameType
 
 INTERRUPTED, TERMINATED = 130, 143
 
-_NOT_DONE = "stopped before it was done: start the same command again."
+_AGAIN = "start the same command again"
 
 
 @dataclass
@@ -22,7 +22,7 @@ class _CommandState:
     """State of the running command; a process runs one."""
 
     running: bool = False
-    message: str = _NOT_DONE
+    work: str = ""  # what an early end leaves, in a sentence
     terminated: bool = False
 
 
@@ -32,7 +32,7 @@ _command_state = _CommandState()
 @contextmanager
 def track_command() -> Iterator[None]:
     """Reset the state for a command, and restore SIGTERM after it."""
-    _command_state.running, _command_state.message, _command_state.terminated = True, _NOT_DONE, False
+    _command_state.running, _command_state.work, _command_state.terminated = True, "", False
     try:
         yield
     finally:
@@ -45,15 +45,15 @@ def nothing_written_on_interrupt() -> None:
 
     A handler of the caller, or an ignored signal, stays; so does SIGTERM of a process that calls a verb as a function.
     """
-    _command_state.message = "stopped. Nothing was written or changed: start the same command again."
+    _command_state.work = f"Nothing was written or changed: {_AGAIN}."
     handles = _command_state.running and threading.current_thread() is threading.main_thread()
     if handles and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _on_sigterm)
 
 
-def resumable_on_interrupt(how: str = "start the same command again to resume") -> None:
+def resumable_on_interrupt(how: str = f"{_AGAIN} to resume") -> None:
     """Declare that finished work is kept, and how to resume; SIGTERM is left to what keeps it."""
-    _command_state.message = f"stopped. Finished work is kept: {how}."
+    _command_state.work = f"Finished work is kept: {how}."
     restore_sigterm()
 
 
@@ -65,7 +65,12 @@ def restore_sigterm() -> None:
 
 def interrupt_message() -> str:
     """Return the line about the work of the interrupted command."""
-    return _command_state.message
+    return f"stopped. {_command_state.work}" if _command_state.work else f"stopped before it was done: {_AGAIN}."
+
+
+def describe_work() -> str:
+    """Return what the command leaves when it ends early, and how to go on, in a sentence."""
+    return _command_state.work or f"{_AGAIN.capitalize()}."
 
 
 def exit_code() -> int:

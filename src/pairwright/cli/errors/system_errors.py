@@ -12,17 +12,14 @@ from collections.abc import Iterator
 from pairwright.datasets.errors import describe_write_error
 
 _MEMORY = (
-    "out of memory. Use fewer --workers or a smaller part_size, or raise the limit (ulimit -v, the container's or the "
-    "job's). Finished work is kept: start again to resume."
+    "out of memory. Use fewer workers, smaller parts or smaller batches, or raise the limit (ulimit -v, the container's or "
+    "the job's)."
 )
 _PROCESSES = (
-    "the system cannot start another thread or process. Use fewer --workers, or raise the limit (ulimit -u and -v, the "
-    "container's or the job's). Finished work is kept: start again to resume."
+    "the system cannot start another thread or process. Use fewer workers, or raise the limit (ulimit -u and -v, the "
+    "container's or the job's)."
 )
-_DISK = (
-    "the disk is full, or another limit of the file system is reached. Free space. Finished work is kept: start again to "
-    "resume."
-)
+_DISK = "the disk is full, or another limit of the file system is reached. Free space."
 _OF_MEMORY = re.compile(r"failed to map segment|cannot allocate memory|bad_alloc|memory allocation of", re.IGNORECASE)
 _OF_PROCESSES = re.compile(r"can't start new thread|resource temporarily unavailable", re.IGNORECASE)
 _OF_DISK = re.compile(r"PytorchStreamWriter failed|inline_container\.cc.*unexpected pos \d+ vs")
@@ -42,13 +39,13 @@ def system_error_message(error: BaseException) -> str:
         if isinstance(each, MemoryError) or number == errno.ENOMEM or _OF_MEMORY.search(text):
             return _MEMORY
         if number in {errno.EMFILE, errno.ENFILE}:
-            return f"too many open files. Raise the limit (ulimit -n{_current_limit()}), or use fewer --workers."
+            return f"too many open files. Raise the limit (ulimit -n{_current_limit()}), or use fewer workers."
         if not isinstance(each, OSError) and (number in {errno.ENOSPC, errno.EDQUOT} or _OF_DISK.search(text)):
             return _DISK  # an `OSError` names its file
         if number == errno.EAGAIN or _OF_PROCESSES.search(text):
             return _PROCESSES
     if isinstance(error, OSError):
-        return f"{error.filename or 'the system'}: {describe_write_error(error)}. Fix it and start again."
+        return f"{error.filename or 'the system'}: {describe_write_error(error)}. Fix it."
     return ""
 
 

