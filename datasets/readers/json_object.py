@@ -10,7 +10,7 @@ Limits: the file is held in memory. An object with several lists of rows that ar
 would be ignored.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -67,7 +67,8 @@ def iterate_table(path: Path, data: Mapping[str, Any]) -> Iterator[tuple[str, An
         InputError: several lists of rows, whose names are not those of splits.
     """
     if _is_numbered_columns(data):
-        data = {name: list(values.values()) for name, values in data.items()}
+        yield from _rows_of_columns({name: values.values() for name, values in data.items()})
+        return
     lists = _row_lists(data)
     if len(lists) > 1 and not lists.keys() <= _SPLITS:
         fix = f"Extract one of them: jq .{next(iter(lists))} {path.name} > rows.json."
@@ -78,8 +79,12 @@ def iterate_table(path: Path, data: Mapping[str, Any]) -> Iterator[tuple[str, An
             for number, row in enumerate(rows, 1):
                 yield f"{name} item {number}", {SPLIT: name, **row} if split and isinstance(row, dict) else row
     else:
-        for number, values in enumerate(zip(*data.values(), strict=True), 1):
-            yield f"item {number}", dict(zip(data, values, strict=True))
+        yield from _rows_of_columns(data)
+
+
+def _rows_of_columns(columns: Mapping[str, Iterable[Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, values in enumerate(zip(*columns.values(), strict=True), 1):
+        yield f"item {number}", dict(zip(columns, values, strict=True))
 
 
 def _row_lists(data: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -98,7 +103,12 @@ def _is_columnar(data: Mapping[str, Any]) -> bool:
 
 
 def _is_numbered_columns(data: Mapping[str, Any]) -> bool:
-    """Return whether all values are objects with the same numbers as names: those of rows, as columns have names."""
+    """Return whether all values are objects with the same numbers as names: those of rows, as columns have names.
+
+    What images or numbers name are texts of these images.
+    """
+    if any(_is_image_name(name) or name.isdecimal() for name in data):
+        return False
     numbers = next((value.keys() for value in data.values() if isinstance(value, dict)), {}.keys())
     return (
         bool(numbers)

@@ -202,4 +202,7 @@ class ServiceModel:
             answer = {"image": ticket, "url": await asyncio.to_thread(image.data_url)}
         except RequestError as error:
             answer = {"image": ticket, "error": describe_error(error)}
+        except Exception as error:  # noqa: BLE001 - without an answer the service would wait for ever
+            failure = RequestError("bad_image", f"{type(error).__name__}: {error}")
+            answer = {"image": ticket, "error": describe_error(failure)}
         self._send(encode(answer))

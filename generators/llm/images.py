@@ -26,7 +26,7 @@ from threading import Lock
 from typing import Literal, Self
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images.loading import UnusableImageError, check_image, is_url, open_image
+from pairwright.datasets.images.loading import DECODER_ERRORS, UnusableImageError, check_image, is_url, open_image
 from pairwright.datasets.records import Pair
 from pairwright.generators.llm.client.messages import Image
 from pairwright.generators.llm.client.request_errors import RequestError
@@ -183,7 +183,11 @@ def _is_plain(data: bytes) -> bool:
     import PIL.Image
 
     with PIL.Image.open(io.BytesIO(data)) as image:
-        return _is_opaque(data) and image.getexif().get(_ORIENTATION, 1) == 1 and getattr(image, "n_frames", 1) == 1
+        try:
+            upright = image.getexif().get(_ORIENTATION, 1) == 1
+        except DECODER_ERRORS:
+            return False  # decoding, which a server would have to do as well, says why
+        return upright and _is_opaque(data) and getattr(image, "n_frames", 1) == 1
 
 
 def _is_opaque(data: bytes) -> bool:

@@ -1,5 +1,6 @@
 """Stages that ask a model by part: one service sends the requests of all jobs, wherever they run."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -22,6 +23,7 @@ import yaml
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.build import build
 from pairwright.flows.config.build import BuildConfig, parse_config
+from pairwright.flows.llm.answer_client import AnswerSource, ServiceModel
 from pairwright.flows.llm.answer_messages import encode, request_message
 from pairwright.flows.llm.answer_service import LOOPBACK, AnswerService
 from pairwright.flows.llm.model_access import model_access_for_build
@@ -29,6 +31,7 @@ from pairwright.flows.progress import BuildProgress
 from pairwright.flows.state.layout import ANSWERS_ADDRESS, failed_files
 from pairwright.generators.llm.budget import SpendingTotals
 from pairwright.generators.llm.client.messages import Image, Message, Request
+from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.chat_request import ChatRequest
@@ -203,6 +206,26 @@ def test_a_job_that_has_died_before_its_image_is_sent_keeps_no_other_waiting(ser
         with connect() as other:
             other.sendall(asked(3))
             assert json.loads(other.makefile().readline())["reply"]["text"]
+    finally:
+        service.close()
+
+
+def test_an_image_whose_encoding_raises_an_unexpected_error_fails_its_request(server: Server, tmp_path: Path) -> None:
+    """The service waited for the image for ever."""
+    service = AnswerService(tmp_path, LOOPBACK, BuildProgress())
+    service.start(model_access_for_build(config_of(tmp_path).llm, tmp_path, SpendingTotals()))
+
+    def encode_image() -> str:
+        raise ZeroDivisionError("a flaw of the codec")
+
+    async def ask() -> None:
+        shown = (Image("0" * 64, "edge=8", encode_image),)
+        async with ServiceModel(AnswerSource(tmp_path, "s", "p")) as model, asyncio.timeout(20):
+            await model.ask(Request((Message("user", "Caption", shown),), "small"))
+
+    try:
+        with pytest.raises(RequestError, match="ZeroDivisionError: a flaw of the codec"):
+            asyncio.run(ask())
     finally:
         service.close()
 

@@ -305,6 +305,22 @@ def test_empty_columns_of_a_spreadsheet_need_no_names(tmp_path: Path) -> None:
     assert json.loads(batch.pairs[1].meta) == {"column 3": "", "column 4": "note"}
 
 
+@pytest.mark.parametrize("names", [("12", "13"), ("1.jpg", "2.jpg")])
+def test_numbered_texts_of_images_are_no_columns_of_pandas(tmp_path: Path, names: tuple[str, str]) -> None:
+    """The images were read as columns."""
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps({names[0]: {"0": "a dog", "1": "a hound"}, names[1]: {"0": "a cat", "1": "a kitten"}}))
+    (batch,) = read_pairs(ReadOptions(str(path), columns={"caption": "0"}, verify_images="off"))
+    assert [pair.caption for pair in batch.pairs] == ["a dog", "a cat"]
+
+
+def test_a_column_of_objects_in_json_of_pandas_is_no_list_of_rows(tmp_path: Path) -> None:
+    columns = {"image": {"0": {"path": "1.jpg"}, "1": {"path": "2.jpg"}}, "caption": {"0": "a dog", "1": "a cat"}}
+    (tmp_path / "rows.json").write_text(json.dumps(columns))
+    (batch,) = read_pairs(ReadOptions(str(tmp_path / "rows.json"), verify_images="off"))
+    assert [(Path(pair.image).name, pair.caption) for pair in batch.pairs] == [("1.jpg", "a dog"), ("2.jpg", "a cat")]
+
+
 def test_json_of_pandas_has_an_object_of_numbered_values_per_column(tmp_path: Path) -> None:
     """`DataFrame.to_json` writes it by default; each column was read as a row."""
     columns = {"id": {"0": 7, "2": 8}, "caption": {"0": "a dog", "2": "a cat"}}

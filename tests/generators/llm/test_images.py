@@ -155,6 +155,16 @@ def test_damaged_pixels_are_a_failure_of_the_row() -> None:
     assert "row 7" in str(caught.value)
 
 
+@pytest.mark.parametrize("form", ["PNG", "WEBP"])
+def test_damaged_exif_data_is_a_failure_of_the_row(form: str) -> None:
+    """It was an internal error, and a build waited for the image for ever."""
+    file = io.BytesIO()
+    Picture.new("RGB", (8, 8)).save(file, form, exif=b"Exif\0\0no TIFF file")
+    with pytest.raises(RequestError, match="row 7: the image does not decode") as caught:
+        MessageImages().of(file.getvalue(), where="row 7").data_url()
+    assert caught.value.code == "bad_image"
+
+
 def test_an_image_survives_a_process_boundary_and_takes_no_others_along() -> None:
     images = MessageImages()
     image, size = images.of(drawn()), len(pickle.dumps(images.of(drawn())))
