@@ -68,6 +68,9 @@ ARMS: Mapping[str, tuple[str, Sequence[str]]] = {
     "clip": ("clip", ()),
     "negclip": ("negclip", (f"method.negatives={DESIGN.negatives}",)),
     "global loss": ("fsc-clip", _fsc(local_weight=0, focal=0, smoothing=0)),
+    "local loss": ("fsc-clip", _fsc(focal=0, smoothing=0)),
+    "focal": ("fsc-clip", _fsc(local_weight=0, smoothing=0)),
+    "smoothing": ("fsc-clip", _fsc(local_weight=0, focal=0)),
     "fsc-clip": ("fsc-clip", _fsc()),
 }
 """Recipe and settings by arm."""
@@ -216,6 +219,11 @@ CLAIM = Claim(
         *(Comparison(measure, "base", "clip") for measure in ("zero-shot", "broad recall@1")),
         *(Comparison(measure, "clip", "global loss") for measure in ("zero-shot", "broad recall@1")),
         *(Comparison(measure, "fsc-clip", "global loss") for measure in ("zero-shot", "broad recall@1")),
+        *(
+            Comparison(measure, arm, "global loss")
+            for measure in ("swap-attribute accuracy", "zero-shot", "broad recall@1")
+            for arm in ("local loss", "focal", "smoothing")
+        ),
         Comparison("accuracy", "fsc-clip", "global loss"),
     ),
 )
