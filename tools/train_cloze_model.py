@@ -72,9 +72,9 @@ def main() -> None:
         for image in images
         for at, caption in enumerate(image)
     ]
-    taught = list(zip(pairs, tokens, strict=True))[:BALANCE_PAIRS]
+    tagged = list(zip(pairs, tokens, strict=True))[:BALANCE_PAIRS]
     materials = EditMaterials.of(thesaurus, statistics, EditModel(cloze))
-    model = with_balance(materials.model, taught, materials, tuple(BALANCED_TYPES))
+    model = with_balance(materials.model, tagged, materials, tuple(BALANCED_TYPES))
     model.save(options.out)
     statistics.save(options.out / BUNDLED_STATISTICS.name)
     (options.out / "NOTICE").write_text(NOTICE, encoding="utf-8")

@@ -115,8 +115,8 @@ def rows_of(claim: Claim, seed: int, arms: Arms) -> list[Row]:
 def table(claims: Sequence[Claim], rows: Sequence[Row]) -> str:
     """Return the comparisons as a Markdown table; claims without rows are left out."""
     lines = [
-        "| claim | measure | arm | against | difference, 95% interval | seeds | |",
-        "|---|---|---|---|---|---|---|",
+        "| claim | measure | arm | against | difference, 95% interval | seeds | | `python -m benchmarks.claims` |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for claim in claims:
         held = [row for row in rows if row.claim == claim.letter and row.config == claim.config]
@@ -130,7 +130,8 @@ def _line(claim: Claim, one: Comparison, rows: Sequence[Row]) -> str:
     found = paired_difference(better, worse)
     sides = [f"{name} {100 * mean(each):.1f}" for name, each in ((one.better, better), (one.worse, worse))]
     interval = f"{100 * found.mean:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
-    return f"| {claim.letter} | {one.measure} | {sides[0]} | {sides[1]} | {interval} | {len(pairs)} | {found.verdict} |"
+    cells = (claim.letter, one.measure, *sides, interval, len(pairs), found.verdict, f"`--claims {claim.letter}`")
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def _pairs(one: Comparison, rows: Sequence[Row]) -> list[tuple[float, float]]:

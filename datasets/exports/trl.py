@@ -48,12 +48,19 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
 
 
 def write_preferences(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
-    """Write the preferences of ``source`` into the folder ``out``; details: ``without_preferences`` (pairs)."""
+    """Write the preferences of ``source`` into the folder ``out``.
+
+    Details: ``without_preferences`` (pairs), ``answers_without_counterpart`` (no false answer to their question is known).
+    """
     without: list[str] = []
+    alone = 0
 
     def rows() -> Iterator[dict[str, Any]]:
+        nonlocal alone
         for sample in source.samples_with_images():
             preferences = list(iter_preferences(sample))
+            compared = {each.exchanges[-1] for each in preferences}
+            alone += sum(answer not in compared for chat in iter_chats(sample) for answer in chat.exchanges)
             if not preferences:
                 without.append(sample.pair.key)
                 continue
@@ -65,7 +72,7 @@ def write_preferences(source: SampleSource, out: Path, options: ExportOptions) -
                     yield {"id": each.id, "images": images, "prompt": prompt, "chosen": [chosen], "rejected": rejected}
 
     written = write_table_folder(rows(), _DPO, source, out, options)
-    return replace(written, details={"without_preferences": len(without)})
+    return replace(written, details={"without_preferences": len(without), "answers_without_counterpart": alone})
 
 
 def _messages(chat: Chat, images: int) -> list[_Message]:

@@ -101,7 +101,7 @@ def test_the_table_compares_the_rows_of_one_design_and_leaves_the_design_seed_ou
     rows = [row for seed in (0, 1, 99) for row in rows_of(claim, seed, claim.run(Trials(Path(), seed)))]
     rows.append(Row("x", 0, "one", "of another design", {"accuracy": 0.0}))
     (line,) = table([claim], rows).splitlines()[2:]
-    assert line == "| x | accuracy | one 90.0 | other 60.0 | +30.0 (+30.0 to +30.0) | 2 | shown |"
+    assert line == "| x | accuracy | one 90.0 | other 60.0 | +30.0 (+30.0 to +30.0) | 2 | shown | `--claims x` |"
 
 
 def test_what_is_trained_once_is_taken_from_the_cache(small: Trials) -> None:

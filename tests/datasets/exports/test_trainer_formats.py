@@ -66,7 +66,7 @@ def test_trl_rows_have_one_image_part_for_each_image(
 def test_preferences_are_caption_against_negative_and_answer_against_contradiction(
     records: tuple[list[Pair], list[Annotation]], tmp_path: Path
 ) -> None:
-    export_records(*records, "trl-dpo", tmp_path / "t")
+    done = export_records(*records, "trl-dpo", tmp_path / "t")
     rows = pl.read_parquet(tmp_path / "t/data/train-00000.parquet").to_dicts()
     said = [[row[side][0]["content"][0]["text"] for side in ("chosen", "rejected")] for row in rows]
     assert said == [
@@ -75,6 +75,8 @@ def test_preferences_are_caption_against_negative_and_answer_against_contradicti
         ["No, there is no star.", "Yes, there is a star."],
         ["No, there is no star.", "Yes, there is a star."],  # of the text-only pair
     ]
+    # Of the text-only pair, whose negative says nothing of a circle, the other answer.
+    assert done.details == {"without_preferences": 0, "answers_without_counterpart": 1}
     assert [len(row["prompt"]) for row in rows] == [1, 1, 3, 3]
     assert [len(row["images"]) for row in rows] == [1, 1, 1, 0]
 
