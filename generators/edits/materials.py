@@ -22,13 +22,12 @@ class EditMaterials:
     def of(cls, thesaurus: Any, pool: Any, model: EditModel) -> "EditMaterials":
         """Return the materials of a pool.
 
-        The bundled model proposes its own words and balances them by its own statistics, which also replace those of a
-        smaller pool of photographs: fewer captions hardly tell what goes together.
+        The bundled model proposes its own words and balances them by its own statistics, which also replace those of
+        another pool of photographs.
         """
         bundled = load_bundled_model().cloze
-        if model.cloze is bundled or model.cloze.digest == bundled.digest:
-            statistics = load_bundled_statistics()
-            pool = statistics if pool.captions < statistics.captions and are_of_photographs(pool) else pool
+        if (model.cloze is bundled or model.cloze.digest == bundled.digest) and are_of_photographs(pool):
+            pool = load_bundled_statistics()
         return cls(_knowledge_of(thesaurus, pool), model)
 
 

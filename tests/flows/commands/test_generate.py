@@ -10,7 +10,7 @@ import pytest
 from pairwright.datasets.colorshape.corpus import make_sample, sample_to_pair
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.commands import generate
-from pairwright.flows.commands.generate import GenerateRequest, read_pool, run_generator
+from pairwright.flows.commands.generate import GenerateRequest, read_pool, run_generator, tag_pool
 from pairwright.flows.runners import ordered_pool
 from pairwright.flows.runners.ordered_pool import OrderedPool
 
@@ -79,7 +79,8 @@ def test_each_caption_of_an_image_counts_once(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     with OrderedPool(1) as crew:
-        pool = read_pool(request(path, tmp_path / "out.jsonl", 1), crew)
-    assert pool.statistics.captions == 3
-    assert pool.statistics.frequency("dog", "NOUN") == 2
+        captions, _ = read_pool(request(path, tmp_path / "out.jsonl", 1))
+        pool = tag_pool(captions, crew)
+    assert pool.counts.captions == 3
+    assert pool.counts.frozen().frequency("dog", "NOUN") == 2
     assert set(pool.tokens) == {"A dog.", "A cat on a mat."}
