@@ -25,7 +25,7 @@ from pairwright.generators.edits.constraints.edit_classifier import (
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
+from pairwright.generators.language.prepositional_links import find_links
 
 MIN_NATURAL: Final = 0.65  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.04  # probability of a text that may be true
@@ -233,8 +233,7 @@ class PoolAssociations:
 
     def adjacent(self, words: Sequence[str], nouns: Sequence[str], *, before: bool) -> FloatArray:
         """Return the association of words with nouns that follow them or that they follow, shape (words, nouns)."""
-        count = self._pool.adjacency
-        counts = [[count(word, noun) if before else count(noun, word) for noun in nouns] for word in words]
+        counts = [self._pool.adjacencies(word, nouns, before=before) for word in words]
         return _log_ratios(counts, _ADJACENT * self._expected(words, nouns))
 
     def compounds(self, modifier: str, nouns: Sequence[str], tag: str) -> FloatArray:
@@ -244,22 +243,17 @@ class PoolAssociations:
 
     def links(self, left: str, preposition: str, nouns: Sequence[str]) -> FloatArray:
         """Return the association of what governs a preposition with nouns behind it; "" matches anything."""
-        behind = self._counts([("", "", noun) for noun in nouns])
-        return self._linked([(left, preposition, noun) for noun in nouns], [(left, preposition, "")], behind)
+        count = self._pool.linked_nouns
+        [governing, *counts] = count(left, preposition, ["", *nouns])
+        [every, *behind] = count("", "", ["", *nouns])
+        return _log_ratios(counts, governing * np.array(behind) / max(every, 1))
 
     def linked(self, preposition: str, thing: str, nouns: Sequence[str]) -> FloatArray:
         """Return the association of nouns that govern a preposition with the noun behind it."""
-        governing = [(noun, preposition, "") for noun in nouns]
-        return self._linked([(noun, preposition, thing) for noun in nouns], governing, self._counts([("", "", thing)]))
-
-    def _linked(
-        self, links: Sequence[PrepositionalLink], governing: Sequence[PrepositionalLink], behind: FloatArray
-    ) -> FloatArray:
-        [every] = self._counts([("", "", "")])
-        return _log_ratios(self._counts(links), self._counts(governing) * behind / max(every, 1))
-
-    def _counts(self, links: Sequence[PrepositionalLink]) -> FloatArray:
-        return np.array([self._pool.linked(*link) for link in links], float)
+        count = self._pool.linked_governors
+        behind, every = self._pool.linked_nouns("", "", [thing, ""])
+        governing = np.array(count(nouns, preposition, ""))
+        return _log_ratios(count(nouns, preposition, thing), governing * behind / max(every, 1))
 
     def _expected(self, words: Sequence[str], nouns: Sequence[str]) -> FloatArray:
         """Return how many captions have two words by chance, shape (words, nouns)."""
