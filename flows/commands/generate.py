@@ -41,7 +41,7 @@ from pairwright.flows.runners.ordered_pool import OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.balance import BalanceLimits, BalanceReport, BalanceResult, balanced_kind
 from pairwright.generators.counts import AnnotationCounts, LengthBalance
-from pairwright.generators.edits.edit_model import load_bundled_statistics
+from pairwright.generators.edits.edit_model import load_bundled_model, load_bundled_statistics
 from pairwright.generators.language.packed_tokens import PackedTokens, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
@@ -248,13 +248,14 @@ def _load_for_generator(
     if not needs_pool(request.generator):
         return bundled, {}
     from pairwright.generators.edits.learning import bundled_model_for, learn_edit_model  # imports all editors
+    from pairwright.generators.edits.materials import are_of_photographs
 
     captions, pairs = read_pool(request)
     learns = needs_edit_model(request.generator)
     if learns:
         some = tag_pool([pair.caption for pair in pairs[:_SAMPLED_CAPTIONS]], processes)
-        if bundled_model_for(some.slots):
-            return bundled, some.tokens
+        if bundled_model_for(some.slots) and are_of_photographs(some.counts.frozen()):
+            return replace(bundled, edits=load_bundled_model()), some.tokens
     tagged = tag_pool(captions, processes)
     pool = pool_or_note(tagged.counts.frozen(), note)
     if pool is bundled.pool or not learns:
