@@ -40,7 +40,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
 NAME = "rules-negatives"
-VERSION = 36
+VERSION = 37
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,9 @@ class RuleNegatives:
         if not 0 < chosen.floor <= 1:
             raise UsageError(f"floor must be above 0 and at most 1, not {chosen.floor}.")
         self._materials = EditMaterials.of(thesaurus, pool, model or load_bundled_model())
-        self._rewordings = rewrite_rules(pool, self._materials.model.cloze) if chosen.both_sides else {}
+        self._rewordings = (
+            rewrite_rules(self._materials.knowledge.pool, self._materials.model.cloze) if chosen.both_sides else {}
+        )
         self._editors = build_editors(
             self._materials,
             chosen.types,

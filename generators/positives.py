@@ -22,13 +22,14 @@ from pairwright.generators.captions.edited import edited_annotation, first_valid
 from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
+from pairwright.generators.edits.materials import statistics_for
 from pairwright.generators.edits.rewordings import Rewordings, RewordingSlot, draw_rewordings
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Token
 
 NAME = "rules-positives"
-VERSION = 16
+VERSION = 17
 BY_PREFERENCE = (
     "replace-attribute",
     "replace-relation",
@@ -82,7 +83,7 @@ class RulePositives:
     ) -> None:
         self.options = options or PositiveOptions()
         require_known("no such type of positive:", self.options.types, POSITIVE_TYPES)
-        self._rewordings = Rewordings(pool, model)
+        self._rewordings = Rewordings(statistics_for(pool, model), model)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return one annotation for each type, in the order of the options."""

@@ -36,7 +36,7 @@ from pairwright.generators.edits.constraints.object_classifier import object_fea
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.relation_classifier import relation_features
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.replacements import Replacements
+from pairwright.generators.edits.replacements import PlaceChecks, Replacements
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.lexicon.tables import DATA
@@ -76,7 +76,7 @@ def marked_edits(
     kind = f"replace-{target}"
     rows = [row for row in rows if row["image_id"] in images]
     captions = [images[row["image_id"]][int(row["caption"])] for row in rows]
-    propose = Replacements(materials, {kind: ()}, FLOOR).propose
+    propose = Replacements(materials, {kind: PlaceChecks()}, FLOOR).propose
     for row, text, words in zip(rows, captions, load_tagger().tag(captions), strict=True):
         others = tuple(other for other in images[row["image_id"]] if other != text)
         [proposals] = propose([Caption(Pair("", text, captions=others), words)])[kind]

@@ -1,9 +1,10 @@
 """Generation of annotations by rules, without a build (``pairwright generate``).
 
-Without --pool the input is read twice: first the words of its first `POOL_CAPTIONS` captions are counted, whose tokens are
-kept for the second pass, then every pair is annotated. Batches are distributed to processes and their results are used in
-order, so the rows do not depend on the number of processes. Memory: the batches in progress, and for formats other than
-JSON lines all rows.
+The pool, without --pool the input, is read first. If a sample of its captions shows that the bundled edit model knows
+their words, that model is used; else the first `POOL_CAPTIONS` captions are tagged, and statistics and a model are
+learned from them. Then every pair is annotated. Batches are distributed to processes and their results are used in order,
+so the rows do not depend on the number of processes. Memory: the captions of the pool, the batches in progress, and for
+formats other than JSON lines all rows.
 """
 
 import tempfile
@@ -40,7 +41,7 @@ from pairwright.flows.runners.ordered_pool import OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.balance import BalanceLimits, BalanceReport, BalanceResult, balanced_kind
 from pairwright.generators.counts import AnnotationCounts, LengthBalance
-from pairwright.generators.edits.edit_model import load_bundled_statistics
+from pairwright.generators.edits.edit_model import load_bundled_model, load_bundled_statistics
 from pairwright.generators.language.packed_tokens import PackedTokens, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from pairwright.generators.language.cloze.examples import ClozeSample
 
 POOL_CAPTIONS = 200_000  # for word statistics of generators
+_SAMPLED_CAPTIONS = 1_000  # that tell whether the bundled edit model fits: the share of known slots to half a per cent
 
 
 @dataclass(frozen=True)
@@ -242,61 +244,71 @@ def _load_for_generator(
     request: GenerateRequest, processes: OrderedPool, note: Callable[[str], None]
 ) -> tuple[Materials, dict[str, PackedTokens]]:
     """Return the materials of a generator, and the tokens of the tagged captions by caption."""
-    wordnet = load_wordnet()
+    bundled = Materials(load_wordnet(), load_bundled_statistics(), request.seed)
     if not needs_pool(request.generator):
-        return Materials(wordnet, load_bundled_statistics(), request.seed), {}
-    found = read_pool(request, processes)
-    pool = pool_or_note(found.statistics, note)
-    if pool is not found.statistics or not needs_edit_model(request.generator):
-        return Materials(wordnet, pool, request.seed), found.tokens
-    from pairwright.generators.edits.learning import learn_edit_model  # imports all editors
+        return bundled, {}
+    from pairwright.generators.edits.learning import bundled_model_for, learn_edit_model  # imports all editors
+    from pairwright.generators.edits.materials import are_of_photographs
 
+    captions, pairs = read_pool(request)
+    learns = needs_edit_model(request.generator)
+    if learns:
+        some = tag_pool([pair.caption for pair in pairs[:_SAMPLED_CAPTIONS]], processes)
+        if bundled_model_for(some.slots) and are_of_photographs(some.counts.frozen()):
+            return replace(bundled, edits=load_bundled_model()), some.tokens
+    tagged = tag_pool(captions, processes)
+    pool = pool_or_note(tagged.counts.frozen(), note)
+    if pool is bundled.pool or not learns:
+        return replace(bundled, pool=pool), tagged.tokens
     with open_step("learning from captions", None, ""):
         types = balanced_types(request.generator, request.options)
-        pairs = found.tagged_pairs()
-        edits = learn_edit_model(found.slots, pairs, wordnet, pool, types, threads=processes.workers)
-    return Materials(wordnet, pool, request.seed, edits), found.tokens
+        tagged_pairs = tagged.with_tokens(pairs)
+        edits = learn_edit_model(tagged.slots, tagged_pairs, bundled.wordnet, pool, types, threads=processes.workers)
+    return replace(bundled, pool=pool, edits=edits), tagged.tokens
+
+
+def read_pool(request: GenerateRequest) -> tuple[Sequence[str], Sequence[Pair]]:
+    """Return the captions of the pool of a request, those of an image once each, and a random sample of its pairs."""
+    from pairwright.generators.edits.learning import BALANCE_CAPTIONS
+
+    pairs = PairSample(BALANCE_CAPTIONS)
+    found = _captions(pairs.watch(_pairs(_pool_options(request))))
+    return list(islice(track(found, "reading captions", unit="captions"), POOL_CAPTIONS)), pairs.pairs()
 
 
 @dataclass(frozen=True)
-class PoolCaptions:
-    """What is read of the captions of a pool.
+class TaggedPool:
+    """What is read of some captions of a pool.
 
     Attributes:
-        statistics: word statistics.
+        counts: of their words.
         slots: on which the cloze model is trained.
-        tokens: of the captions, by caption.
-        pairs: a sample of the pairs, on which the word balance is learned.
+        tokens: by caption.
     """
 
-    statistics: PoolStatistics
+    counts: PoolCounts
     slots: "ClozeSample"
     tokens: dict[str, PackedTokens]
-    pairs: Sequence[Pair]
 
-    def tagged_pairs(self) -> list[tuple[Pair, list[Token]]]:
-        """Return the sampled pairs with the tokens of their captions."""
-        known = [pair for pair in self.pairs if pair.caption in self.tokens]
+    def with_tokens(self, pairs: Iterable[Pair]) -> list[tuple[Pair, list[Token]]]:
+        """Return the pairs whose captions were tagged, with the tokens."""
+        known = [pair for pair in pairs if pair.caption in self.tokens]
         return [(pair, unpack(pair.caption, self.tokens[pair.caption])) for pair in known]
 
 
-def read_pool(request: GenerateRequest, processes: OrderedPool) -> PoolCaptions:
-    """Read the captions of the pool of a request."""
-    from pairwright.generators.edits.learning import BALANCE_CAPTIONS  # imports all editors
+def tag_pool(captions: Sequence[str], processes: OrderedPool) -> TaggedPool:
+    """Tag captions, and count their words."""
     from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 
-    sample = PairSample(BALANCE_CAPTIONS)
-    found = _captions(sample.watch(_pairs(_pool_options(request))))
-    captions = list(islice(track(found, "reading captions", unit="captions"), POOL_CAPTIONS))
     counts, slots = PoolCounts(), [ClozeSampler().sample()]
-    known: dict[str, PackedTokens] = {}
+    tokens: dict[str, PackedTokens] = {}
     with open_step("tagging captions", len(captions), "captions") as done:
         for batch, part in processes.map_jobs(tag_and_count, _slices(captions)):
             counts = counts.merged(part.counts)
             slots.append(part.slots)
-            known.update(zip(batch, part.tokens, strict=True))
+            tokens.update(zip(batch, part.tokens, strict=True))
             done.advance(len(batch))
-    return PoolCaptions(counts.frozen(), ClozeSample.merged(slots), known, sample.pairs())
+    return TaggedPool(counts, ClozeSample.merged(slots), tokens)
 
 
 def _pool_options(request: GenerateRequest) -> ReadOptions:

@@ -7,6 +7,7 @@ slots is faster than many calls; the edits of a caption do not depend on the oth
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -15,23 +16,20 @@ from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.edited import EditPairOutcome
 from pairwright.generators.edits.additions.insertion_points import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import SLOT_OF_TARGET, Additions
-from pairwright.generators.edits.constraints import relation_classifier
-from pairwright.generators.edits.constraints.edit_classifier import EditClassifier
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.object_classifier import OBJECT_CLASSIFIER
-from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.relation_classifier import RELATION_CLASSIFIER
 from pairwright.generators.edits.constraints.table import Constraint, applicable_constraints, first_violated
 from pairwright.generators.edits.floors import NULL_WEIGHTS
 from pairwright.generators.edits.materials import EditMaterials, are_of_photographs
 from pairwright.generators.edits.negation import Negations
 from pairwright.generators.edits.proposals import FloatArray, WordProposals
-from pairwright.generators.edits.replacements import REPLACED_KINDS, Replacements
+from pairwright.generators.edits.replacements import REPLACED_KINDS, PlaceChecks, Replacements
 from pairwright.generators.edits.sampling import balance_of_targets, order_by_weight
 from pairwright.generators.edits.shuffling import shuffle
 from pairwright.generators.edits.swaps.swaps import SWAP_TYPES, propose_swaps
 
-MAX_TRIES: Final = 128  # proposals of a caption that are checked at most
+MAX_TRIES: Final = 128  # proposals of a caption that are checked at most, of the preferred and of the others
 ADDED: Final = {"add-object": OBJECT, "add-attribute": ATTRIBUTE}
 BALANCED_TYPES: Final = {  # with the slot kind whose vocabulary they insert
     **REPLACED_KINDS,
@@ -77,14 +75,12 @@ class WordEditor(Editor):
     Attributes:
         balance: of each word of the vocabulary; see `word_balance`.
         constraints: in the order in which they are checked.
-        classifier: its preferred edits go before the others; None if all are equal.
     """
 
     balance: FloatArray
     known: Knowledge
     constraints: Sequence[Constraint]
     null: float = 0.0
-    classifier: EditClassifier | None = None
 
     def _log_weights(self, proposals: Sequence[WordProposals]) -> FloatArray:
         new, old = (np.concatenate([getattr(each, name) for each in proposals]) for name in ("new", "old"))
@@ -93,48 +89,38 @@ class WordEditor(Editor):
 
     def _outcomes(self, proposals: Any, order: Sequence[int]) -> EditOutcomes:
         yield from proposals.reasons
-        others = list[int]()  # that are not preferred
-        written = nothing = nothing_else = False
-        for at in order[:MAX_TRIES]:
-            if at == len(proposals):  # nothing is drawn: it counts if no edit was drawn before, and one is allowed
-                nothing, nothing_else = not written, not others
-                continue
-            edit = self._proposed(proposals, at)
-            if violated := first_violated(self.constraints, edit, self.known):
-                yield violated.reason
-            elif not self._is_preferred(edit):
-                others.append(at)
-            elif nothing:
-                yield "overused_word"
-                return
-            else:
-                written = True
-                yield proposals.outcome(at)
-        if others and nothing_else and not written:
-            yield "overused_word"
-            return
-        yield from map(proposals.outcome, others)
+        written = False
+        for group in self._groups(proposals, order):
+            nothing = False  # is drawn: it counts if no edit was drawn before, and one is allowed
+            for at in group:
+                if at == len(proposals):
+                    nothing = not written
+                elif violated := self._violated(proposals, at):
+                    yield violated.reason
+                elif nothing:
+                    yield "overused_word"
+                    return
+                else:
+                    written = True
+                    yield proposals.outcome(at)
 
     def allowed(self, proposals: WordProposals) -> Iterator[Proposal]:
         """Yield the most likely proposals that no constraint rejects; the preferred ones alone if there are any."""
-        preferred = dict[int, ProposedEdit]()
-        others = dict[int, ProposedEdit]()
-        for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
-            edit = self._proposed(proposals, at)
-            (preferred if self._is_preferred(edit) else others)[at] = edit
-        for at in self._not_rejected(preferred) or self._not_rejected(others):
+        order = np.argsort(-proposals.log_ratio, kind="stable").tolist()
+        groups = self._groups(proposals, order)
+        found = ([at for at in group if self._violated(proposals, at) is None] for group in groups)
+        for at in next(filter(None, found), ()):
             yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
-    def _not_rejected(self, edits: Mapping[int, ProposedEdit]) -> list[int]:
-        return [at for at, edit in edits.items() if first_violated(self.constraints, edit, self.known) is None]
+    def _groups(self, proposals: WordProposals, order: Sequence[int]) -> Iterator[list[int]]:
+        """Yield the first preferred proposals, and the first others, each with the number behind the last proposal."""
+        preferred = proposals.preferred.tolist()
+        for wanted in (True, False):
+            tried = (at for at in order if at == len(preferred) or preferred[at] is wanted)
+            yield list(islice(tried, MAX_TRIES))
 
-    def _proposed(self, proposals: WordProposals, at: int) -> ProposedEdit:
-        """Return proposal ``at``, for constraints and the classifier."""
-        edit = proposals.proposed_edit(at)
-        return edit if self.classifier is None else self.classifier.judged(edit, self.known)
-
-    def _is_preferred(self, edit: ProposedEdit) -> bool:
-        return self.classifier is None or self.classifier.prefers(edit, self.known)
+    def _violated(self, proposals: WordProposals, at: int) -> Constraint | None:
+        return first_violated(self.constraints, proposals.proposed_edit(at), self.known)
 
 
 @dataclass(frozen=True)
@@ -179,24 +165,24 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
     """Return the editors of some types of negatives; for the arguments see `negatives.NegativeOptions`."""
     wanted = frozenset(types)
     if "replace-relation" in wanted and not are_of_photographs(materials.knowledge.pool):
-        skip |= relation_classifier.CONSTRAINTS
+        skip |= {*RELATION_CLASSIFIER.constraints}  # it knows captions of photographs only
     swapped = [name for name in SWAP_TYPES if name in wanted]
-    replaced = dict[str, Sequence[Constraint]]()
+    replaced = dict[str, PlaceChecks]()
     by_type: dict[str, Editor] = {name: Editor() for name in swapped}
     for name in sorted(wanted.intersection((*BALANCED_TYPES, "negation"))):
         form, _, target = name.partition("-")
         constraints = applicable_constraints("hard_negative", form, target or OBJECT, by_rules=True, skip=skip)
         if name in REPLACED_KINDS:
-            replaced[name] = [each for each in constraints if each.by_place]
-            constraints = tuple(each for each in constraints if not each.by_place)
+            classifier = (
+                CLASSIFIERS[name].demanded_by({each.id for each in constraints}) if name in CLASSIFIERS else None
+            )
+            replaced[name] = PlaceChecks([each for each in constraints if each.by_place], classifier)
+            judged = classifier.constraints if classifier else ()
+            constraints = tuple(each for each in constraints if not each.by_place and each.id not in judged)
         balance = materials.model.balance.get(name, {}) if both_sides or name not in ADDED else {}
         targets = materials.model.cloze.targets(BALANCED_TYPES.get(name, "noun"))
         null = NULL_WEIGHTS.get(name, 0.0)
-        judged = any(each.id == f"unnatural_{target}" for each in constraints)
-        classifier = CLASSIFIERS.get(name) if judged else None
-        by_type[name] = WordEditor(
-            balance_of_targets(targets, balance), materials.knowledge, constraints, null, classifier
-        )
+        by_type[name] = WordEditor(balance_of_targets(targets, balance), materials.knowledge, constraints, null)
     proposers = list[Proposer]()
     if replaced:
         proposers.append(Replacements(materials, replaced, floor).propose)

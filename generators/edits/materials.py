@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.edit_model import EditModel, load_bundled_model, load_bundled_statistics
+from pairwright.generators.language.cloze.model import ClozeModel
 
 # Share of the nouns of a pool that the bundled model knows: COCO 0.89, drawn scenes 0.51, web text 0.29.
 _KNOWN_NOUNS: Final = 0.75
@@ -20,16 +21,18 @@ class EditMaterials:
 
     @classmethod
     def of(cls, thesaurus: Any, pool: Any, model: EditModel) -> "EditMaterials":
-        """Return the materials of a pool.
+        """Return the materials of a pool."""
+        return cls(_knowledge_of(thesaurus, statistics_for(pool, model.cloze)), model)
 
-        The bundled model proposes its own words and balances them by its own statistics, which also replace those of a
-        smaller pool of photographs: fewer captions hardly tell what goes together.
-        """
-        bundled = load_bundled_model().cloze
-        if model.cloze is bundled or model.cloze.digest == bundled.digest:
-            statistics = load_bundled_statistics()
-            pool = statistics if pool.captions < statistics.captions and are_of_photographs(pool) else pool
-        return cls(_knowledge_of(thesaurus, pool), model)
+
+def statistics_for(pool: Any, model: ClozeModel | None) -> Any:
+    """Return the statistics that edits by a cloze model read: those of the pool, or the bundled ones.
+
+    The bundled model proposes its own words and balances them by its own statistics, in all pools of photographs.
+    """
+    bundled = load_bundled_model().cloze
+    is_bundled = model is not None and (model is bundled or model.digest == bundled.digest)
+    return load_bundled_statistics() if is_bundled and are_of_photographs(pool) else pool
 
 
 @lru_cache(maxsize=2)

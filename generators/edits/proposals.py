@@ -16,6 +16,7 @@ from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
 
 
@@ -44,6 +45,7 @@ class WordProposals:
         new: index into ``targets`` of the proposed word, int64.
         log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32; without an old word,
             relative to a typical word.
+        preferred: whether it goes before those that are not (`edit_classifier.are_preferred`), bool.
         log_prob: natural logarithm of p(new | context), float32; empty where it is not asked for.
         reasons: reason codes of rejections.
         paired: whether each has a true word for the same slot.
@@ -56,6 +58,7 @@ class WordProposals:
     old: IntArray
     new: IntArray
     log_ratio: FloatArray
+    preferred: BoolArray
     log_prob: FloatArray = field(default_factory=lambda: np.zeros(0, np.float32))
     reasons: Sequence[str] = ()
     paired: bool = False
@@ -66,7 +69,7 @@ class WordProposals:
     def proposed_edit(self, at: int) -> ProposedEdit:
         """Return proposal ``at``, for constraints."""
         edit = self.slots[int(self.slot[at])].proposed(self.caption, self.targets[int(self.new[at])])
-        return ProposedEdit(*edit[:-2], float(self.log_prob[at])) if len(self.log_prob) else edit
+        return ProposedEdit(*edit[:-1], float(self.log_prob[at])) if len(self.log_prob) else edit
 
     def outcome(self, at: int) -> EditOutcome | EditPairOutcome:
         """Return the change of proposal ``at``; if paired, the false and the true one."""
@@ -105,6 +108,7 @@ def insertion_proposals(  # noqa: PLR0913 - what proposals consist of
         old,
         new,
         ratios,
+        np.ones(len(ratios), bool),
         reasons=(reason,) if reason and not words else (),
         paired=paired,
     )

@@ -11,16 +11,18 @@ Neither are attributes and relations of nouns that the model does not know.
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.edit_classifier import EditClassifier, are_preferred
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.proposals import WordProposals, split_by_caption
+from pairwright.generators.edits.proposals import BoolArray, FloatArray, IntArray, WordProposals, split_by_caption
 from pairwright.generators.edits.slots import (
     ADJECTIVE,
     NOUN,
@@ -39,19 +41,39 @@ _MAX_LOG_RATIO: Final = 3.0  # clipped, so that an odd original does not dominat
 IndexArray = npt.NDArray[np.int32]
 
 
+class PlaceChecks(NamedTuple):
+    """What is checked of all candidates of a slot at once.
+
+    Attributes:
+        constraints: those that depend on the replaced words only.
+        classifier: its bounds are constraints, too; None for none.
+    """
+
+    constraints: Sequence[Constraint] = ()
+    classifier: EditClassifier | None = None
+
+
+class _Verdict(NamedTuple):
+    """What a classifier says of n proposals; bool (n,)."""
+
+    kept: BoolArray
+    may_be_true: BoolArray
+    preferred: BoolArray
+
+
 class Replacements:
     """Proposes replacements.
 
     Args:
         materials: of the pool.
-        constraints: by type (of `REPLACED_KINDS`), those that depend on the replaced words only.
+        checks: by type, of `REPLACED_KINDS`.
         floor: minimum probability of the new word in its context, above 0.
     """
 
     def __init__(
-        self, materials: EditMaterials, constraints: Mapping[str, Sequence[Constraint]], floor: float = DEFAULT_FLOOR
+        self, materials: EditMaterials, checks: Mapping[str, PlaceChecks], floor: float = DEFAULT_FLOOR
     ) -> None:
-        self._model, self._known, self._constraints = materials.model.cloze, materials.knowledge, constraints
+        self._model, self._known, self._checks = materials.model.cloze, materials.knowledge, checks
         self.floor = floor
         self._relations = lru_cache(maxsize=20_000)(self._find_relations)
         self._words = lru_cache(maxsize=20_000)(self._find_words)
@@ -59,7 +81,7 @@ class Replacements:
     def propose(self, captions: Sequence[Caption]) -> dict[str, list[WordProposals]]:
         """Return by type the proposals for each caption, scored in one batch; independent of the other captions."""
         slots = [find_slots(each, self._known.thesaurus) for each in captions]
-        return {name: self._propose(name, captions, slots) for name in self._constraints}
+        return {name: self._propose(name, captions, slots) for name in self._checks}
 
     def _propose(self, name: str, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]) -> list[WordProposals]:
         kind = REPLACED_KINDS[name]
@@ -82,15 +104,40 @@ class Replacements:
         fits = np.flatnonzero(own >= np.log(self.floor))
         at, new, own = at[fits], new[fits], own[fits]
         ratios = np.minimum(own - log_probs[np.arange(len(rows)), old][at], _MAX_LOG_RATIO)
+        places = [slot.proposed(each, "") for each, (found, _) in zip(captions, opened, strict=True) for slot in found]
+        verdict = self._judge(name, places, at, new, own)
         made, first = list[WordProposals](), 0
         parts = split_by_caption([len(found) for found, _ in opened], at)
         for caption, (found, reasons), part in zip(captions, opened, parts, strict=True):
-            slot = at[part] - first
-            given = [*reasons, "no_candidate"] if found and not len(slot) else reasons
-            columns = (slot, old[at[part]], new[part], ratios[part], own[part])
+            kept = part.start + np.flatnonzero(verdict.kept[part])
+            given = reasons
+            if found and len(kept) < max(part.stop - part.start, 1):
+                given = [*reasons, "true_of_image" if verdict.may_be_true[part].any() else "no_candidate"]
+            columns = (at[kept] - first, old[at[kept]], new[kept], ratios[kept], verdict.preferred[kept], own[kept])
             made.append(WordProposals(caption, found, targets, *columns, reasons=given))
             first += len(found)
         return made
+
+    def _judge(
+        self, name: str, places: Sequence[ProposedEdit], at: IntArray, new: IntArray, log_probs: FloatArray
+    ) -> "_Verdict":
+        """Return the verdict on proposals, given the place of each, ascending, and their words and probabilities."""
+        classifier = self._checks[name].classifier
+        if classifier is None or not len(at):
+            return _Verdict(np.ones(len(at), bool), np.zeros(len(at), bool), np.ones(len(at), bool))
+        targets = self._model.targets(REPLACED_KINDS[name])
+        keys = np.array(_lexicon_keys(targets) if REPLACED_KINDS[name] == RELATION else targets, object)
+        starts = np.flatnonzero(np.diff(at, prepend=-1)).tolist()
+        found = [
+            classifier.probabilities(
+                places[at[start]], keys[new[start:end]].tolist(), log_probs[start:end], self._known
+            )
+            for start, end in zip(starts, [*starts[1:], len(at)], strict=True)
+        ]
+        probabilities = np.concatenate(found, axis=1)
+        natural = probabilities[0] >= classifier.min_natural
+        true = probabilities[1] > classifier.max_possibly_true
+        return _Verdict(natural & ~true, natural & true, are_preferred(probabilities))
 
     def _open_slots(self, name: str, caption: Caption, slots: Sequence[Slot]) -> tuple[list[Slot], list[str]]:
         """Return the slots of a caption that have candidates and whose words the model knows, and reasons of rejections."""
@@ -98,7 +145,7 @@ class Replacements:
         index, opened, rejected = self._model.index(kind), list[Slot](), list[str]()
         for slot in slots:
             if slot.kind == kind and slot.key in index and (not slot.after or slot.after in nouns):
-                violated = first_violated(self._constraints[name], slot.proposed(caption, ""), self._known)
+                violated = first_violated(self._checks[name].constraints, slot.proposed(caption, ""), self._known)
                 if violated is None:
                     opened.append(slot)
                 else:
@@ -123,6 +170,11 @@ class Replacements:
             known.nouns.substitutes(key, targets) if kind == NOUN else known.attributes.substitutes(key, noun, targets)
         )
         return np.array([index[word] for word in found], np.int32)
+
+
+@lru_cache(maxsize=4)
+def _lexicon_keys(targets: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(lexicon_key, targets))
 
 
 @lru_cache(maxsize=64)

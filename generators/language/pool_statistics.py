@@ -45,6 +45,7 @@ from pairwright.generators.language.tokens import Token
 CONTENT: Final = frozenset(("NOUN", "PROPN", "VERB", "ADJ"))
 VOCABULARY, MOST_TYPES, LEAST_PAIR = 20_000, 100_000, 2
 _MOST_PAIRS = 2_000_000
+_ROWS_AT_ONCE = 10_000  # of a saved file, in memory
 _TYPES: Final = {"kind": "string", "a": "string", "b": "string", "count": "int64"}  # of the columns of a saved file
 _ACTS: Final = frozenset(("VBG", "VBZ", "VBP", "VBD", "VB"))
 _SMOOTHING = 0.5  # added to each pair's count, so that the PMI of unseen pairs is finite
@@ -52,6 +53,7 @@ _SMOOTHING = 0.5  # added to each pair's count, so that the PMI of unseen pairs 
 _NONE: Final[dict[str, int]] = {}
 Pair = tuple[str, str]
 _Key = TypeVar("_Key", str, Pair, PrepositionalLink)
+_Group = TypeVar("_Group", str, Pair)
 
 
 @dataclass(slots=True)
@@ -136,9 +138,13 @@ def _top(counts: dict[_Key, int], most: int) -> list[tuple[_Key, int]]:
 
 def _by_first(counts: dict[Pair, int]) -> dict[str, dict[str, int]]:
     """Return counts of pairs by their first word; nested dicts are faster than one large dict of pairs."""
-    table: dict[str, dict[str, int]] = {}
-    for (a, b), count in counts.items():
-        table.setdefault(a, {})[b] = count
+    return _grouped((a, b, count) for (a, b), count in counts.items())
+
+
+def _grouped(counts: Iterable[tuple[_Group, str, int]]) -> dict[_Group, dict[str, int]]:
+    table: dict[_Group, dict[str, int]] = {}
+    for group, word, count in counts:
+        table.setdefault(group, {})[word] = count
     return table
 
 
@@ -250,7 +256,7 @@ class PoolStatistics:
 
     def linked(self, left: str, preposition: str, noun: str) -> int:
         """Return the number of captions with the link; "" matches anything."""
-        return self._linked.get((left, preposition, noun), 0)
+        return self._behind.get((left, preposition), _NONE).get(noun, 0)
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:
         """Return the mean normalised pointwise mutual information of a content word with others, in [-1, 1].
@@ -274,6 +280,19 @@ class PoolStatistics:
     def cooccurrences(self, word: str, others: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return `cooccurrence` of a word with each of others."""
         return np.array([*map(self._cooccurring.get(word, _NONE).get, others, repeat(0))], np.int64)
+
+    def adjacencies(self, word: str, others: Sequence[str], *, before: bool) -> list[int]:
+        """Return `adjacency` of a word with each of others, before or behind them."""
+        table = self._following if before else self._preceding
+        return [*map(table.get(word, _NONE).get, others, repeat(0))]
+
+    def linked_nouns(self, left: str, preposition: str, nouns: Sequence[str]) -> list[int]:
+        """Return `linked` of what governs a preposition with each noun behind it."""
+        return [*map(self._behind.get((left, preposition), _NONE).get, nouns, repeat(0))]
+
+    def linked_governors(self, lefts: Sequence[str], preposition: str, noun: str) -> list[int]:
+        """Return `linked` of each word that governs a preposition with the noun behind it."""
+        return [*map(self._governing.get((preposition, noun), _NONE).get, lefts, repeat(0))]
 
     def plausibilities(self, word: str, others: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return `plausibility` of each of some words with one other."""
@@ -302,17 +321,28 @@ class PoolStatistics:
         return _by_first(self.adjacent)
 
     @cached_property
+    def _preceding(self) -> dict[str, dict[str, int]]:
+        return _by_first({(second, first): count for (first, second), count in self.adjacent.items()})
+
+    @cached_property
     def _running(self) -> dict[str, dict[str, int]]:
         return _by_first(self.runs)
 
     @cached_property
-    def _linked(self) -> dict[PrepositionalLink, int]:
-        """Counts of links, and their sums over every combination of parts replaced by ""."""
-        table: dict[PrepositionalLink, int] = {}
+    def _behind(self) -> dict[Pair, dict[str, int]]:
+        """Counts of links by what governs the preposition and the preposition, with their sums over any parts ("")."""
+        table: dict[Pair, dict[str, int]] = {}
         for (left, preposition, noun), count in self.links.items():
-            for key in product((left, ""), (preposition, ""), (noun, "")):
-                table[key] = table.get(key, 0) + count
+            for governor, by, thing in product((left, ""), (preposition, ""), (noun, "")):
+                nouns = table.setdefault((governor, by), {})
+                nouns[thing] = nouns.get(thing, 0) + count
         return table
+
+    @cached_property
+    def _governing(self) -> dict[Pair, dict[str, int]]:
+        """Counts of `_behind` by the preposition and the noun behind it."""
+        found = self._behind.items()
+        return _grouped(((by, noun), left, count) for (left, by), nouns in found for noun, count in nouns.items())
 
     @cached_property
     def digest(self) -> str:
@@ -362,27 +392,29 @@ class PoolStatistics:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        words: dict[str, str] = {}  # one object a word
+        counts = defaultdict[str, dict[Pair, int]](dict)
         try:
-            # On one thread and not by polars: processes that have read the bundled statistics are forked.
-            table = pq.read_table(path, use_threads=False)
+            with pq.ParquetFile(path) as stored:
+                types = {field.name: str(field.type).removeprefix("large_") for field in stored.schema_arrow}
+                if types != _TYPES or not stored.metadata.num_rows:
+                    raise StorageError(f"{path}: not pool statistics. A build writes them to statistics/words.parquet.")
+                # On one thread and not by polars: processes that have read the bundled statistics are forked.
+                for batch in stored.iter_batches(_ROWS_AT_ONCE, use_threads=False):
+                    for kind, a, b, number in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                        counts[kind][words.setdefault(a, a), words.setdefault(b, b)] = number
         except (OSError, pa.ArrowException) as error:
             raise StorageError(
                 f"{path}: not pool statistics ({error}). A build writes them to statistics/words.parquet."
             ) from error
-        types = {field.name: str(field.type).removeprefix("large_") for field in table.schema}
-        if types != _TYPES or not table.num_rows:
-            raise StorageError(f"{path}: not pool statistics. A build writes them to statistics/words.parquet.")
-        kinds = defaultdict[str, list[tuple[Pair, int]]](list)
-        for kind, a, b, number in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            kinds[kind].append(((a, b), number))
         return cls(
-            captions=kinds["captions"][0][1],
-            lemmas=dict(kinds["lemma"]),
-            forms={form: number for (form, _), number in kinds["form"]},
-            pairs=dict(kinds["pair"]),
-            adjacent=dict(kinds["adjacent"]),
-            runs=dict(kinds["run"]),
-            links={(left, *split_place(place)): number for (left, place), number in kinds["link"]},
+            captions=counts["captions"]["", ""],
+            lemmas=counts["lemma"],
+            forms={form: number for (form, _), number in counts["form"].items()},
+            pairs=counts["pair"],
+            adjacent=counts["adjacent"],
+            runs=counts["run"],
+            links={(left, *split_place(place)): number for (left, place), number in counts["link"].items()},
         )
 
 

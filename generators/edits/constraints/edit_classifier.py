@@ -4,11 +4,13 @@ The weights of a classifier are a table of the lexicon, learned from edits that 
 `tools.train_edit_classifier`. A feature without a row weighs nothing: no marked edit, or too few, had it.
 """
 
-import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
@@ -22,7 +24,9 @@ NONE: Final = "-"  # in names of features: no such word; tables are read without
 PREFERRED_NATURAL: Final = 0.88
 PREFERRED_POSSIBLY_TRUE: Final = 0.02
 
+FloatArray = npt.NDArray[np.floating[Any]]
 Feature = tuple[str, float]
+CandidateFeature = tuple[str, FloatArray]  # one value for each of the candidates of a slot
 Logits = tuple[float, float]  # of `LABELS`
 
 
@@ -48,6 +52,12 @@ class EditWeights:
                 possible += value * of_possible
         return natural, possible
 
+    def candidate_logits(self, features: Iterable[CandidateFeature]) -> FloatArray:
+        """Return the same for the candidates of a slot, float64 (2, n); at least one feature must have weights."""
+        found = [(self._by_feature[name], values) for name, values in features if name in self._by_feature]
+        weights, table = np.array([each for each, _ in found]), np.array([values for _, values in found])
+        return np.asarray((weights.T[:, :, None] * table).sum(axis=1))  # sums in the same order on every processor
+
 
 @lru_cache(maxsize=8)
 def load_weights(table: str) -> EditWeights:
@@ -55,42 +65,53 @@ def load_weights(table: str) -> EditWeights:
     return EditWeights(table)
 
 
-def probabilities_of(parts: Iterable[Logits]) -> tuple[float, float]:
-    """Return the probability of each of `LABELS`, given the logits of all features and the bias."""
-    natural = possible = 0.0
-    for of_natural, of_possible in parts:
-        natural += of_natural
-        possible += of_possible
-    return 1 / (1 + math.exp(-natural)), 1 / (1 + math.exp(-possible))
+def probabilities_of(logits: FloatArray) -> FloatArray:
+    """Return the probabilities of logits."""
+    return np.asarray(1 / (1 + np.exp(-logits)))
 
 
 @dataclass(frozen=True)
 class EditClassifier:
-    """What the constraints ask of a classifier.
+    """What the rules ask of a classifier.
 
     Attributes:
-        probabilities: of each of `LABELS` for an edit.
+        probabilities: of each of `LABELS`, float64 (2, n), if the replaced words of an edit become one of n others: the edit,
+            these words, the natural logarithms of their probabilities by the cloze model, shape (n,), and the pool.
+        constraints: ids of those that reject unnatural edits, and edits that may be true.
         min_natural: least probability of a natural text.
         max_possibly_true: greatest probability of a text that may be true.
     """
 
-    probabilities: Callable[[ProposedEdit, Knowledge], tuple[float, float]]
+    probabilities: Callable[[ProposedEdit, Sequence[str], FloatArray, Knowledge], FloatArray]
+    constraints: tuple[str, str]
     min_natural: float
     max_possibly_true: float
 
-    def judged(self, edit: ProposedEdit, known: Knowledge) -> ProposedEdit:
-        """Return an edit with its probabilities."""
-        return ProposedEdit(*edit[:-1], self.probabilities(edit, known))
+    def demanded_by(self, constraints: Collection[str]) -> "EditClassifier | None":
+        """Return it with the bounds that some constraints demand; None if none of them asks it."""
+        natural, possible = (each in constraints for each in self.constraints)
+        if not natural and not possible:
+            return None
+        return replace(
+            self,
+            min_natural=self.min_natural if natural else 0.0,
+            max_possibly_true=self.max_possibly_true if possible else 1.0,
+        )
 
     def is_unnatural(self, edit: ProposedEdit, known: Knowledge) -> bool:
         """Return whether readers would probably find the text of an edit odd."""
-        return (edit.probabilities or self.probabilities(edit, known))[0] < self.min_natural
+        return self._of_edit(edit, known)[0] < self.min_natural
 
     def may_be_true(self, edit: ProposedEdit, known: Knowledge) -> bool:
         """Return whether an edit too often holds of the image as well."""
-        return (edit.probabilities or self.probabilities(edit, known))[1] > self.max_possibly_true
+        return self._of_edit(edit, known)[1] > self.max_possibly_true
 
-    def prefers(self, edit: ProposedEdit, known: Knowledge) -> bool:
-        """Return whether readers would very probably find the text of an edit natural, and false of the image."""
-        natural, possibly_true = edit.probabilities or self.probabilities(edit, known)
-        return natural >= PREFERRED_NATURAL and possibly_true <= PREFERRED_POSSIBLY_TRUE
+    def _of_edit(self, edit: ProposedEdit, known: Knowledge) -> list[float]:
+        found = self.probabilities(edit, [edit.new], np.array([edit.log_prob]), known)
+        return [float(value) for value in found[:, 0]]
+
+
+def are_preferred(probabilities: FloatArray) -> npt.NDArray[np.bool_]:
+    """Return which edits readers would very probably find natural, and false of the image; for (2, n) probabilities."""
+    natural, possibly_true = probabilities
+    return np.asarray((natural >= PREFERRED_NATURAL) & (possibly_true <= PREFERRED_POSSIBLY_TRUE))

@@ -5,15 +5,19 @@ the caption, and classes of both nouns. `edit_classifier` says how it is trained
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.edit_classifier import (
     NONE,
+    CandidateFeature,
     EditClassifier,
     Feature,
+    FloatArray,
     Logits,
     load_weights,
     probabilities_of,
@@ -32,39 +36,34 @@ _ADJACENT: Final = 0.2  # share of the captions with two words in which they are
 _weights = partial(load_weights, "object_weights")
 
 
-def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
-    """Return the probability of each of `edit_classifier.LABELS` for a replaced object."""
+def probabilities(edit: ProposedEdit, new: Sequence[str], log_probs: FloatArray, known: Knowledge) -> FloatArray:
+    """Return the probability of each of `edit_classifier.LABELS` for nouns that replace one, float64 (2, n)."""
     weights, of_pool = _weights(), _pool_associations(known)
-    old, new = _head(edit.old), _head(edit.new)
-    context = noun_context(edit.caption, edit.start, edit.end, old)
-    of_edit = (*features_of_words(context.words, old, new, of_pool), ("log probability", edit.log_prob))
-    return probabilities_of(
-        (
-            weights.bias,
-            of_pool.pair_logits(edit.old, edit.new),
-            _slot_logits(context),
-            *[of_pool.place_logits(place, new) for place in context.places],
-            weights.logits(of_edit),
-        )
-    )
+    context = noun_context(edit.caption, edit.start, edit.end, _head(edit.old))
+    found = weights.candidate_logits(features_of_candidates(context, edit.old, new, log_probs, of_pool))
+    found += np.array([of_pool.pair_logits(edit.old, word) for word in new]).T
+    if context.link:
+        found += np.array([of_pool.preposition_logits(context.preposition, _head(word)) for word in new]).T
+    of_slot = np.add(weights.bias, weights.logits(features_of_slot(context)))
+    return probabilities_of(found + of_slot[:, None])
 
 
-OBJECT_CLASSIFIER: Final = EditClassifier(probabilities, MIN_NATURAL, MAX_POSSIBLY_TRUE)
+OBJECT_CLASSIFIER: Final = EditClassifier(
+    probabilities, ("unnatural_object", "probable_object"), MIN_NATURAL, MAX_POSSIBLY_TRUE
+)
 
 
 def object_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
     """Yield all features of a replaced object, each once; what is left out is 0."""
-    of_pool, old, new = _pool_associations(known), _head(edit.old), _head(edit.new)
-    context = noun_context(edit.caption, edit.start, edit.end, old)
+    of_pool = _pool_associations(known)
+    context = noun_context(edit.caption, edit.start, edit.end, _head(edit.old))
     yield from features_of_pair(edit.old, edit.new, known)
     yield from features_of_slot(context)
-    for place in context.places:
-        yield from features_of_place(place, new, of_pool)
-    yield from features_of_words(context.words, old, new, of_pool)
-    yield "log probability", edit.log_prob
-
-
-Place = tuple[str, tuple[str, ...]]  # what is next to a noun, by its role in the sentence
+    if context.link:
+        yield from features_of_preposition(context.preposition, _head(edit.new), of_pool)
+    log_probs = np.array([edit.log_prob])
+    for name, [value] in features_of_candidates(context, edit.old, [edit.new], log_probs, of_pool):
+        yield name, float(value)
 
 
 class NounContext(NamedTuple):
@@ -72,40 +71,45 @@ class NounContext(NamedTuple):
 
     Attributes:
         words: other nouns and verbs.
-        places: those of the following that the sentence has, with their role. "before": modifiers, verb and preposition to
-            the left; "behind": the verb or preposition to the right; "link": what governs the noun, and the preposition
-            between; "linked": the preposition that it governs, and the noun behind; "modifier": the noun that modifies
-            it, as written in lower case, and the tag.
+        before: modifiers, verb and preposition to the left of the noun.
+        behind: the verb or preposition to the right.
+        link: what governs the noun, and the preposition between; empty if there is none.
+        linked: the preposition that it governs, and the noun behind; empty if there is none.
+        modifier: the noun that modifies it, as written in lower case; empty if there is none.
         tag: Penn Treebank tag of the noun.
         length: tokens of the sentence.
     """
 
     words: tuple[str, ...]
-    places: tuple[Place, ...]
+    before: Sequence[str]
+    behind: Sequence[str]
+    link: tuple[str, ...]
+    linked: tuple[str, ...]
+    modifier: str
     tag: str
     length: int
 
+    @property
+    def preposition(self) -> str:
+        """The preposition that governs the noun, or `NONE`."""
+        return self.link[1] if self.link else NONE
 
-@lru_cache(maxsize=16)  # several nouns are proposed for one slot
+
 def noun_context(caption: Caption, start: int, end: int, noun: str) -> NounContext:
     """Return the context of the noun that ends before token ``end``."""
     before, behind = governors_of(caption, start, end)
     first, last = _sentence_around(caption, start, end)
     inside = {*caption.lemmas[first:start], *caption.lemmas[end:last]}.difference(caption.lemmas[start:end])
     links = tuple(find_links(caption.tokens[first:last]))
-    phrase, tag = caption.ending_at(end), caption.tags[end - 1]
-    modifiers = caption.lower[start - 1 : start] if phrase is not None and start - 1 in phrase.nouns else ()
-    places: dict[str, tuple[str, ...]] = {
-        "before": tuple(before),
-        "behind": tuple(behind),
-        "link": next(((left, by) for left, by, thing in links if thing == noun and by), ()),
-        "linked": next(((by, thing) for left, by, thing in links if left == noun and by), ()),
-        "modifier": (*modifiers, tag) if modifiers else (),
-    }
+    phrase = caption.ending_at(end)
     return NounContext(
         words=tuple(word for word in caption.nouns_and_verbs if word in inside),
-        places=tuple((role, words) for role, words in places.items() if words),
-        tag=tag,
+        before=before,
+        behind=behind,
+        link=next(((left, by) for left, by, thing in links if thing == noun and by), ()),
+        linked=next(((by, thing) for left, by, thing in links if left == noun and by), ()),
+        modifier=caption.lower[start - 1] if phrase is not None and start - 1 in phrase.nouns else "",
+        tag=caption.tags[end - 1],
         length=last - first,
     )
 
@@ -137,6 +141,7 @@ def _sentence_around(caption: Caption, start: int, end: int) -> tuple[int, int]:
 def features_of_pair(old: str, new: str, known: Knowledge) -> Iterator[Feature]:
     """Yield the features of the replaced and the new noun."""
     classes, old_classes = known.nouns.classes(new), known.nouns.classes(old)
+    one, other = _head(old), _head(new)
     for name in sorted(classes):
         yield f"new {name}", 1.0
     for name in sorted(old_classes):
@@ -144,7 +149,6 @@ def features_of_pair(old: str, new: str, known: Knowledge) -> Iterator[Feature]:
         for new_name in sorted(classes):
             yield f"{name} > {new_name}", 1.0
     yield "same classes", float(classes == old_classes)
-    one, other = _head(old), _head(new)
     yield f"old noun {one}", 1.0
     yield f"new noun {other}", 1.0
     counts, both = [max(known.captions_with(word), 1) for word in (one, other)], known.pool.cooccurrence(one, other)
@@ -154,91 +158,107 @@ def features_of_pair(old: str, new: str, known: Knowledge) -> Iterator[Feature]:
     yield "old with new", both / counts[1]
 
 
+def features_of_preposition(preposition: str, new: str, of_pool: "PoolAssociations") -> Iterator[Feature]:
+    """Yield the features of the new noun behind the preposition that governs it."""
+    for name in sorted(of_pool.known.nouns.classes(new)):
+        yield f"{preposition}: {name}", 1.0
+    yield "preposition", float(of_pool.links("", preposition, [new])[0])
+
+
 def features_of_slot(context: NounContext) -> Iterator[Feature]:
     """Yield the features of the place, whatever is written there."""
-    places = dict(context.places)
     yield "plural", float(context.tag == "NNS")
-    yield "compound", float("modifier" in places)
+    yield "compound", float(context.modifier != "")
     yield "length", float(min(context.length, _MAX_LENGTH))
     yield "words", float(min(len(context.words), _MAX_WORDS))
-    yield f"link by {places.get('link', ('', NONE))[1]}", 1.0
-    yield f"links by {places.get('linked', (NONE,))[0]}", 1.0
+    yield f"link by {context.preposition}", 1.0
+    yield f"links by {context.linked[0] if context.linked else NONE}", 1.0
 
 
-def features_of_place(place: Place, new: str, of_pool: "PoolAssociations") -> Iterator[Feature]:
-    """Yield how often the pool has the new noun in a place: logarithms of the ratio to chance."""
-    role, words = place
-    if role == "modifier":
-        modifier, tag = words
-        yield role, of_pool.compound(modifier, new, tag)
-    elif role == "link":
-        left, preposition = words
-        for name in sorted(of_pool.known.nouns.classes(new)):
-            yield f"{preposition}: {name}", 1.0
-        yield "link", of_pool.link(left, preposition, new)
-        yield "preposition", of_pool.link("", preposition, new)
-    elif role == "linked":
-        yield role, of_pool.link(new, *words)
-    else:
-        found = [of_pool.adjacent(*((word, new) if role == "before" else (new, word))) for word in words]
-        yield role, min(found)
-        yield f"{role}, mean", sum(found) / len(found)
-        yield f"unseen {role}", float(sum(value < 0 for value in found))
+def features_of_candidates(
+    context: NounContext, old: str, new: Sequence[str], log_probs: FloatArray, of_pool: "PoolAssociations"
+) -> Iterator[CandidateFeature]:
+    """Yield how often the pool has new nouns with the words of a sentence: logarithms of the ratio to chance.
 
+    Args:
+        context: of the replaced noun.
+        old: the replaced noun.
+        new: n nouns.
+        log_probs: natural logarithms of their probabilities by the cloze model, shape (n,).
+        of_pool: associations of words.
 
-def features_of_words(words: tuple[str, ...], old: str, new: str, of_pool: "PoolAssociations") -> Iterator[Feature]:
-    """Yield how often the pool has the new noun with the words of a caption, likewise."""
-    if words:
-        rows = of_pool.rows(words)
-        found = [row(new) for row in rows]
-        yield "together", sum(found) / len(found)
-        yield "least together", min(found)
-        yield "least together, beside old", min([own - row(old) for own, row in zip(found, rows, strict=True)])
+    Yields:
+        Names with values of shape (n,).
+    """
+    nouns = [_head(noun) for noun in new]
+    yield "log probability", log_probs
+    for role, words in (("before", context.before), ("behind", context.behind)):
+        if words:
+            found = of_pool.adjacent(words, nouns, before=role == "before")
+            yield role, found.min(axis=0)
+            yield f"{role}, mean", found.sum(axis=0) / len(found)
+            yield f"unseen {role}", (found < 0).sum(axis=0)
+    if context.link:
+        yield "link", of_pool.links(*context.link, nouns)
+    if context.linked:
+        yield "linked", of_pool.linked(*context.linked, nouns)
+    if context.modifier:
+        yield "modifier", of_pool.compounds(context.modifier, nouns, context.tag)
+    if context.words:
+        together = of_pool.together(context.words, [*nouns, _head(old)])
+        found, replaced = together[:, :-1], together[:, -1:]
+        yield "together", found.sum(axis=0) / len(found)
+        yield "least together", found.min(axis=0)
+        yield "least together, beside old", (found - replaced).min(axis=0)
 
 
 class PoolAssociations:
-    """Cached associations of words in a pool; the caches go with the object, so that they do not keep the pool in memory."""
+    """Associations of words in a pool: logarithms of how often they are together, relative to chance."""
 
     def __init__(self, known: Knowledge) -> None:
         self.known, self._pool = known, known.pool
-        self.pair_logits = lru_cache(maxsize=50_000)(self._pair_logits)
-        self.place_logits = lru_cache(maxsize=100_000)(self._place_logits)
-        self.rows = lru_cache(maxsize=16)(self._rows)  # several nouns are proposed for one slot
-        self._row = lru_cache(maxsize=400)(self._find_row)
+        # These caches go with the object, so that they do not keep the pool in memory.
+        self.pair_logits = lru_cache(maxsize=100_000)(self._pair_logits)
+        self.preposition_logits = lru_cache(maxsize=20_000)(self._preposition_logits)
 
     def _pair_logits(self, old: str, new: str) -> Logits:
         return _weights().logits(features_of_pair(old, new, self.known))
 
-    def _place_logits(self, place: Place, new: str) -> Logits:
-        return _weights().logits(features_of_place(place, new, self))
+    def _preposition_logits(self, preposition: str, new: str) -> Logits:
+        return _weights().logits(features_of_preposition(preposition, new, self))
 
-    def _rows(self, words: tuple[str, ...]) -> list[Callable[[str], float]]:
-        """Return for each of some words its association with a noun of the same caption."""
-        return [*map(self._row, words)]
+    def together(self, words: Sequence[str], nouns: Sequence[str]) -> FloatArray:
+        """Return the association of words with nouns of the same caption, shape (words, nouns)."""
+        return _log_ratios([self._pool.cooccurrences(word, nouns) for word in words], self._expected(words, nouns))
 
-    def _find_row(self, word: str) -> Callable[[str], float]:
-        return lru_cache(maxsize=1_000)(partial(self._together, word))
+    def adjacent(self, words: Sequence[str], nouns: Sequence[str], *, before: bool) -> FloatArray:
+        """Return the association of words with nouns that follow them or that they follow, shape (words, nouns)."""
+        counts = [self._pool.adjacencies(word, nouns, before=before) for word in words]
+        return _log_ratios(counts, _ADJACENT * self._expected(words, nouns))
 
-    def _together(self, one: str, other: str) -> float:
-        return _log_ratio(self._pool.cooccurrence(one, other), self._expected(one, other))
+    def compounds(self, modifier: str, nouns: Sequence[str], tag: str) -> FloatArray:
+        """Return the association of a noun with others right behind it, as written for a tag, shape (nouns,)."""
+        forms = [inflect(noun, tag) for noun in nouns]
+        return _log_ratios([self._pool.bigram(modifier, form) for form in forms], self._expected([modifier], forms)[0])
 
-    def adjacent(self, one: str, other: str) -> float:
-        """Return the association of a word with the one that follows."""
-        return _log_ratio(self._pool.adjacency(one, other), _ADJACENT * self._expected(one, other))
+    def links(self, left: str, preposition: str, nouns: Sequence[str]) -> FloatArray:
+        """Return the association of what governs a preposition with nouns behind it; "" matches anything."""
+        count = self._pool.linked_nouns
+        [governing, *counts] = count(left, preposition, ["", *nouns])
+        [every, *behind] = count("", "", ["", *nouns])
+        return _log_ratios(counts, governing * np.array(behind) / max(every, 1))
 
-    def compound(self, modifier: str, noun: str, tag: str) -> float:
-        """Return the same of a noun right behind another one, as written."""
-        form = inflect(noun, tag)
-        return _log_ratio(self._pool.bigram(modifier, form), self._expected(modifier, form))
+    def linked(self, preposition: str, thing: str, nouns: Sequence[str]) -> FloatArray:
+        """Return the association of nouns that govern a preposition with the noun behind it."""
+        count = self._pool.linked_governors
+        behind, every = self._pool.linked_nouns("", "", [thing, ""])
+        governing = np.array(count(nouns, preposition, ""))
+        return _log_ratios(count(nouns, preposition, thing), governing * behind / max(every, 1))
 
-    def link(self, left: str, preposition: str, noun: str) -> float:
-        """Return the association of what governs a preposition with the noun behind it; "" matches anything."""
-        linked = self._pool.linked
-        expected = linked(left, preposition, "") * linked("", "", noun) / max(linked("", "", ""), 1)
-        return _log_ratio(linked(left, preposition, noun), expected)
-
-    def _expected(self, one: str, other: str) -> float:
-        return self.known.captions_with(one) * self.known.captions_with(other) / max(self._pool.captions, 1)
+    def _expected(self, words: Sequence[str], nouns: Sequence[str]) -> FloatArray:
+        """Return how many captions have two words by chance, shape (words, nouns)."""
+        one, other = (np.array([self.known.captions_with(word) for word in some], float) for some in (words, nouns))
+        return np.asarray(one[:, None] * other / max(self._pool.captions, 1))
 
 
 @lru_cache(maxsize=1)  # edits of one pool follow one another
@@ -246,13 +266,8 @@ def _pool_associations(known: Knowledge) -> PoolAssociations:
     return PoolAssociations(known)
 
 
-@lru_cache(maxsize=64)
-def _slot_logits(context: NounContext) -> Logits:
-    return _weights().logits(features_of_slot(context))
-
-
-def _log_ratio(count: float, expected: float) -> float:
-    return math.log((count + _SMOOTHING) / (expected + _SMOOTHING))
+def _log_ratios(counts: Sequence[Any], expected: FloatArray) -> FloatArray:
+    return np.asarray(np.log((np.array(counts) + _SMOOTHING) / (expected + _SMOOTHING)))
 
 
 def _head(noun: str) -> str:

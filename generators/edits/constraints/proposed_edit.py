@@ -23,7 +23,6 @@ class ProposedEdit(NamedTuple):
         second: of a swap, start and end of the second span; it starts at ``end`` if one span only moved past the other.
         kind: "hard_negative" or "hard_positive".
         log_prob: natural logarithm of p(new | context) by the cloze model; 0 if no cloze model proposed the edit.
-        probabilities: of `edit_classifier.LABELS`, since several constraints ask for them; None if not computed yet.
     """
 
     caption: Caption
@@ -38,4 +37,3 @@ class ProposedEdit(NamedTuple):
     second: tuple[int, int] = (0, 0)
     kind: str = "hard_negative"
     log_prob: float = 0.0
-    probabilities: tuple[float, float] | None = None

@@ -7,14 +7,18 @@ figures.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
+import numpy as np
+
 from pairwright.generators.edits.constraints.edit_classifier import (
     NONE,
+    CandidateFeature,
     EditClassifier,
     Feature,
+    FloatArray,
     Logits,
     load_weights,
     probabilities_of,
@@ -26,8 +30,6 @@ from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.scope import has_ambiguous_attachment
 from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_relations
 
-# Ids of the constraints that ask it, of captions of photographs only.
-CONSTRAINTS: Final = frozenset({"unnatural_relation", "probable_relation"})
 MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.03  # probability of a text that may be true
 _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chance is finite
@@ -35,22 +37,28 @@ _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chan
 _weights = partial(load_weights, "relation_weights")
 
 
-def probabilities(edit: ProposedEdit, known: Knowledge) -> tuple[float, float]:
-    """Return the probability of each of `edit_classifier.LABELS` for a replaced relation."""
-    old, new, subject, thing, of_pool = edit.old, edit.new, edit.before, edit.after, _logits_of_pool(known)
-    parts = (
-        _weights().bias,
-        _logits_of_phrases(old, new),
-        of_pool.noun("subject", subject, new),
-        of_pool.noun("object", thing, new),
-        _logits_of_classes(load_relations().noun_classes(subject or UNKNOWN, thing)),
-        of_pool.counts(new, subject, thing),
-        _weights().logits(features_of_caption(edit, known)),
-    )
-    return probabilities_of(parts)
+def probabilities(edit: ProposedEdit, new: Sequence[str], log_probs: FloatArray, known: Knowledge) -> FloatArray:
+    """Return the probability of each of `edit_classifier.LABELS` for relations that replace one, float64 (2, n)."""
+    subject, thing, of_pool, weights = edit.before, edit.after, _logits_of_pool(known), _weights()
+    classes = load_relations().noun_classes(subject or UNKNOWN, thing)
+    parts = [
+        (
+            _logits_of_phrases(edit.old, relation),
+            of_pool.noun("subject", subject, relation),
+            of_pool.noun("object", thing, relation),
+            of_pool.counts(relation, subject, thing),
+        )
+        for relation in new
+    ]
+    found = weights.candidate_logits(features_of_candidates(edit, new, log_probs, known))
+    found += np.array(parts).sum(axis=1).T
+    of_slot = np.sum([weights.bias, _logits_of_classes(classes), weights.logits(features_of_slot(edit, known))], axis=0)
+    return probabilities_of(found + of_slot[:, None])
 
 
-RELATION_CLASSIFIER: Final = EditClassifier(probabilities, MIN_NATURAL, MAX_POSSIBLY_TRUE)
+RELATION_CLASSIFIER: Final = EditClassifier(
+    probabilities, ("unnatural_relation", "probable_relation"), MIN_NATURAL, MAX_POSSIBLY_TRUE
+)
 
 
 def relation_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
@@ -61,7 +69,9 @@ def relation_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]
     yield from features_of_noun("object", thing, new, known)
     yield from features_of_classes(load_relations().noun_classes(subject or UNKNOWN, thing))
     yield from features_of_counts(new, subject, thing, known)
-    yield from features_of_caption(edit, known)
+    yield from features_of_slot(edit, known)
+    for name, [value] in features_of_candidates(edit, [new], np.array([edit.log_prob]), known):
+        yield name, float(value)
 
 
 def features_of_phrases(old: str, new: str) -> Iterator[Feature]:
@@ -110,14 +120,21 @@ def features_of_counts(new: str, subject: str, thing: str, known: Knowledge) -> 
     yield "preposition and object", _link("", preposition, thing, known)
 
 
-def features_of_caption(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
-    """Yield the features that depend on the caption and the other captions of its image."""
-    yield "log probability", edit.log_prob
-    verb, preposition = split_relation(edit.new)
-    rest = [lemma for lemma in edit.caption.contents if lemma not in edit.old.split()]
-    yield "plausibility", known.pool.plausibility((verb or preposition).rpartition(" ")[2], rest)
+def features_of_slot(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
+    """Yield the features of the place, whatever is written there."""
     yield "attachment", float(has_ambiguous_attachment(edit, known))
     yield "plural subject", float(has_plural_subject(edit))
+
+
+def features_of_candidates(
+    edit: ProposedEdit, new: Sequence[str], log_probs: FloatArray, known: Knowledge
+) -> Iterator[CandidateFeature]:
+    """Yield how n new relations fit the caption, as names with values of shape (n,)."""
+    yield "log probability", log_probs
+    rest = [lemma for lemma in edit.caption.contents if lemma not in edit.old.split()]
+    words = [(verb or preposition).rpartition(" ")[2] for verb, preposition in map(split_relation, new)]
+    fits = {word: known.pool.plausibility(word, rest) for word in dict.fromkeys(words)}
+    yield "plausibility", np.array([fits[word] for word in words])
 
 
 def _association(one: str, other: str, known: Knowledge) -> float:

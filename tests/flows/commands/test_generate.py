@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from pairwright.datasets.colorshape.corpus import make_sample, sample_to_pair
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.commands import generate
-from pairwright.flows.commands.generate import GenerateRequest, read_pool, run_generator
+from pairwright.flows.commands.generate import GenerateRequest, read_pool, run_generator, tag_pool
 from pairwright.flows.runners import ordered_pool
 from pairwright.flows.runners.ordered_pool import OrderedPool
 
@@ -57,6 +59,8 @@ def test_the_rows_are_the_same_for_one_process_and_several(
 
 KILLED = """
 import os, sys
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from pairwright.datasets.atomic_files import replace_atomically
 with replace_atomically(Path(sys.argv[1])) as temporary:
@@ -79,7 +83,32 @@ def test_each_caption_of_an_image_counts_once(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     with OrderedPool(1) as crew:
-        pool = read_pool(request(path, tmp_path / "out.jsonl", 1), crew)
-    assert pool.statistics.captions == 3
-    assert pool.statistics.frequency("dog", "NOUN") == 2
+        captions, _ = read_pool(request(path, tmp_path / "out.jsonl", 1))
+        pool = tag_pool(captions, crew)
+    assert pool.counts.captions == 3
+    assert pool.counts.frozen().frequency("dog", "NOUN") == 2
     assert set(pool.tokens) == {"A dog.", "A cat on a mat."}
+
+
+PHOTOGRAPHS = [f"A {one} is sitting on a {place} next to a {other}." for one, place, other in product(
+    ("man", "cat", "dog"), ("bench", "table", "bed"), ("woman", "plate", "window")
+)]  # fmt: skip
+
+
+def test_captions_of_photographs_are_edited_by_the_bundled_model_whatever_the_pool_is(tmp_path: Path) -> None:
+    given, pool, notes = tmp_path / "in.jsonl", tmp_path / "pool.jsonl", list[str]()
+    for path, captions in ((given, PHOTOGRAPHS), (pool, [each.replace(" is ", " was ") for each in PHOTOGRAPHS] * 9)):
+        path.write_text("".join(json.dumps({"caption": each}) + "\n" for each in captions), encoding="utf-8")
+    without = request(given, tmp_path / "without.jsonl", 1)
+    found = run_generator(without, notes.append)
+    run_generator(replace(without, pool=str(pool), out=tmp_path / "with.jsonl"), notes.append)
+    assert (tmp_path / "without.jsonl").read_bytes() == (tmp_path / "with.jsonl").read_bytes()
+    assert found["types"]["replace-object"]["kept"] > len(PHOTOGRAPHS) / 2
+    assert not notes
+
+
+def test_a_few_captions_of_other_words_are_edited_with_a_note(tmp_path: Path) -> None:
+    given, notes = tmp_path / "in.jsonl", list[str]()
+    given.write_text(json.dumps({"caption": "The mitochondrion phosphorylates an enzyme."}), encoding="utf-8")
+    run_generator(request(given, tmp_path / "out.jsonl", 1), notes.append)
+    assert any("Too few captions" in each for each in notes)

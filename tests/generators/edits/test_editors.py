@@ -1,9 +1,10 @@
 """Editors of negatives: in which order the edits of a caption are drawn."""
 
+import numpy as np
 import pytest
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.table import first_violated
+from pairwright.generators.edits.constraints.edit_classifier import are_preferred
 from pairwright.generators.edits.edit_model import load_bundled_model, load_bundled_statistics
 from pairwright.generators.edits.editors import CLASSIFIERS, WordEditor, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
@@ -23,12 +24,13 @@ def test_edits_that_read_well_go_before_all_others(name: str) -> None:
     captions = [Caption(pair_of(caption), tokens_of(caption)) for caption in CAPTIONS]
     ranks = list[list[bool]]()
     for proposals in editors.propose(captions)[name]:
-        edits = [proposals.proposed_edit(at) for at in range(len(proposals))]
-        preferred = {
-            proposals.outcome(at): CLASSIFIERS[name].prefers(edit, materials.knowledge)
-            for at, edit in enumerate(edits)
-            if first_violated(editor.constraints, edit, materials.knowledge) is None
-        }
+        preferred = dict[object, bool]()
+        for at in range(len(proposals)):
+            edit = proposals.proposed_edit(at)
+            probabilities = CLASSIFIERS[name].probabilities(
+                edit, [edit.new], np.array([edit.log_prob]), materials.knowledge
+            )
+            preferred[proposals.outcome(at)] = bool(are_preferred(probabilities)[0])
         for seed in range(5):
             [outcomes] = editor.outcomes([proposals], [seed])
             ranks.append([preferred[edit] for edit in outcomes if not isinstance(edit, str)])

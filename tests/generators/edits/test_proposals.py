@@ -9,7 +9,7 @@ import pytest
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import load_bundled_model
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.replacements import REPLACED_KINDS, Replacements
+from pairwright.generators.edits.replacements import REPLACED_KINDS, PlaceChecks, Replacements
 from pairwright.generators.edits.slots import Slot, context_of
 from pairwright.generators.language.wordnet import load_wordnet
 from tests.generators.rule_fixtures import pair_of, small_pool, tokens_of
@@ -24,7 +24,7 @@ CAPTIONS = (
 @pytest.mark.parametrize("name", REPLACED_KINDS)
 def test_what_is_proposed_is_as_likely_as_the_floor_demands_however_unlikely_the_replaced_word_is(name: str) -> None:
     materials = EditMaterials.of(load_wordnet(), small_pool(), load_bundled_model())
-    replacements, cloze = Replacements(materials, {name: ()}, floor=0.02), materials.model.cloze
+    replacements, cloze = Replacements(materials, {name: PlaceChecks()}, floor=0.02), materials.model.cloze
     captions = [Caption(pair_of(caption), tokens_of(caption)) for caption in CAPTIONS]
     number = 0
     for proposals in replacements.propose(captions)[name]:

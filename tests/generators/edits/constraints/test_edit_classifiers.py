@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
+import numpy as np
 import pytest
 
 from pairwright.generators.edits.constraints import object_classifier, relation_classifier
@@ -43,10 +44,7 @@ FEATURES: dict[str, Callable[[ProposedEdit, Knowledge], Iterator[Feature]]] = {
     "relation": relation_classifier.relation_features,
     "object": object_classifier.object_features,
 }
-PROBABILITIES: dict[str, Callable[[ProposedEdit, Knowledge], tuple[float, float]]] = {
-    "relation": relation_classifier.probabilities,
-    "object": object_classifier.probabilities,
-}
+CLASSIFIERS = {"relation": relation_classifier.RELATION_CLASSIFIER, "object": object_classifier.OBJECT_CLASSIFIER}
 EDITS = [*(("relation", *edit) for edit in RELATIONS), *(("object", *edit) for edit in OBJECTS)]
 
 
@@ -60,6 +58,12 @@ def known() -> Knowledge:
 def weights(target: str) -> dict[str, tuple[float, ...]]:
     """Return the weights of each feature."""
     return {row["feature"]: tuple(float(row[label]) for label in LABELS) for row in read_rows(f"{target}_weights")}
+
+
+def probabilities(target: str, edit: ProposedEdit, of_pool: Knowledge) -> list[float]:
+    """Return the probabilities of one edit."""
+    found = CLASSIFIERS[target].probabilities(edit, [edit.new], np.array([edit.log_prob]), of_pool)
+    return [float(each) for [each] in found]
 
 
 def edit_of(target: str, caption: str, new: str, log_prob: float = -4.0) -> ProposedEdit:
@@ -79,9 +83,20 @@ def test_the_features_of_an_edit_have_unique_names_and_finite_values(target: str
 def test_the_probabilities_are_those_of_all_features_with_their_weights(target: str, caption: str, new: str) -> None:
     edit = edit_of(target, caption, new)
     features = [(BIAS, 1.0), *FEATURES[target](edit, known())]
-    for at, probability in enumerate(PROBABILITIES[target](edit, known())):
+    for at, probability in enumerate(probabilities(target, edit, known())):
         logit = sum(value * weights(target)[name][at] for name, value in features if name in weights(target))
         assert probability == pytest.approx(1 / (1 + math.exp(-logit)))
+
+
+@pytest.mark.parametrize(
+    ("target", "new"), [("relation", ("walk on", "under", "near")), ("object", ("plate", "fire hydrant", "man"))]
+)
+def test_candidates_of_a_slot_are_judged_as_each_alone(target: str, new: tuple[str, ...]) -> None:
+    edit = edit_of(target, "a [cat] near a table" if target == "object" else "a cat [sitting on] a table", "")
+    log_probs = np.array([-2.0, -3.0, -4.0])
+    together = CLASSIFIERS[target].probabilities(edit, new, log_probs, known())
+    alone = [edit._replace(new=word, log_prob=log_prob) for word, log_prob in zip(new, log_probs.tolist(), strict=True)]
+    assert together.T.tolist() == [pytest.approx(probabilities(target, each, known())) for each in alone]
 
 
 def test_features_of_what_is_absent_have_weights() -> None:
@@ -101,7 +116,7 @@ def test_every_weight_is_of_one_feature_and_finite(target: str) -> None:
 
 def test_who_walks_on_something_is_alive() -> None:
     alive, inanimate = (
-        relation_classifier.probabilities(edit_of("relation", f"a {noun} [near] a table", "walk on"), known())
+        probabilities("relation", edit_of("relation", f"a {noun} [near] a table", "walk on"), known())
         for noun in ("cat", "plate")
     )
     assert inanimate[0] < alive[0]
@@ -109,8 +124,7 @@ def test_who_walks_on_something_is_alive() -> None:
 
 def test_a_noun_that_captions_have_beside_the_words_of_a_caption_reads_more_naturally() -> None:
     seen, unseen = (
-        object_classifier.probabilities(edit_of("object", "a [cat] on a table", noun), known())
-        for noun in ("plate", "street")
+        probabilities("object", edit_of("object", "a [cat] on a table", noun), known()) for noun in ("plate", "street")
     )
     assert unseen[0] < seen[0]
 
@@ -119,7 +133,7 @@ def test_sentences_before_and_behind_change_nothing() -> None:
     """Replaced objects of captions of four sentences were rejected for the length alone: 7% instead of 41% of them had one."""
     around = " ".join(["A man is holding a plate."] * 6)
     alone, within = (
-        object_classifier.probabilities(edit_of("object", caption, "plate"), known())
+        probabilities("object", edit_of("object", caption, "plate"), known())
         for caption in ("A [cat] is on a table.", f"{around} A [cat] is on a table. {around}")
     )
     assert within == alone
@@ -128,17 +142,17 @@ def test_sentences_before_and_behind_change_nothing() -> None:
 @pytest.mark.parametrize(("target", "caption", "new"), EDITS)
 def test_an_edit_is_judged_without_counts(target: str, caption: str, new: str) -> None:
     empty = Knowledge(load_wordnet(), counted(()))
-    assert all(0 < each < 1 for each in PROBABILITIES[target](edit_of(target, caption, new), empty))
+    assert all(0 < each < 1 for each in probabilities(target, edit_of(target, caption, new), empty))
 
 
 @pytest.mark.parametrize("target", FEATURES)
 def test_a_pool_of_earlier_edits_is_not_kept_in_memory(target: str) -> None:
     caption, new = next(edit[1:] for edit in EDITS if edit[0] == target)
     earlier = Knowledge(load_wordnet(), counted(POOL))
-    PROBABILITIES[target](edit_of(target, caption, new), earlier)
+    probabilities(target, edit_of(target, caption, new), earlier)
     kept = weakref.ref(earlier)
     del earlier
     for number in range(8):  # the latest edits are
-        PROBABILITIES[target](edit_of(target, caption, new, float(-number)), known())
+        probabilities(target, edit_of(target, caption, new, float(-number)), known())
     gc.collect()
     assert kept() is None
