@@ -128,8 +128,10 @@ def build(
     progress.note(f"Building {loaded.name} in {folder}{start_message(no_prefect)} ...")
     start_early(loaded, folder)
     from pairwright.flows.build import build as run_build
-    from pairwright.flows.state.build_versions import newest_manifest
+    from pairwright.flows.state.build_versions import newest_manifest, refuse_unfinished_increment
 
+    if incremental is None and not loaded.incremental:
+        refuse_unfinished_increment(folder)
     before = newest_manifest(folder).get("build") if loaded.incremental else None
     resumable_on_interrupt()
     selection = StageSelection(only, begin, share)

@@ -283,8 +283,9 @@ def _open_source(
     from_file = of_conversations and takes_conversations and not append
     if rows.layout:
         raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
-    if rows.image_root and not from_file:
-        raise UsageError("--image-root requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
+    if rows.image_root and not (from_file or format_.names_images):
+        what = "rows with negatives, or a file of conversations, as INPUT, or a format that names image files"
+        raise UsageError(f"--image-root requires {what}. Omit it.")
     if rows.columns and not from_file:
         raise UsageError("--columns requires a file of conversations as INPUT, and a format of conversations. Omit it.")
     if rows.policy.on_error == "skip" and not (from_file or format_.writes_images):
@@ -294,7 +295,8 @@ def _open_source(
         taking = ", ".join(sorted(formats_with(CONVERSATIONS)))
         raise UsageError(f"{input_}: a conversation file can be exported --to {taking}, not {format_.name}.")
     if append:
-        return join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]), None
+        sources = [open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]
+        return join_sources(sources), rows.image_root
     if from_file:
         return open_conversation_files(
             input_,
@@ -303,7 +305,7 @@ def _open_source(
             one_image="" if format_.several_images else format_.name,
             columns=rows.columns,
         )
-    return input_, None
+    return input_, rows.image_root
 
 
 def _is_file_of_rows(path: Path) -> bool:
