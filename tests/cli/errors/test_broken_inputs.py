@@ -245,7 +245,9 @@ def test_the_working_folder_is_no_file_to_write_rows_to(run: Run, captions: Path
     assert ".: write these rows to a file that ends in .jsonl" in done.stderr
 
 
-def test_a_folder_in_the_place_of_the_output_is_refused_before_the_work(run: Run, captions: Path, tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_the_output_is_refused_before_the_work(
+    run: Run, captions: Path, tmp_path: Path
+) -> None:
     (tmp_path / "n.jsonl").mkdir()
     done = run("generate", "negatives", captions.name, "--out", "n.jsonl", ok=False)
     assert done.returncode == 1

@@ -233,6 +233,39 @@ def test_a_plan_sends_nothing_and_counts_what_the_cache_holds(server: Server, ca
     assert (later.requests.low, later.cached.value) == (1, 11)
 
 
+def test_a_plan_of_shared_requests_counts_what_the_cache_holds_of_many_captions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    texts = [f"A {colour} dog on mat {n}." for n in range(130) for colour in ("red", "blue")]  # more than are sampled
+    path = tmp_path / "captions.jsonl"
+    path.write_text("".join(json.dumps({"caption": text}) + "\n" for text in texts))
+    options = {"types": ["replace-object"], "candidates": 1}
+    made = replace(request(path), generator="llm-negatives", options=options)
+    how = asking(tmp_path, price="1/2")
+    with serve_in_thread(ServerApp(answer=negatives_of)) as served:
+        monkeypatch.setenv("OPENAI_BASE_URL", served.url)
+        before = plan_llm_generator(made, how, lambda _: None)
+        run_llm_generator(made, how, lambda _: None, lambda _: None)
+        plan = plan_llm_generator(made, how, lambda _: None)
+        sent = served.stats()["requests"]
+    assert before.sampled < len(texts)
+    assert before.requests.low <= sent <= before.requests.high
+    assert (plan.rows, plan.requests.high) == (len(texts), 0)
+
+
+def test_a_plan_of_a_retry_counts_the_failed_rows(server: Server, captions: Path) -> None:
+    run(captions)
+    again = asking(captions.parent, price="1/2", retry_failed=True)
+    plan = plan_llm_generator(request(captions), again, lambda _: None)
+    before = server.stats()["requests"]
+    run(captions, retry_failed=True)
+    # One row had no answer, and four had one that was rejected.
+    assert plan.requests.low == server.stats()["requests"] - before == 5
+    assert plan.rows == len(CAPTIONS)
+    with pytest.raises(UsageError, match="nothing to retry"):
+        plan_llm_generator(replace(request(captions), out=captions.parent / "o.jsonl"), again, lambda _: None)
+
+
 def test_parameters_of_the_user_reach_the_server_and_the_plan(server: Server, captions: Path) -> None:
     settings: dict[str, Any] = {"parameters": {"max_tokens": None, "max_completion_tokens": 9}}
     run(captions, **settings)
