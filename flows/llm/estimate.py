@@ -16,6 +16,7 @@ from pairwright.flows.llm.context import ContextProvider, ModelRow
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.cache.store import Cache
 from pairwright.generators.llm.client.messages import Request
+from pairwright.generators.llm.client.parameter_overrides import as_resampled
 from pairwright.generators.llm.client.steps import LLMStep, map_requests
 from pairwright.generators.llm.cost_estimate import (
     SAMPLE_SIZE,
@@ -114,7 +115,7 @@ def estimate_rows(
 
 
 def _as_sent(access: ModelAccess, request: Request, *, again: bool) -> Request:
-    return access.as_sent(replace(request, resample=True) if again else request)
+    return access.as_sent(as_resampled(request) if again else request)
 
 
 def _has_cache(path: Path) -> bool:

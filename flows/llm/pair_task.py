@@ -19,6 +19,7 @@ from pairwright.flows.llm.context import ModelRow
 from pairwright.flows.llm.estimate import estimate_all
 from pairwright.flows.llm.failed_rows import read_attempts
 from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.generators.llm.client.parameter_overrides import as_resampled
 from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES
 from pairwright.generators.llm.client.steps import LLMStep, gather, map_requests
 from pairwright.generators.llm.cost_estimate import StagePlan
@@ -89,7 +90,7 @@ class PairTask:
         first = yield from group_steps([run_item(self._ask(pair, 0)) for pair in pairs])
         again = [at for at, attempt in enumerate(attempts) if attempt]
         steps = (run_item(self._ask(pairs[at], attempts[at])) for at in again)
-        retried = yield from gather(*(map_requests(step, partial(replace, resample=True)) for step in steps))
+        retried = yield from gather(*(map_requests(step, as_resampled) for step in steps))
         return [dict(zip(again, retried, strict=True)).get(at, found) for at, found in enumerate(first)]
 
     def _ask(self, pair: Pair, attempt: int) -> LLMStep[Any]:
@@ -106,7 +107,8 @@ class PairTask:
             return [self._rejected(item, done.error_code)], done.error_code
         rows = done.result or []
         judged = self.generator.kind == VERDICT and not done.requests.unanswered
-        return rows, "" if judged else _failure_reason(rows, done.requests.unanswered)
+        some = getattr(self.generator, "retries_texts", False)
+        return rows, "" if judged else _failure_reason(rows, done.requests.unanswered, some=some)
 
     def _rejected(self, pair: Pair, reason: str) -> Annotation:
         generator = self.generator
@@ -149,13 +151,18 @@ def _groups(pairs: Iterable[Pair], most: int) -> Iterator[list[Pair]]:
         yield group
 
 
-def _failure_reason(rows: Sequence[Annotation], unanswered: int) -> str:
+def _failure_reason(rows: Sequence[Annotation], unanswered: int, *, some: bool) -> str:
     """Return the most frequent reason if a retry can help, else "".
 
     Where requests got no answer, that is the reason, however many of the other texts were rejected.
+
+    Args:
+        rows: of a pair.
+        unanswered: number of requests without an answer.
+        some: whether a retry helps where only some of the texts were rejected.
     """
     reasons = Counter(row.reason for row in rows if row.status == "rejected" and row.reason not in FINAL_REASONS)
     if unanswered:
         reasons = Counter({code: count for code, count in reasons.items() if code in REQUEST_ERROR_CODES}) or reasons
     kept = any(row.status == "kept" for row in rows)
-    return reasons.most_common(1)[0][0] if reasons and (unanswered or not kept) else ""
+    return reasons.most_common(1)[0][0] if reasons and (unanswered or some or not kept) else ""

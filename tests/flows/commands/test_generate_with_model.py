@@ -30,6 +30,7 @@ from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.chat_request import ChatRequest
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
+from tests.generators.conversations.test_llm_generator import DETAIL, GOOD
 
 CAPTIONS = [
     f"A {colour} dog on a {what}." for colour in ("red", "blue", "grey") for what in ("bed", "sofa", "rug", "mat")
@@ -175,6 +176,31 @@ def test_failed_rows_are_asked_anew_and_a_later_plain_run_keeps_what_came(server
     out = (captions.parent / "short.jsonl").read_bytes()
     assert run(captions)["llm"]["requests"] == 0
     assert (captions.parent / "short.jsonl").read_bytes() == out
+
+
+def test_of_a_conversation_only_the_type_that_failed_is_asked_again(
+    captions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    details: list[str] = []
+
+    def answer(asked: ChatRequest) -> ServerAnswer:
+        if "response_format" in asked.body:
+            return ServerAnswer(json.dumps(GOOD))
+        details.append(asked.user)
+        return ServerAnswer("I can't help with that." if len(details) <= len(CAPTIONS) else DETAIL)
+
+    options = {"types": ["conversation", "detail"]}
+    made = replace(request(captions), generator="llm-conversations", options=options)
+    with serve_in_thread(ServerApp(answer=answer)) as served:
+        monkeypatch.setenv("OPENAI_BASE_URL", served.url)
+        first = run_llm_generator(made, asking(captions.parent), lambda _: None, lambda _: None)
+        assert first["failed"]["reasons"] == {"refused": 12}
+        assert first["types"]["conversation"]["kept"] == 12
+        again = asking(captions.parent, retry_failed=True)
+        plan = plan_llm_generator(made, again, lambda _: None)
+        second = run_llm_generator(made, again, lambda _: None, lambda _: None)
+    assert plan.requests.low == second["llm"]["requests"] == 12
+    assert (second["failed"]["rows"], second["types"]["detail"]["kept"]) == (0, 12)
 
 
 @pytest.mark.parametrize("seed", [{}, {"seed": 7}])
