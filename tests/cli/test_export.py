@@ -308,3 +308,10 @@ def test_images_of_a_build_are_named_from_the_folder_that_a_trainer_starts_in(ru
     refused = run("export", "build/b", "--to", "webdataset", "--image-root", ".", "--out", "s", ok=False)
     assert refused.returncode == 2
     assert "or a format that names image files" in refused.stderr
+
+
+def test_images_that_are_ids_are_noted_with_the_way_to_name_files(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "talks.json").write_text(json.dumps([chat("one", "<image>\nWhat is it?", image="73")]))
+    done = run("export", "talks.json", "--to", "llava", "--out", "out.json")
+    assert "The rows name 1 image that are not there" not in done.stderr
+    assert "name the files when the texts are made: --columns image='{image_id:012}.jpg'" in done.stderr

@@ -71,7 +71,11 @@ def export(
     layout: LayoutOption = "",
     on_error: OnErrorOption = "stop",
     image_root: Annotated[
-        Path | None, input_option(help="Folder of relative image paths in a file; else that of INPUT.")
+        Path | None,
+        input_option(
+            help="Folder of relative image paths in a file (default: that of INPUT); of a build, folder that the paths of "
+            "images are relative to."
+        ),
     ] = None,
     samples: Annotated[int, limit_option(min=0, help="Samples per shard, at most.", show_default=UNCHANGED)] = 0,
     megabytes: Annotated[int, limit_option(min=0, help="MiB per shard, at most.", show_default=UNCHANGED)] = 0,
@@ -197,6 +201,11 @@ def _note_counts(to: str, counts: Mapping[str, Any]) -> None:
     if packed := counts.get("packed_images"):
         what = f"The rows name {count_phrase(packed, 'image')} that tars or tables hold, so there are no such files"
         note(f"{what}. Unpack the tars into the trainer's folder of images; of tables, export the build's shards.")
+    if missing := counts.get("missing_images"):
+        what = f"Not found: {count_phrase(missing, 'image')} that the rows name. Give their folder with --image-root"
+        note(
+            f"{what}; where they are ids, name the files when the texts are made: --columns image='{{image_id:012}}.jpg'."
+        )
     if texts := counts.get("without_images"):
         what = f"{count_phrase(texts, 'pair')} without an image: the rows have an id in place of its file"
         note(f"{what}. If INPUT was made of a table with images, name their column there: --columns image=NAME.")
