@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pairwright.flows.llm.context import ContextProvider, ModelRow
-from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.flows.llm.model_access import ModelAccess, has_cache
 from pairwright.generators.llm.cache.store import Cache
 from pairwright.generators.llm.client.messages import Request
 from pairwright.generators.llm.client.parameter_overrides import as_resampled
@@ -100,7 +99,7 @@ def estimate_rows(
     sample = [
         LLMRow(row.name, partial(step, row), size=len(row.items)) for row in ContextProvider(access.context).rows(rows)
     ]
-    with Cache.open(access.cache, create=False) if _has_cache(access.cache) else nullcontext() as cache:
+    with Cache.open(access.cache, create=False) if has_cache(access.cache) else nullcontext() as cache:
         plan = plan_stage(
             stage,
             sample,
@@ -116,8 +115,3 @@ def estimate_rows(
 
 def _as_sent(access: ModelAccess, request: Request, *, again: bool) -> Request:
     return access.as_sent(as_resampled(request) if again else request)
-
-
-def _has_cache(path: Path) -> bool:
-    """Return whether there is a cache; opening an empty file would write to it."""
-    return path.exists() and (path.is_dir() or path.stat().st_size > 0)
