@@ -15,6 +15,11 @@ STANDARD_INPUT_PREFIX = "pairwright-stdin-"
 """Start of the name of a folder with a copy of standard input."""
 
 
+def is_standard_input(path: Path) -> bool:
+    """Return whether a file is a copy of standard input."""
+    return path.parent.name.startswith(STANDARD_INPUT_PREFIX)
+
+
 def folder_of_input(path: Path) -> Path:
     """Return the absolute folder that relative paths in an input start from: its own; of standard input the working one."""
     path = path.absolute()
@@ -24,7 +29,7 @@ def folder_of_input(path: Path) -> Path:
 
 def stable_place(place: str, file: Path) -> str:
     """Return a place in a file, without the folder if it is a copy of standard input, which has another name each time."""
-    return place.removeprefix(f"{file.parent}/") if file.parent.name.startswith(STANDARD_INPUT_PREFIX) else place
+    return place.removeprefix(f"{file.parent}/") if is_standard_input(file) else place
 
 
 def list_entries(folder: Path) -> list[os.DirEntry[str]]:

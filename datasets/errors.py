@@ -54,6 +54,8 @@ def describe_write_error(error: OSError) -> str:
     """Return why a file or folder could not be written; "File exists" alone does not say what is in the way."""
     if isinstance(error, FileExistsError | NotADirectoryError):
         return "a file is in the place of a folder"
+    if isinstance(error, IsADirectoryError):
+        return "a folder is in the place of a file"
     return error.strerror or str(error)
 
 

@@ -162,7 +162,7 @@ class Table(Generic[R]):
             named = ", ".join(dict.fromkeys(name for name, _ in differing)) or "order of columns"
             raise StorageError(
                 f"{path}: not a table of {self.name} records (differs in: {named}). "
-                "It was written by another version or program; rebuild it."
+                "It was written by another version or program: run its build again."
             )
         bad = frame.select(
             [pl.col(name).has_nulls().alias(f"null in {name}") for name in schema]

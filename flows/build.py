@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import StorageError, TerminatedError, UsageError
 from pairwright.datasets.progress import use_listener
 from pairwright.datasets.remote.hub import check_hub, is_hub
@@ -325,7 +326,11 @@ async def _build_full(config: BuildConfig, root: Path, settings: _RunSettings) -
 
 def _old_version_note(manifest: dict[str, Any], to: str) -> str:
     """Return what happens to the finished version while a new one is built."""
-    line = f"Version {manifest.get('build', {}).get('number', '')} stays in place until this build is complete"
+    number, full = (manifest.get("build", {}).get(name, "") for name in ("number", "full"))
+    samples = count_phrase(manifest.get("contents", {}).get("samples", 0), "sample")
+    line = f"Version {number} ({samples}) stays in place until this build is complete"
+    if number != full:
+        line += ", which then has the pairs of its input alone: increments are not kept (--incremental adds to them)"
     url = manifest.get("shards", {}).get("url", "")
     if url == to:
         return f"{line}, except its shards in {url}: changed ones are replaced one by one." if url else f"{line}."

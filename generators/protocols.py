@@ -98,7 +98,9 @@ class LLMGenerator(_AskingGenerator, Protocol):
         Args:
             pair: the pair.
             rng: the random stream of (seed, epoch, generator, version, pair key).
-            attempt: from 0; a higher one requests new samples (`Request.sample`).
+            attempt: from 0; a higher one requests new samples (`Request.sample`). A generator with an attribute
+                ``retries_texts`` that is True does so for those texts alone that no earlier attempt gave; then a pair is
+                retried when one of its texts failed, otherwise when all did.
         """
         ...
 

@@ -59,6 +59,7 @@ _BUILT_IN = (
         (".json",),
         texts=frozenset({CONVERSATIONS}),
         several_images=True,
+        names_images=True,
     ),
     ExportFormat(
         "sugarcrepe",
@@ -66,6 +67,7 @@ _BUILT_IN = (
         sugarcrepe.write,
         (".json", ""),
         texts=_CHOICES,
+        names_images=True,
     ),
     ExportFormat(
         "negclip",
@@ -73,12 +75,14 @@ _BUILT_IN = (
         negclip.write,
         (".tsv", ".csv"),
         texts=frozenset({NEGATIVES, SHUFFLED}),
+        names_images=True,
     ),
     ExportFormat(
         "negbench-retrieval",
         "image and captions in NegBench's layout of retrieval",
         negbench.write_retrieval,
         (".csv",),
+        names_images=True,
     ),
     ExportFormat(
         "openai",
@@ -144,7 +148,12 @@ _BUILT_IN = (
         writes_images=True,
     ),
     ExportFormat(
-        "triplets", "image, instruction, output", triplets.write, (".jsonl",), texts=frozenset({CONVERSATIONS})
+        "triplets",
+        "image, instruction, output",
+        triplets.write,
+        (".jsonl",),
+        texts=frozenset({CONVERSATIONS}),
+        names_images=True,
     ),
     ExportFormat(
         "rationales",

@@ -100,6 +100,7 @@ class ExportFormat:
         writes_images: whether `ExportOptions.recoding` applies.
         takes_examples: whether examples of text tasks can be written.
         several_images: whether a row can hold several images; otherwise such samples are rejected and counted.
+        names_images: whether `ExportOptions.image_root` applies: rows name image files.
     """
 
     name: str
@@ -111,6 +112,7 @@ class ExportFormat:
     writes_images: bool = False
     takes_examples: bool = False
     several_images: bool = False
+    names_images: bool = False
 
 
 @dataclass
@@ -161,7 +163,7 @@ class ImageNames:
             raise InputError(
                 f"{locator} and {self._locator_of[name]} are both named {name}",
                 where="export",
-                fix="Give image_root (the folder above both) or images (a folder to write them into).",
+                fix="Name the folder above both with --image-root, which their names then start from.",
             )
         return name
 

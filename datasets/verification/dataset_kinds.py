@@ -143,7 +143,10 @@ def _no_shards(folder: Path) -> InputError:
             "an index, not a dataset", where=str(folder), fix=f"Check it: pairwright index check {folder}"
         )
     kinds = Counter(
-        Path(name).suffix.lower() or ("folders" if (folder / name).is_dir() else "others") for name in names
+        Path(name).suffix.lower() or ("folder" if (folder / name).is_dir() else "other file") for name in names
     )
-    held = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(3))
+    held = ", ".join(
+        f"{count:,} {kind}" if kind.startswith(".") else count_phrase(count, kind)
+        for kind, count in kinds.most_common(3)
+    )
     return InputError(f"not a build, and no .tar in it ({held})", where=str(folder), fix=_CHECKED)

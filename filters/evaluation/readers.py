@@ -1,6 +1,6 @@
 """Readers of evaluation data: rows with hard negatives, images with captions, images with labels.
 
-Shards are a folder of tars, a tar, or ``{00000..00009}.tar``. Other files:
+Shards are a build, a folder of tars, a tar, or ``{00000..00009}.tar``. Other files:
 
 - hard negatives: candidate rows (.jsonl, .parquet, the layouts of benchmarks), see `filters.candidates.layouts`;
 - captions: any input with pairs, see `datasets.readers`;
@@ -202,7 +202,7 @@ def read_captioned_images(data: Sequence[str], images: str = "") -> CaptionedIma
     Raises:
         InputError: a missing or damaged input, a missing image, or fewer than two images.
     """
-    options = ReadOptions(tuple(data), image_root=images, option_names=WITHOUT_OPTIONS)
+    options = ReadOptions(tuple(map(_shards_of_build, data)), image_root=images, option_names=WITHOUT_OPTIONS)
     places: dict[bytes, int] = {}
     found: list[str] = []
     texts: defaultdict[int, dict[str, None]] = defaultdict(dict)
@@ -239,7 +239,7 @@ def read_labelled_images(data: Sequence[str], labels: Path | None, images: str =
     """
     if len(data) != 1:
         raise UsageError("--data: this task requires one file or one set of shards.")
-    where = data[0]
+    where = _shards_of_build(data[0])
     if is_shards(where):
         return _labelled_shards(where, labels)
     if labels is not None:

@@ -19,7 +19,7 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.build_manifest import is_build
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import edit_to_dict
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.layout import find_shards
@@ -85,6 +85,8 @@ def read_rows(
     """
     if find_row_files(path) or (Source(path).suffix in _FILES and not path.is_dir()):
         return _read_file(path, image_root, screening, layout)
+    if not path.exists() and "{" not in path.name:
+        raise InputError("no such file or folder", where=str(path), fix="Check the path.")
     if not (path.is_dir() or path.suffix == ".tar"):
         known = ", ".join(sorted(_FILES))
         raise UsageError(f"{path}: not a build directory, shards, or a file with extension {known}.")

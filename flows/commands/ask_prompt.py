@@ -24,13 +24,14 @@ from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Pair, compact_json
 from pairwright.flows.commands.pair_inputs import count_pairs, read_counted_pairs
 from pairwright.flows.llm.context import ModelRow
-from pairwright.flows.llm.estimate import estimate_rows
+from pairwright.flows.llm.estimate import estimate_all
+from pairwright.flows.llm.failed_rows import failed_rows_path, read_attempts
 from pairwright.flows.llm.model_access import ModelAccess
-from pairwright.flows.llm.row_run import failed_rows_path, run_rows
+from pairwright.flows.llm.row_run import run_rows
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.flows.state.receipts import json_hash
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
+from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.plain_text import TextShape
@@ -155,8 +156,9 @@ def plan_prompt(request: PromptRequest, access: ModelAccess) -> StagePlan:
         PairwrightError: the run could not start.
     """
     task = _open_task(request, access)
-    sample = sample_rows(read_counted_pairs(request.read, SkipCounts()), seed=access.seed)
-    return estimate_rows(task.prompt.name, map(task.row, sample.items), sample.total, access)
+    rows = map(task.row, read_counted_pairs(request.read, SkipCounts()))
+    attempt = read_attempts(request.out, run=task.identity, retry=access.retry_failed)
+    return estimate_all(task.prompt.name, rows, access, attempt=attempt, seed=access.seed)
 
 
 def _open_task(request: PromptRequest, access: ModelAccess) -> PromptTask:

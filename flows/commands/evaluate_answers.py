@@ -70,7 +70,7 @@ def plan_judging(request: JudgingRequest, access: ModelAccess) -> StagePlan:
     references = [f"{question.reference}." for question in questions]
     answers = {name: read_answers(Path(name), questions) if _is_file(name) else references for name in request.models}
     judge = _judge(access, questions, answers, see_image=request.see_image)
-    return PairTask(judge, access, access.seed).estimate(judge.pairs)
+    return PairTask(judge, access, access.seed).estimate(judge.pairs, request.out)
 
 
 def judge_models(

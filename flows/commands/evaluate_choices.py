@@ -65,7 +65,7 @@ def plan_choices(request: ChoiceRequest, access: ModelAccess) -> StagePlan:
     """
     access.settings()  # reports invalid settings before any work
     generator = _generator(request, access, request.read())
-    return PairTask(generator, access, access.seed).estimate(generator.pairs)
+    return PairTask(generator, access, access.seed).estimate(generator.pairs, request.out)
 
 
 def evaluate_choices(

@@ -25,10 +25,11 @@ from pairwright.flows.commands.generate import (
 from pairwright.flows.commands.pair_inputs import count_pairs, read_counted_pairs
 from pairwright.flows.llm.answer_checks import CHECKED_AT_ONCE, in_background
 from pairwright.flows.llm.check_workers import PRELOADED, CheckWorkers
+from pairwright.flows.llm.failed_rows import failed_rows_path
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.quotas import QuotaPasses, restrict_to_counts
-from pairwright.flows.llm.row_run import RowRun, failed_rows_path
+from pairwright.flows.llm.row_run import RowRun
 from pairwright.flows.runners.ordered_pool import MAX_JOBS_ALONE, OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.edits.edit_model import load_bundled_statistics
@@ -155,4 +156,4 @@ def plan_llm_generator(request: GenerateRequest, access: ModelAccess, note: Call
     options = restrict_to_counts(request.options, keys, request.seed)
     generator = _generator(request, access, options, materials)
     pairs = (pair for batch in read_pairs(request.read) for pair in batch.pairs)
-    return PairTask(generator, access, request.seed).estimate(pairs)
+    return PairTask(generator, access, request.seed, request.options).estimate(pairs, request.out)

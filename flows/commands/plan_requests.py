@@ -50,14 +50,14 @@ def plan_build_requests(config: BuildConfig, out: Path) -> list[StagePlan]:
     plans = [_plan_captions(config, access, materials)] if config.captions else []
     if not stages and not config.rationales:
         return plans
-    sample = sample_rows(_selected_pairs(config, out), seed=config.seed)
     for stage in stages:
         keys = (pair.key for pair in _selected_pairs(config, out))
         options = restrict_to_counts(stage.options, keys, config.seed)
         generator = build_llm_generator(stage.generator, materials, options)
-        plan = PairTask(generator, access, config.seed).estimate_sample(sample)
+        plan = PairTask(generator, access, config.seed).estimate(_selected_pairs(config, out))
         plans.append(replace(plan, stage=stage.name))
     if config.rationales:
+        sample = sample_rows(_selected_pairs(config, out), seed=config.seed)
         plans.append(_plan_rationales(config, sample, access))
     return plans
 

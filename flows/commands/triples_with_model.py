@@ -15,9 +15,10 @@ from typing import Any
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.commands.triples import NAME, CaptionGroup, TripleRequest, TripleResults, TripleRows
+from pairwright.flows.llm.failed_rows import failed_rows_path
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
-from pairwright.flows.llm.row_run import RowRun, failed_rows_path
+from pairwright.flows.llm.row_run import RowRun
 from pairwright.generators.edit_types import POSITIVE_TYPES
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.cost_estimate import StagePlan
@@ -164,7 +165,7 @@ def plan_with_model(request: TripleRequest, access: ModelAccess, note: Callable[
     rows = TripleRows(request, note)
     groups = {group.caption.pair.key: group for batch in rows.batches() for group in batch}
     rounds = _first_rounds(rows, groups.values())
-    return _task(request, rows, access, rounds).estimate(groups[key].caption.pair for key in rounds)
+    return _task(request, rows, access, rounds).estimate((groups[key].caption.pair for key in rounds), request.out)
 
 
 def _task(request: TripleRequest, rows: TripleRows, access: ModelAccess, rounds: Rounds) -> PairTask:

@@ -303,7 +303,7 @@ def plan_validation(request: ValidationRequest, access: ModelAccess, note: Calla
     if "context" in request.by:
         work.context(note)
     rows = list(work.undecided().values())
-    return work.judging_task(access, rows).estimate(map(pair_for_row, rows))
+    return work.judging_task(access, rows).estimate(map(pair_for_row, rows), request.out)
 
 
 def _counted(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

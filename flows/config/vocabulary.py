@@ -61,4 +61,4 @@ def vocabulary_hint(labels: Collection[str], setting: str = "--vocabulary") -> s
     how = f"If the source annotates some labels exhaustively, set them with {setting} (coco: COCO's 80)."
     if known:
         how = f"The labels look like those of {known.upper()}: {setting} {known}."
-    return f"No vocabulary: skipping existence and counting questions. {how}"
+    return f"{setting} is not set: existence and counting questions are skipped. {how}"

@@ -19,7 +19,7 @@ The files are replaced when the block ends. If it ends in an error, rows that we
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
@@ -151,6 +151,16 @@ class FailedRows:
             if self._attempts:
                 self._all_attempts[self._run] = self._attempts
                 write_bytes(self._attempts_path, orjson.dumps(self._all_attempts, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def read_attempts(out: Path, *, run: str, retry: bool) -> Callable[[str], int]:
+    """Return the attempt of each row in a run that writes ``out``; arguments and errors as of `FailedRows`."""
+    return FailedRows(failed_rows_path(out), run=run, retry=retry).attempt
+
+
+def failed_rows_path(out: Path) -> Path:
+    """Return the path of the file that names the failed rows of ``out``."""
+    return out.with_suffix(".failed.jsonl")
 
 
 def read_failed(path: Path) -> Iterator[FailedRow]:

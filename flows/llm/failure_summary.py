@@ -59,7 +59,7 @@ class FailureSummary:
         if self.failed:
             line = f"{self.failed.total():,}{of} rows failed: {_listed(self.failed)}. See {file}; "
             again = plain_asks and self.unanswered == self.failed.total()
-            retry = "the same command requests them again" if again else "--retry-failed retries them"
+            retry = "the same command requests them again" if again else "--retry-failed retries them (billed again)"
             lines.append(f"{line}{retry}. {self._advice()}".strip())
         if self.not_passed:
             line = f"{self.not_passed.total():,}{of} rows: all answers were rejected by validation: "

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from pairwright.datasets.count_phrases import count_phrase
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.records import compact_json
 from pairwright.flows.config.llm_section import LLMSection
@@ -26,6 +27,7 @@ from pairwright.flows.state.receipts import json_hash
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.batch.model import batch_client, cancel_batches, ledger_path
 from pairwright.generators.llm.budget import Budget, SpendingTotals
+from pairwright.generators.llm.cache.contents import count_at_other_endpoints
 from pairwright.generators.llm.client.base_url import OPENAI
 from pairwright.generators.llm.client.factory import require_api_key
 from pairwright.generators.llm.client.messages import Request as LLMRequest
@@ -302,6 +304,26 @@ class ModelAccess:
         }
         server = self.settings().cache_endpoint
         return {"model": self.model, "server": server, **bill.described(), "in_all": in_all}
+
+    def describe_unused_cache(self) -> str:
+        """Return a message if the cache holds answers of this model from other servers alone; else empty.
+
+        Such a cache comes from another machine, or its server has another address now: all answers would be billed again.
+        """
+        if self.local is not None or not has_cache(self.cache):
+            return ""
+        server = self.settings().cache_endpoint
+        counts = count_at_other_endpoints(self.cache, server, self.model)
+        if not counts:
+            return ""
+        other, count = next(iter(counts.items()))
+        held = f"{self.cache} has {count_phrase(count, 'answer')} of {self.model} from {other}, and none from {server}"
+        return f"{held}. If it is the same model there, `--endpoint {other}` (config: `llm.endpoint`) uses them."
+
+
+def has_cache(path: Path) -> bool:
+    """Return whether there is a cache; opening an empty file would write to it."""
+    return path.exists() and (path.is_dir() or path.stat().st_size > 0)
 
 
 _SETTINGS = frozenset(LLMSection.model_fields)

@@ -9,17 +9,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.datasets.rng import hash_to_int
 from pairwright.flows.llm.answer_checks import AnswerChecks, completed
 from pairwright.flows.llm.context import ModelRow
-from pairwright.flows.llm.estimate import estimate_rows
+from pairwright.flows.llm.estimate import estimate_all
+from pairwright.flows.llm.failed_rows import read_attempts
 from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.generators.llm.client.parameter_overrides import as_resampled
 from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES
 from pairwright.generators.llm.client.steps import LLMStep, gather, map_requests
-from pairwright.generators.llm.cost_estimate import RowSample, StagePlan, sample_rows
+from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.grouping import group_steps
 from pairwright.generators.llm.runner import RowResult, run_item
 from pairwright.generators.protocols import AnyLLMGenerator, CheckedLLMGenerator, pair_rng
@@ -87,7 +90,7 @@ class PairTask:
         first = yield from group_steps([run_item(self._ask(pair, 0)) for pair in pairs])
         again = [at for at, attempt in enumerate(attempts) if attempt]
         steps = (run_item(self._ask(pairs[at], attempts[at])) for at in again)
-        retried = yield from gather(*(map_requests(step, partial(replace, resample=True)) for step in steps))
+        retried = yield from gather(*(map_requests(step, as_resampled) for step in steps))
         return [dict(zip(again, retried, strict=True)).get(at, found) for at, found in enumerate(first)]
 
     def _ask(self, pair: Pair, attempt: int) -> LLMStep[Any]:
@@ -104,7 +107,8 @@ class PairTask:
             return [self._rejected(item, done.error_code)], done.error_code
         rows = done.result or []
         judged = self.generator.kind == VERDICT and not done.requests.unanswered
-        return rows, "" if judged else _failure_reason(rows, done.requests.unanswered)
+        some = getattr(self.generator, "retries_texts", False)
+        return rows, "" if judged else _failure_reason(rows, done.requests.unanswered, some=some)
 
     def _rejected(self, pair: Pair, reason: str) -> Annotation:
         generator = self.generator
@@ -114,13 +118,19 @@ class PairTask:
             id_, pair.key, generator.kind, origin, source_text=pair.caption, status="rejected", reason=reason
         )
 
-    def estimate(self, pairs: Iterable[Pair]) -> StagePlan:
-        """Return an estimate over all pairs, of which a sample is used; errors as in `estimate_rows`."""
-        return self.estimate_sample(sample_rows(pairs, seed=self.seed))
+    def estimate(self, pairs: Iterable[Pair], out: Path | None = None) -> StagePlan:
+        """Return an estimate over all pairs, of which a sample is used.
 
-    def estimate_sample(self, sample: RowSample[Pair]) -> StagePlan:
-        """Return an estimate from a sample of pairs; errors as in `estimate_rows`."""
-        plan = estimate_rows(self.generator.name, self.rows(sample.items), sample.total, self.access)
+        Args:
+            pairs: of the run.
+            out: output of the run, next to which the rows that are retried are named; None: nothing is retried.
+
+        Raises:
+            PairwrightError: as in `estimate_all` and `read_attempts`.
+        """
+        rows, most, retry = self.rows(pairs), self._at_once, self.access.retry_failed
+        attempts = {"attempt": read_attempts(out, run=self.identity, retry=retry)} if out is not None else {}
+        plan = estimate_all(self.generator.name, rows, self.access, items_per_row=most, seed=self.seed, **attempts)
         texts: int = getattr(self.generator, "texts_per_pair", 0)
         return replace(plan, kept_rows=plan.rows * texts * KEPT_SHARE) if texts else plan
 
@@ -141,13 +151,18 @@ def _groups(pairs: Iterable[Pair], most: int) -> Iterator[list[Pair]]:
         yield group
 
 
-def _failure_reason(rows: Sequence[Annotation], unanswered: int) -> str:
+def _failure_reason(rows: Sequence[Annotation], unanswered: int, *, some: bool) -> str:
     """Return the most frequent reason if a retry can help, else "".
 
     Where requests got no answer, that is the reason, however many of the other texts were rejected.
+
+    Args:
+        rows: of a pair.
+        unanswered: number of requests without an answer.
+        some: whether a retry helps where only some of the texts were rejected.
     """
     reasons = Counter(row.reason for row in rows if row.status == "rejected" and row.reason not in FINAL_REASONS)
     if unanswered:
         reasons = Counter({code: count for code, count in reasons.items() if code in REQUEST_ERROR_CODES}) or reasons
     kept = any(row.status == "kept" for row in rows)
-    return reasons.most_common(1)[0][0] if reasons and (unanswered or not kept) else ""
+    return reasons.most_common(1)[0][0] if reasons and (unanswered or some or not kept) else ""

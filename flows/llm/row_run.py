@@ -23,7 +23,7 @@ from typing import Any, Protocol, Self, TypeVar
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.llm.answer_checks import AnswerChecks, FinishedItem
 from pairwright.flows.llm.context import ContextProvider, ModelRow
-from pairwright.flows.llm.failed_rows import FailedRows
+from pairwright.flows.llm.failed_rows import FailedRows, failed_rows_path
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.runner import LLMRow, RequestTotals, RowResult
@@ -253,11 +253,6 @@ def collect_rows(  # noqa: PLR0913 - keywords
     found: list[tuple[Item, Output]] = []
     sink = nullcontext(lambda item, output: found.append((item, output)))
     return found, run_rows(access, task, rows, total, sink, out=out, note=note, watch=watch)
-
-
-def failed_rows_path(out: Path) -> Path:
-    """Return the path of the file that names the failed rows of ``out``."""
-    return out.with_suffix(".failed.jsonl")
 
 
 @contextmanager

@@ -137,7 +137,8 @@ def _schedule(timetable: Timetable) -> Any:
         schedule = Cron(timetable.cron, timezone=timetable.timezone)
     except ValueError:
         raise UsageError(
-            f'--cron {timetable.cron!r}: not five fields such as "0 2 * * *" (minute, hour, day, month, weekday).'
+            f"--cron {timetable.cron!r}: not five fields in range: minute (0-59), hour (0-23), day (1-31), month (1-12), "
+            'weekday (0-7), such as "0 2 * * *".'
         ) from None
     if not _check_next_run(timetable):
         raise UsageError(

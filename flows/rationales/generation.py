@@ -15,15 +15,16 @@ from typing import Any
 
 from pairwright.datasets.atomic_files import remove_stale_temporaries
 from pairwright.flows.llm.context import ModelRow
-from pairwright.flows.llm.estimate import estimate_rows
+from pairwright.flows.llm.estimate import estimate_all
+from pairwright.flows.llm.failed_rows import failed_rows_path, read_attempts
 from pairwright.flows.llm.model_access import ModelAccess
-from pairwright.flows.llm.row_run import failed_rows_path, run_rows
+from pairwright.flows.llm.row_run import run_rows
 from pairwright.flows.rationales.files import open_example_writer, output_files
 from pairwright.flows.rationales.importing import RationaleCounts, RationaleRequest, load_request_task, number_repeats
 from pairwright.flows.rationales.task_rows import read_items
 from pairwright.flows.state.receipts import json_hash
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
+from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.runner import RowResult
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.rationales.generator import (
@@ -140,8 +141,9 @@ def plan_rationales(request: RationaleRequest, access: ModelAccess) -> StagePlan
     """
     definition = load_request_task(request)
     task = RationaleTask.open(definition, request.settings, access)
-    sample = sample_rows(number_repeats(read_items(definition, request.read, Counter())), seed=request.settings.seed)
-    return estimate_rows(NAME, map(task.row, sample.items), sample.total, access)
+    rows = map(task.row, number_repeats(read_items(definition, request.read, Counter())))
+    attempt = read_attempts(request.out, run=task.identity, retry=access.retry_failed)
+    return estimate_all(NAME, rows, access, attempt=attempt, seed=request.settings.seed)
 
 
 def _partial_path(out: Path) -> Path:

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import orjson
 
 from pairwright.datasets.atomic_files import write_bytes, write_text
-from pairwright.datasets.errors import StorageError
+from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.version_switch import (
     MANIFEST_FILE,
     REMOVE_STEP,
@@ -149,13 +149,29 @@ def increment_folder(root: Path) -> Path:
     return root / STAGING_FOLDER
 
 
+def refuse_unfinished_increment(root: Path) -> None:
+    """Refuse a full build that nobody asked for where an increment was stopped: it would replace all versions.
+
+    Raises:
+        UsageError: an increment in ``root`` is unfinished.
+    """
+    if finished_manifest(root) and _staged_kind(root) == "increment":
+        choices = "Add --incremental to finish it, or --full to build the pairs of this input alone"
+        raise UsageError(f"{root}: an increment is unfinished. {choices}, in place of all versions.")
+
+
+def _staged_kind(root: Path) -> str:
+    """Return the kind of the build in ``.next/``; empty without one."""
+    try:
+        return (root / STAGING_FOLDER / _KIND).read_text()
+    except OSError:
+        return ""
+
+
 def prepare_staging(root: Path, kind: Literal["full", "increment"]) -> bool:
     """Create ``.next/``, or keep that of an earlier build of this kind; return whether it is new."""
-    try:
-        if (root / STAGING_FOLDER / _KIND).read_text() == kind:
-            return False
-    except OSError:
-        pass
+    if _staged_kind(root) == kind:
+        return False
     discard_staged_version(root)
     (root / STAGING_FOLDER).mkdir()
     return True

@@ -124,6 +124,7 @@ class LLMConversations:
 
     name = NAME
     version = VERSION
+    retries_texts = True
 
     def __init__(  # noqa: PLR0913 - dependencies
         self,
@@ -177,8 +178,11 @@ class LLMConversations:
         if self._images is not None and not images:
             return [*texts, *(ConversationText(kind, reason=missing_image_reason(pair.image)) for kind in selected)]
         for kind in selected:
-            task = _PromptTask(self._prompts[kind], self._model, pair.key, attempt, context, images, rng)
-            turns, answer = yield from _STEPS[kind](task)
+            for own in range(attempt + 1):  # a valid answer of an earlier attempt, which the cache holds, is kept
+                task = _PromptTask(self._prompts[kind], self._model, pair.key, own, context, images, rng)
+                turns, answer = yield from _STEPS[kind](task)
+                if not answer.reason:
+                    break
             texts.append(ConversationText(kind, turns, answer.raw, answer.reason, answer.key))
         return texts
 

@@ -162,27 +162,42 @@ class RowSample(Generic[T]):
     total: int
 
 
-def sample_rows(items: Iterable[T], size: int = SAMPLE_SIZE, *, seed: int = 0) -> RowSample[T]:
-    """Return a uniform random sample, drawn in one pass with at most ``size`` items in memory.
+class RowSampler(Generic[T]):
+    """Draws a uniform random sample in one pass, with at most ``size`` items in memory.
 
     Args:
-        items: read once.
         size: sample size, at least 1; smaller if there are fewer items.
         seed: the same seed and items give the same sample.
 
     Raises:
         UsageError: ``size`` is less than 1.
     """
-    if size < 1:
-        raise UsageError(f"a sample needs 1 row or more, not {size}.")
-    rng, chosen, seen = make_rng(seed, "plan"), list[tuple[int, T]](), 0
+
+    def __init__(self, size: int = SAMPLE_SIZE, *, seed: int = 0) -> None:
+        if size < 1:
+            raise UsageError(f"a sample needs 1 row or more, not {size}.")
+        self._size, self._rng = size, make_rng(seed, "plan")
+        self._chosen, self._seen = list[tuple[int, T]](), 0
+
+    def add(self, item: T) -> None:
+        """Read the next item."""
+        self._seen += 1
+        if len(self._chosen) < self._size:
+            self._chosen.append((self._seen, item))
+        elif (place := self._rng.randrange(self._seen)) < self._size:  # Algorithm R (Vitter, 1985)
+            self._chosen[place] = (self._seen, item)
+
+    def sample(self) -> RowSample[T]:
+        """Return the sample of the items so far."""
+        return RowSample([item for _, item in sorted(self._chosen, key=lambda each: each[0])], self._seen)
+
+
+def sample_rows(items: Iterable[T], size: int = SAMPLE_SIZE, *, seed: int = 0) -> RowSample[T]:
+    """Return a uniform random sample of items that are read once; arguments and errors as of `RowSampler`."""
+    sampler = RowSampler[T](size, seed=seed)
     for item in items:
-        seen += 1
-        if len(chosen) < size:
-            chosen.append((seen, item))
-        elif (place := rng.randrange(seen)) < size:  # Algorithm R (Vitter, 1985)
-            chosen[place] = (seen, item)
-    return RowSample([item for _, item in sorted(chosen, key=lambda each: each[0])], seen)
+        sampler.add(item)
+    return sampler.sample()
 
 
 @dataclass(slots=True)

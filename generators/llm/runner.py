@@ -17,12 +17,13 @@ import asyncio
 import contextlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from typing import Generic, TypeVar
 
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.generators.llm.client.chat_completions import parse_reasoning
 from pairwright.generators.llm.client.messages import Model, Reply, Request
+from pairwright.generators.llm.client.parameter_overrides import as_resampled
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
 
@@ -422,7 +423,7 @@ class LLMRun(Generic[T]):
             asked = next(step)
             while True:
                 if row.attempt:
-                    asked = [replace(request, resample=True) for request in asked]
+                    asked = [*map(as_resampled, asked)]
                 asked = step.send(await self._ask_all(asked))
         except StopIteration as end:
             done: RowResult[T] = end.value

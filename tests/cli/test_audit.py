@@ -39,6 +39,24 @@ def test_a_set_that_can_be_hacked_exits_3_and_says_how(run: Run, tmp_path: Path,
     assert list(printed["by_type"]) == [kind]
 
 
+def test_a_set_that_can_be_hacked_names_the_next_step(run: Run, tmp_path: Path) -> None:
+    written(tmp_path / "rows.jsonl", hacked=True)
+    done = run("audit", "rows.jsonl", ok=False)
+    assert done.stdout.endswith("\nNext: pairwright refine rows.jsonl --out rows-refined.jsonl\n")
+    assert run("refine", "rows.jsonl", "--out", "rows-refined.jsonl", ok=False).returncode in {0, 3}
+
+
+def test_a_build_that_can_be_hacked_names_the_method_that_refines_more(run: Run, tmp_path: Path) -> None:
+    texts = [f"A {colour} cup {number} stands on the table." for number in range(60) for colour in ("red", "blue")]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps({"caption": text}) + "\n" for text in texts))
+    config = "name: b\ninput: {path: c.jsonl}\nnegatives: {types: [add-attribute, add-object]}\nworkers: 1\n"
+    (tmp_path / "b.yaml").write_text(config)
+    run("build", "b.yaml", "--no-prefect", "--quiet")
+    done = run("audit", "build/b", ok=False)
+    assert done.returncode == 3
+    assert done.stdout.endswith("Next: set `refine: {method: general}` in the config and build again.\n")
+
+
 def test_a_sound_set_exits_0_and_the_page_is_written(run: Run, tmp_path: Path) -> None:
     written(tmp_path / "rows.jsonl", hacked=False)
     done = run("audit", "rows.jsonl", "--max", "0.7", "--report", "page.html")

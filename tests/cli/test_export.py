@@ -18,7 +18,7 @@ from pairwright.datasets.shards.sample_source import load_image, source_from_rec
 from pairwright.datasets.shards.writing import write_shards
 from pairwright.datasets.verification.checks import verify
 from pairwright.training.loading.shard_index import SampleSelection, index_shards
-from tests.cli.conftest import Run
+from tests.cli.conftest import CAPTIONS, Run
 from tests.datasets.sample_builders import image_files
 
 EMBEDDING = ["webdataset", "hf", "croissant", "hf-parquet", "trl", "llamafactory"]
@@ -289,3 +289,29 @@ def test_images_of_a_file_are_embedded_in_chat_messages(
         "data:image/jpeg;base64",
     ]
     assert base64.b64decode(shown[0].partition(",")[2]) == (tmp_path / "0.jpg").read_bytes()
+
+
+def test_images_of_a_build_are_named_from_the_folder_that_a_trainer_starts_in(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    rows = []
+    for number, caption in enumerate(CAPTIONS):
+        Image.new("RGB", (8, 8), (20 * number, 0, 0)).save(tmp_path / "photos" / f"{number}.png")
+        rows.append({"image": f"photos/{number}.png", "caption": caption})
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "b.yaml").write_text("name: b\ninput: {path: rows.jsonl}\nnegatives: {}\nshards: {}\nworkers: 1\n")
+    run("build", "b.yaml", "--no-prefect", "--quiet")
+    run("export", "build/b", "--to", "negclip", "--image-root", ".", "--out", "n.tsv")
+    names = pl.read_csv(tmp_path / "n.tsv", separator="\t")["filepath"].to_list()
+    assert names
+    assert all((tmp_path / name).is_file() for name in names)
+    assert names[0].startswith("photos/")
+    refused = run("export", "build/b", "--to", "webdataset", "--image-root", ".", "--out", "s", ok=False)
+    assert refused.returncode == 2
+    assert "or a format that names image files" in refused.stderr
+
+
+def test_images_that_are_ids_are_noted_with_the_way_to_name_files(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "talks.json").write_text(json.dumps([chat("one", "<image>\nWhat is it?", image="73")]))
+    done = run("export", "talks.json", "--to", "llava", "--out", "out.json")
+    assert "The rows name 1 image that are not there" not in done.stderr
+    assert "name the files when the texts are made: --columns image='{image_id:012}.jpg'" in done.stderr

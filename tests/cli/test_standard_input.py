@@ -95,3 +95,10 @@ def test_a_closed_standard_input_is_a_wrong_usage(run_model: Run, monkeypatch: p
     result = run_model("filter", "-", "--min-words", "1", "--out", "a.parquet", ok=False)
     assert result.returncode == 2
     assert "nothing is piped into the command" in result.stderr
+
+
+@pytest.mark.parametrize(("data", "says"), [(b"", "stdin.jsonl: there are no rows."), (b"{\n", "stdin.jsonl:1: ")])
+def test_errors_do_not_name_the_copy(run_model: Run, pipe: Pipe, data: bytes, says: str) -> None:
+    pipe(data)
+    done = run_model("generate", "negatives", "-", "--out", "n.jsonl", ok=False)
+    assert done.stderr.startswith(f"pairwright: {says}")

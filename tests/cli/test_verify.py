@@ -83,6 +83,7 @@ def test_shards_without_a_manifest_are_called_so(run: Run, config: Path, tmp_pat
     [
         ("empty/", "", "empty: an empty folder."),
         ("other/a.md", "", "other: not a build, and no .tar in it (1 .md)."),
+        ("outer/inner/a.md", "", "outer: not a build, and no .tar in it (1 folder)."),
         ("index/index.json", "{}", "index: an index, not a dataset. Check it: pairwright index check index"),
         ("nowhere", None, "nowhere: no such file or folder."),
         ("c.jsonl", '{"caption": "a"}', "c.jsonl: one JSON object per line; not a dataset."),
@@ -96,7 +97,7 @@ def test_verify_describes_a_path_that_is_no_dataset(
     run: Run, tmp_path: Path, name: str, content: str | None, says: str
 ) -> None:
     path = tmp_path / name
-    (path if name.endswith("/") else path.parent).mkdir(exist_ok=True)
+    (path if name.endswith("/") else path.parent).mkdir(exist_ok=True, parents=True)
     if content is not None and not path.is_dir():
         path.write_text(content)
     done = run("verify", path.relative_to(tmp_path).parts[0] if path.parent != tmp_path else name.strip("/"), ok=False)

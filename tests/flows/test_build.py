@@ -41,6 +41,7 @@ class Heard(BuildProgress):
         self.ran: dict[str, int] = {}
         self.reused: dict[str, int] = {}
         self.steps: list[ProgressReport] = []
+        self.notes: list[str] = []
 
     def begin(self, stage: str, jobs: int) -> None:  # noqa: D102 - as of `BuildProgress`
         self.ran.setdefault(stage, 0)
@@ -63,6 +64,7 @@ class Heard(BuildProgress):
 
     def note(self, message: str) -> None:  # noqa: D102 - as of `BuildProgress`
         assert message
+        self.notes.append(message)
 
 
 def contents(out: Path) -> dict[str, bytes]:

@@ -15,7 +15,9 @@ import polars as pl
 import pytest
 import yaml
 from PIL import Image
+from typer.testing import CliRunner
 
+from pairwright.cli.main import app
 from pairwright.cli.output.build_summary import build_lines
 from pairwright.datasets import version_switch
 from pairwright.datasets.atomic_files import write_text
@@ -222,6 +224,30 @@ def test_broken_off_nothing_of_it_shows_and_started_again_it_gives_the_same_byte
     build(config, out)
     assert contents(out) == contents(both / "build")
     assert verify(out) == []
+
+
+def test_a_stopped_increment_is_not_dropped_by_a_build_without_the_option(corpus: Path, copied: Path) -> None:
+    config, out = configured(copied, corpus, rows_of(corpus)[OLD:]), copied / "build"
+    with pytest.raises(KeyboardInterrupt):
+        build(config, out, StopsAt("tag"))
+    given = config.model_copy(update={"incremental": False}).model_dump(mode="json", exclude_unset=True)
+    (copied / "build.yaml").write_text(yaml.safe_dump(given))
+    command = ["build", str(copied / "build.yaml"), "--out", str(out), "--no-prefect", "--quiet"]
+    refused = CliRunner().invoke(app, command)
+    assert isinstance(refused.exception, UsageError)
+    assert "an increment is unfinished. Add --incremental to finish it, or --full" in str(refused.exception)
+    assert (out / ".next" / "kind").read_text() == "increment"
+    assert CliRunner().invoke(app, [*command, "--incremental"]).exit_code == 0
+    assert len(captions_in(out)) == ALL
+
+
+def test_a_full_build_after_increments_says_that_it_keeps_none(corpus: Path, both: Path, tmp_path: Path) -> None:
+    shutil.copytree(both, tmp_path / "copy")
+    heard = Heard()
+    folder = tmp_path / "copy"
+    build(configured(folder, corpus, rows_of(corpus)[:OLD], incremental=False), folder / "build", heard)
+    (line,) = [note for note in heard.notes if note.startswith("Version 2 (80 samples) stays in place")]
+    assert "increments are not kept (--incremental adds to them)" in line
 
 
 @pytest.mark.parametrize("done", [0, 1, 20, -1])

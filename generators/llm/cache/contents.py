@@ -48,6 +48,20 @@ def summarize_cache(path: Path) -> dict[str, Any]:
     }
 
 
+def count_at_other_endpoints(path: Path, endpoint: str, model: str) -> dict[str, int]:
+    """Return the answers of a model by endpoint, if the cache at ``path`` has some, and none of ``endpoint``.
+
+    Raises:
+        StorageError: the cache is missing or cannot be read.
+    """
+    with closing(open_database(path, create=False)) as connection, translate_errors(path):
+        own = "SELECT 1 FROM answers WHERE endpoint = ? AND asked = ? LIMIT 1"
+        if connection.execute(own, (endpoint, model)).fetchone():
+            return {}
+        others = "SELECT endpoint, count(*) FROM answers WHERE asked = ? GROUP BY endpoint ORDER BY 2 DESC, 1"
+        return dict(connection.execute(others, (model,)).fetchall())
+
+
 @dataclass(frozen=True, slots=True)
 class PruneOptions:
     """Which responses to remove: those that match all given conditions; then the oldest while the rest is too large.

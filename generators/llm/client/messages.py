@@ -91,7 +91,8 @@ class Request:
         expects: example of a typical answer, for cost estimates; not in the cache key.
         documents: spans of documents in the messages (`documents`). Not sent to servers; a local model may use them. Not in
             the cache key, since the messages hold the texts.
-        resample: whether a row is retried because its earlier answers were rejected (`parameter_overrides`); set by the run.
+        resample: whether this is a new sample for a row that is retried because earlier answers were rejected
+            (`parameter_overrides`); set by the run.
         repair: for cost estimates: ``possible`` if an invalid answer is asked for once more, ``this`` if this request does so.
         alone: for cost estimates: requests that may follow the answer, such as those about single items that replace parts of
             an invalid answer (`grouping`).

@@ -39,6 +39,11 @@ def override_parameters(request: Request, parameters: Mapping[str, Any]) -> Requ
     return replace(request, parameters={name: value for name, value in given.items() if value is not None})
 
 
+def as_resampled(request: Request) -> Request:
+    """Return a request of a row that is retried; one for the first sample asks for nothing new."""
+    return replace(request, resample=request.sample > 0)
+
+
 def raise_temperature(request: Request) -> Request:
     """Return the request at another temperature if it is retried at temperature 0."""
     if not request.resample or request.parameters.get("temperature") != 0:

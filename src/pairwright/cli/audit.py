@@ -16,7 +16,7 @@ from pairwright.cli.options.standard_input import copy_standard_input
 from pairwright.cli.output.console import StyledLine, emit, note
 from pairwright.cli.output.files import check_extension, check_outputs
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import shown_reasons, skipped_lines, table
+from pairwright.cli.output.summary import next_step, shown_reasons, skipped_lines, table
 from pairwright.datasets.count_phrases import count_phrase
 
 if TYPE_CHECKING:
@@ -94,9 +94,26 @@ def audit(
         **({"llm": bill} if bill else {}),
     }
     lines = [*_lines(found, report, details=details), *skipped_lines(result), *(bill_lines(result) if bill else [])]
+    if found.verdict == "hackable":
+        lines += _next_lines(input_)
     emit(result, lines, as_json=as_json)
     if found.verdict == "hackable":
         exit_below_target()
+
+
+def _next_lines(input_: Path) -> list[str]:
+    """Return how the rows of INPUT can be refined: a build's by its config, those of a file by `refine`."""
+    from pairwright.datasets.build_manifest import is_build, read_manifest
+    from pairwright.datasets.directories import is_standard_input
+
+    if is_build(input_):
+        refine = (read_manifest(input_).get("config") or {}).get("refine") or {}
+        if refine.get("method") == "general":
+            return []
+        return [StyledLine("Next: set `refine: {method: general}` in the config and build again.", "cyan")]
+    if not input_.is_file() or input_.suffix == ".tar" or is_standard_input(input_):
+        return []
+    return next_step("refine", input_, "--out", input_.with_name(f"{input_.stem}-refined.jsonl"))
 
 
 def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:

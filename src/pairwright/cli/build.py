@@ -102,10 +102,7 @@ def build(
     from pairwright.flows.runners.worker_start import start_early
     from pairwright.flows.stage_selection import Share, StageSelection
 
-    if part and (finish or retry_failed):
-        raise UsageError(f"--part and {'--finish' if finish else '--retry-failed'} are mutually exclusive.")
-    if wait and not part:
-        raise UsageError("--wait requires --part; --finish waits for running parts by itself. Omit --wait.")
+    _refuse_exclusive(part=part, wait=wait, finish=finish, retry_failed=retry_failed, dry_run=dry_run)
     share = Share.parse(part, wait) if part else None
     if dry_run:
         from pairwright.flows.graph import stage_names
@@ -128,8 +125,10 @@ def build(
     progress.note(f"Building {loaded.name} in {folder}{start_message(no_prefect)} ...")
     start_early(loaded, folder)
     from pairwright.flows.build import build as run_build
-    from pairwright.flows.state.build_versions import newest_manifest
+    from pairwright.flows.state.build_versions import newest_manifest, refuse_unfinished_increment
 
+    if incremental is None and not loaded.incremental:
+        refuse_unfinished_increment(folder)
     before = newest_manifest(folder).get("build") if loaded.incremental else None
     resumable_on_interrupt()
     selection = StageSelection(only, begin, share)
@@ -152,6 +151,16 @@ def build(
         emit(build_result(folder, manifest), lines, as_json=as_json)
     if reasons := nothing_kept_in_build(manifest["stages"]) or ([] if only else missed_target(manifest)):
         exit_below_target(*reasons)
+
+
+def _refuse_exclusive(*, part: str, wait: float, finish: bool, retry_failed: bool, dry_run: bool) -> None:
+    """Refuse options that exclude each other."""
+    if part and (finish or retry_failed):
+        raise UsageError(f"--part and {'--finish' if finish else '--retry-failed'} are mutually exclusive.")
+    if dry_run and retry_failed:
+        raise UsageError("--dry-run does not count the rows that --retry-failed bills again. Omit one of them.")
+    if wait and not part:
+        raise UsageError("--wait requires --part; --finish waits for running parts by itself. Omit --wait.")
 
 
 def _end_part(share: "Share", done: dict[str, Any], *, as_json: bool) -> None:

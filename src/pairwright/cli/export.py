@@ -71,7 +71,11 @@ def export(
     layout: LayoutOption = "",
     on_error: OnErrorOption = "stop",
     image_root: Annotated[
-        Path | None, input_option(help="Folder of relative image paths in a file; else that of INPUT.")
+        Path | None,
+        input_option(
+            help="Folder of relative image paths in a file (default: that of INPUT); of a build, folder that the paths of "
+            "images are relative to."
+        ),
     ] = None,
     samples: Annotated[int, limit_option(min=0, help="Samples per shard, at most.", show_default=UNCHANGED)] = 0,
     megabytes: Annotated[int, limit_option(min=0, help="MiB per shard, at most.", show_default=UNCHANGED)] = 0,
@@ -197,6 +201,11 @@ def _note_counts(to: str, counts: Mapping[str, Any]) -> None:
     if packed := counts.get("packed_images"):
         what = f"The rows name {count_phrase(packed, 'image')} that tars or tables hold, so there are no such files"
         note(f"{what}. Unpack the tars into the trainer's folder of images; of tables, export the build's shards.")
+    if missing := counts.get("missing_images"):
+        what = f"Not found: {count_phrase(missing, 'image')} that the rows name. Give their folder with --image-root"
+        note(
+            f"{what}; where they are ids, name the files when the texts are made: --columns image='{{image_id:012}}.jpg'."
+        )
     if texts := counts.get("without_images"):
         what = f"{count_phrase(texts, 'pair')} without an image: the rows have an id in place of its file"
         note(f"{what}. If INPUT was made of a table with images, name their column there: --columns image=NAME.")
@@ -283,8 +292,9 @@ def _open_source(
     from_file = of_conversations and takes_conversations and not append
     if rows.layout:
         raise UsageError("--format requires rows with negatives as INPUT. Omit it.")
-    if rows.image_root and not from_file:
-        raise UsageError("--image-root requires rows with negatives, or a file of conversations, as INPUT. Omit it.")
+    if rows.image_root and not (from_file or format_.names_images):
+        what = "rows with negatives, or a file of conversations, as INPUT, or a format that names image files"
+        raise UsageError(f"--image-root requires {what}. Omit it.")
     if rows.columns and not from_file:
         raise UsageError("--columns requires a file of conversations as INPUT, and a format of conversations. Omit it.")
     if rows.policy.on_error == "skip" and not (from_file or format_.writes_images):
@@ -294,7 +304,8 @@ def _open_source(
         taking = ", ".join(sorted(formats_with(CONVERSATIONS)))
         raise UsageError(f"{input_}: a conversation file can be exported --to {taking}, not {format_.name}.")
     if append:
-        return join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]), None
+        sources = [open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]
+        return join_sources(sources), rows.image_root
     if from_file:
         return open_conversation_files(
             input_,
@@ -303,7 +314,7 @@ def _open_source(
             one_image="" if format_.several_images else format_.name,
             columns=rows.columns,
         )
-    return input_, None
+    return input_, rows.image_root
 
 
 def _is_file_of_rows(path: Path) -> bool:

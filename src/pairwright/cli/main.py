@@ -41,6 +41,7 @@ from pairwright.cli.errors import interrupts, system_errors
 from pairwright.cli.evaluate import app as evaluate
 from pairwright.cli.generate import app as generate
 from pairwright.cli.options.declarations import App
+from pairwright.cli.options.standard_input import hide_copy
 from pairwright.cli.output.console import printable
 from pairwright.datasets.errors import PairwrightError
 
@@ -100,7 +101,7 @@ def run() -> None:
         with interrupts.track_command():
             app()
     except PairwrightError as error:
-        _fail(str(error), error.exit_code)
+        _fail(hide_copy(str(error)), error.exit_code)
     except SystemExit as end:
         if end.code == interrupts.INTERRUPTED:  # Typer's exit for Ctrl-C
             _fail(interrupts.interrupt_message(), interrupts.exit_code())

@@ -8,7 +8,7 @@ import typer
 from pairwright.cli.options.declarations import output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.options.model_runs import plan_lines
-from pairwright.cli.output.console import columns, emit
+from pairwright.cli.output.console import columns, emit, note
 from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.count_phrases import count_phrase, format_size
 from pairwright.datasets.rejects import list_reasons
@@ -35,11 +35,15 @@ def plan(config: ConfigArgument, *, out: BuildOutOption = None, as_json: JsonOpt
     from pairwright.flows.commands.plan import estimate_build
     from pairwright.flows.commands.plan_requests import plan_build_requests
     from pairwright.flows.config.build import load_config
+    from pairwright.flows.llm.model_access import model_access_for_build
+    from pairwright.generators.llm.budget import SpendingTotals
     from pairwright.generators.llm.cost_estimate import sum_plans
 
     loaded = load_config(config)
     folder = out or Path("build") / loaded.name
     plans = plan_build_requests(loaded, folder)
+    if plans and (unused := model_access_for_build(loaded.llm, folder, SpendingTotals()).describe_unused_cache()):
+        note(unused)
     work = estimate_build(loaded, folder)
     result = {
         "work": work.described(),
@@ -50,7 +54,7 @@ def plan(config: ConfigArgument, *, out: BuildOutOption = None, as_json: JsonOpt
     if loaded.rationales:
         requests.append(
             "Rationales: of each caption, and of its negatives (72% of those by a model are kept; all of those by rules"
-            " may be, fewer are)."
+            " may be, fewer are). Which negatives these are is not known before, so answers in the cache are not counted."
         )
     emit(result, [*_work_lines(work, loaded), "", *requests], as_json=as_json)
 

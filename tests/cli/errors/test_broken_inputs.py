@@ -245,6 +245,18 @@ def test_the_working_folder_is_no_file_to_write_rows_to(run: Run, captions: Path
     assert ".: write these rows to a file that ends in .jsonl" in done.stderr
 
 
+def test_a_folder_in_the_place_of_the_output_is_refused_before_the_work(
+    run: Run, captions: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "n.jsonl").mkdir()
+    done = run("generate", "negatives", captions.name, "--out", "n.jsonl", ok=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "pairwright: n.jsonl: is a folder, not a file. Choose another --out, or remove the folder.\n"
+    )
+    assert not list((tmp_path / "n.jsonl").iterdir())
+
+
 def test_a_file_in_the_place_of_a_build_is_named_as_one(run: Run, captions: Path, tmp_path: Path) -> None:
     run("init", "--input", captions.name, "--out", "build.yaml")
     done = run("build", "build.yaml", "--no-prefect", "--out", captions.name, ok=False)

@@ -42,7 +42,12 @@ def wrapped(cause: BaseException) -> Exception:
         (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "cannot start another thread or process"),
         (OSError(errno.EMFILE, "Too many open files", "a.tar"), "too many open files. Raise the limit (ulimit -n"),
         (PanicException("Too many open files (os error 24)"), "too many open files"),
-        (OSError(errno.ENOSPC, "No space left on device", "a.tar"), "a.tar: No space left on device. Fix it."),
+        (OSError(errno.ENOSPC, "No space left on device", "a.tar"), "a.tar: No space left on device. Free space."),
+        (
+            IsADirectoryError(errno.EISDIR, "Is a directory", "a"),
+            "a: a folder is in the place of a file. Choose another",
+        ),
+        (PermissionError(errno.EACCES, "Permission denied", "a"), "a: Permission denied. Check its permissions."),
         # As safetensors and torch report a full disk.
         (ValueError("I/O error: No space left on device (os error 28)"), "the disk is full"),
         (RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534"), "the disk is full"),

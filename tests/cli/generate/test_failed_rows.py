@@ -108,3 +108,19 @@ def test_a_build_counts_rejected_rows_apart_from_failed_rows(server: Server) -> 
     failed, rejected = told
     assert failed.startswith(f"negatives: 2 rows failed: 1 bad_request, 1 refused. See {where}; --retry-failed")
     assert rejected.startswith("negatives: 3 rows: all answers were rejected by validation: 3 several_edits.")
+
+
+def test_a_cache_of_another_server_is_noted_with_the_option_that_uses_it(server: Server) -> None:
+    Path("c.csv").write_text("caption\n" + OTHERS)
+    lines(server)
+    common = ["generate", "negatives", "c.csv", "--method", "llm", "--model", "m", "--price", "1/2", "--out", "n.jsonl"]
+    moved = [*common, "--base-url", "http://127.0.0.1:9/v1", "--dry-run", "--captions-per-request", "1", "--json"]
+    done = CliRunner().invoke(app, moved, catch_exceptions=False)
+    [plan] = json.loads(done.stdout)["plan"]
+    endpoint = server.url.removesuffix("/v1")
+    assert (plan["cached"]["value"], plan["requests"]["low"]) == (0, 4)
+    assert f"llm-cache.sqlite has 3 answers of m from {endpoint}, and none from http://127.0.0.1:9." in done.stderr
+    done = CliRunner().invoke(app, [*moved, "--endpoint", endpoint], catch_exceptions=False)
+    [plan] = json.loads(done.stdout)["plan"]
+    assert plan["cached"]["value"] >= 3
+    assert "none from" not in done.stderr

@@ -296,7 +296,7 @@ def test_images_with_one_name_are_an_error_without_an_image_root(tmp_path: Path)
         (tmp_path / folder / "1.jpg").write_bytes(picture())
         pairs.append(pair(len(pairs), image=str(tmp_path / folder / "1.jpg")))
     texts = [negative(of) for of in pairs]
-    with pytest.raises(InputError, match="image_root"):
+    with pytest.raises(InputError, match="--image-root"):
         export_records(pairs, texts, "negclip", tmp_path / "n.tsv")
     export_records(pairs, texts, "negclip", tmp_path / "n.tsv", ExportOptions(image_root=tmp_path))
     assert "a/1.jpg\t" in (tmp_path / "n.tsv").read_text()

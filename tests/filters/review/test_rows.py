@@ -202,8 +202,12 @@ def test_a_compressed_file_of_candidate_rows_is_read(tmp_path: Path) -> None:
 
 
 def test_an_input_of_unknown_kind_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "rows.xlsx").write_bytes(b"PK")
     with pytest.raises(UsageError, match="not a build directory, shards"):
         read_rows(tmp_path / "rows.xlsx")
+    for name in ("build", "rows.xls"):
+        with pytest.raises(InputError, match="no such file or folder"):
+            read_rows(tmp_path / name)
 
 
 rows = st.lists(st.sampled_from(["replace-object", "swap-object", "add-attribute"]), max_size=60)

@@ -30,6 +30,7 @@ from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.chat_request import ChatRequest
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
+from tests.generators.conversations.test_llm_generator import DETAIL, GOOD
 
 CAPTIONS = [
     f"A {colour} dog on a {what}." for colour in ("red", "blue", "grey") for what in ("bed", "sofa", "rug", "mat")
@@ -177,6 +178,31 @@ def test_failed_rows_are_asked_anew_and_a_later_plain_run_keeps_what_came(server
     assert (captions.parent / "short.jsonl").read_bytes() == out
 
 
+def test_of_a_conversation_only_the_type_that_failed_is_asked_again(
+    captions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    details: list[str] = []
+
+    def answer(asked: ChatRequest) -> ServerAnswer:
+        if "response_format" in asked.body:
+            return ServerAnswer(json.dumps(GOOD))
+        details.append(asked.user)
+        return ServerAnswer("I can't help with that." if len(details) <= len(CAPTIONS) else DETAIL)
+
+    options = {"types": ["conversation", "detail"]}
+    made = replace(request(captions), generator="llm-conversations", options=options)
+    with serve_in_thread(ServerApp(answer=answer)) as served:
+        monkeypatch.setenv("OPENAI_BASE_URL", served.url)
+        first = run_llm_generator(made, asking(captions.parent), lambda _: None, lambda _: None)
+        assert first["failed"]["reasons"] == {"refused": 12}
+        assert first["types"]["conversation"]["kept"] == 12
+        again = asking(captions.parent, retry_failed=True)
+        plan = plan_llm_generator(made, again, lambda _: None)
+        second = run_llm_generator(made, again, lambda _: None, lambda _: None)
+    assert plan.requests.low == second["llm"]["requests"] == 12
+    assert (second["failed"]["rows"], second["types"]["detail"]["kept"]) == (0, 12)
+
+
 @pytest.mark.parametrize("seed", [{}, {"seed": 7}])
 def test_rows_that_failed_at_temperature_0_are_asked_anew_at_another(
     captions: Path, monkeypatch: pytest.MonkeyPatch, seed: dict[str, int]
@@ -231,6 +257,39 @@ def test_a_plan_sends_nothing_and_counts_what_the_cache_holds(server: Server, ca
     run(captions)
     later = plan_llm_generator(request(captions), asking(captions.parent, price="1/2"), lambda _: None)
     assert (later.requests.low, later.cached.value) == (1, 11)
+
+
+def test_a_plan_of_shared_requests_counts_what_the_cache_holds_of_many_captions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    texts = [f"A {colour} dog on mat {n}." for n in range(130) for colour in ("red", "blue")]  # more than are sampled
+    path = tmp_path / "captions.jsonl"
+    path.write_text("".join(json.dumps({"caption": text}) + "\n" for text in texts))
+    options = {"types": ["replace-object"], "candidates": 1}
+    made = replace(request(path), generator="llm-negatives", options=options)
+    how = asking(tmp_path, price="1/2")
+    with serve_in_thread(ServerApp(answer=negatives_of)) as served:
+        monkeypatch.setenv("OPENAI_BASE_URL", served.url)
+        before = plan_llm_generator(made, how, lambda _: None)
+        run_llm_generator(made, how, lambda _: None, lambda _: None)
+        plan = plan_llm_generator(made, how, lambda _: None)
+        sent = served.stats()["requests"]
+    assert before.sampled < len(texts)
+    assert before.requests.low <= sent <= before.requests.high
+    assert (plan.rows, plan.requests.high) == (len(texts), 0)
+
+
+def test_a_plan_of_a_retry_counts_the_failed_rows(server: Server, captions: Path) -> None:
+    run(captions)
+    again = asking(captions.parent, price="1/2", retry_failed=True)
+    plan = plan_llm_generator(request(captions), again, lambda _: None)
+    before = server.stats()["requests"]
+    run(captions, retry_failed=True)
+    # One row had no answer, and four had one that was rejected.
+    assert plan.requests.low == server.stats()["requests"] - before == 5
+    assert plan.rows == len(CAPTIONS)
+    with pytest.raises(UsageError, match="nothing to retry"):
+        plan_llm_generator(replace(request(captions), out=captions.parent / "o.jsonl"), again, lambda _: None)
 
 
 def test_parameters_of_the_user_reach_the_server_and_the_plan(server: Server, captions: Path) -> None:

@@ -55,9 +55,10 @@ def test_a_timetable_that_cannot_be_is_refused(wrong: dict[str, Any], said: str)
         Timetable(**wrong)
 
 
-def test_a_wrong_cron_is_refused_before_any_server_starts(config: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not five fields"):
-        serve(ScheduleRequest(config, tmp_path / "out"), Timetable(cron="every night"), port=0, note=_unheard)
+@pytest.mark.parametrize("cron", ["every night", "61 * * * *"])
+def test_a_wrong_cron_is_refused_before_any_server_starts(config: Path, tmp_path: Path, cron: str) -> None:
+    with pytest.raises(UsageError, match=r"not five fields in range: minute \(0-59\)"):
+        serve(ScheduleRequest(config, tmp_path / "out"), Timetable(cron=cron), port=0, note=_unheard)
 
 
 @pytest.mark.parametrize("cron", ["0 0 31 2 *", "0 2 31 4,6,9,11 *"])

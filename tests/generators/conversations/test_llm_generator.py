@@ -255,11 +255,22 @@ def test_a_pair_over_its_count_is_not_asked_about() -> None:
     assert (row.reason, row.origin.request) == ("over_quota", "")
 
 
-def test_another_attempt_draws_a_new_sample() -> None:
-    [first] = next(maker().ask(PAIR, make_rng(1)))
-    [second] = next(maker().ask(PAIR, make_rng(1), attempt=2))
-    assert (first.sample, second.sample) == (0, 2)
-    assert first.key("x") != second.key("x")
+def test_another_attempt_draws_new_samples_of_the_texts_that_no_earlier_one_gave() -> None:
+    asked: list[Request] = []
+
+    def answer(request: Request) -> RequestOutcome:
+        asked.append(request)
+        kind = request.schema.name if request.schema else "detail"
+        bad = kind == "detail" and request.sample < 2
+        text = "" if bad else {"WrittenConversation": json.dumps(GOOD), "detail": DETAIL}[kind]
+        return Reply(text, "stop", "", Usage(1, 1), "m", key=request.key("x"))
+
+    generator = maker(types=("conversation", "detail"))
+    made = run_step(steps_of_pair(generator, PAIR, make_rng(1), attempt=2), answer)
+    assert [(row.kind, row.status) for row in made] == [("conversation", "kept"), ("detail", "kept")]
+    samples = [(request.schema is None, request.sample) for request in asked if request.repair == "possible"]
+    assert samples == [(False, 0), (True, 0), (True, 1), (True, 2)]
+    assert len({request.key("x") for request in asked}) == len(asked)
 
 
 def test_the_image_is_sent_on_demand(tmp_path: Path) -> None:

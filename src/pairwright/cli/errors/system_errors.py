@@ -23,6 +23,15 @@ _DISK = "the disk is full, or another limit of the file system is reached. Free 
 _OF_MEMORY = re.compile(r"failed to map segment|cannot allocate memory|bad_alloc|memory allocation of", re.IGNORECASE)
 _OF_PROCESSES = re.compile(r"can't start new thread|resource temporarily unavailable", re.IGNORECASE)
 _OF_DISK = re.compile(r"PytorchStreamWriter failed|inline_container\.cc.*unexpected pos \d+ vs")
+_FIXES = {
+    errno.ENOSPC: "Free space.",
+    errno.EDQUOT: "Free space, or raise the quota.",
+    errno.EFBIG: "Raise the limit (ulimit -f), or use another disk.",
+    errno.EROFS: "Choose another disk.",
+    errno.EACCES: "Check its permissions.",
+    errno.EPERM: "Check its permissions.",
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG), "Choose another path."),
+}
 _NUMBER = re.compile(r"\(os error (\d+)\)|\bcode: (\d+)|\[Errno (\d+)\]")
 _PANIC = "PanicException"
 
@@ -45,7 +54,8 @@ def system_error_message(error: BaseException) -> str:
         if number == errno.EAGAIN or _OF_PROCESSES.search(text):
             return _PROCESSES
     if isinstance(error, OSError):
-        return f"{error.filename or 'the system'}: {describe_write_error(error)}. Fix it."
+        fix = _FIXES.get(error.errno or 0, "Check the path and its disk.")
+        return f"{error.filename or 'the system'}: {describe_write_error(error)}. {fix}"
     return ""
 
 

@@ -60,6 +60,8 @@ def cancel_plan_or_run(
         ids = access.cancel_batches(note)
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
         return None
+    if unused := access.describe_unused_cache():
+        note(unused)
     if model_options.dry_run:
         planned = plan()
         estimates = planned if isinstance(planned, Sequence) else [planned]
@@ -103,7 +105,8 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
         for plan in plans
         if plan.rows and not (plan.requests.value or plan.cached.value)
     ]
-    sampled = " and ".join(f"{count:,}" for count in sorted({plan.sampled for plan in plans}))
+    *others, last = (f"{count:,}" for count in sorted({plan.sampled for plan in plans}))
+    sampled = " and ".join(filter(None, (", ".join(others), last)))
     lines += ["", f"Estimated from {sampled} sampled rows and expected answers; no requests were sent."]
     if images := sum(plan.image_tokens.value for plan in plans):
         lines.append(_image_line(images, [plan.image_cost for plan in plans]))

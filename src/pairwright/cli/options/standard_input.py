@@ -1,5 +1,6 @@
 """``-`` as INPUT: rows from standard input, copied to a temporary file, as commands read their input more than once."""
 
+import re
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,8 @@ from pairwright.datasets.errors import UsageError
 
 STANDARD_INPUT = "-"
 _NAME = "stdin.jsonl"  # which is the format, unless --format names another, and the name of the dataset
+
+_FOLDER = re.compile(rf"\S*/{STANDARD_INPUT_PREFIX}\w+/")
 
 Written = TypeVar("Written", str, Path)
 
@@ -32,3 +35,8 @@ def copy_standard_input(context: typer.Context, value: Written) -> Written:
     with path.open("wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy)
     return type(value)(path)
+
+
+def hide_copy(message: str) -> str:
+    """Return an error message without the temporary folder of the copy: ``stdin.jsonl:3: ...``."""
+    return _FOLDER.sub("", message)

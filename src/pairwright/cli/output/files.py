@@ -16,6 +16,8 @@ from pairwright.datasets.errors import StorageError, UsageError
 if TYPE_CHECKING:
     import polars as pl
 
+_FILE_ENDINGS = frozenset({".jsonl", ".json", ".parquet", ".csv", ".tsv", ".html", ".md", ".png"})  # never of a folder
+
 
 def check_outputs(*outs: Path | None, reads: Sequence[str | tuple[str, ...]] = ()) -> None:
     """Check outputs, and say on stderr which files will be overwritten and which folders will be created.
@@ -54,6 +56,8 @@ def _refuse_unwritable(out: Path) -> None:
     existing = next((folder for folder in (*([out] if out.is_dir() else ()), *out.parents) if folder.exists()), None)
     if existing is not None and not existing.is_dir():
         raise StorageError(f"{out}: {existing} is a file, not a folder. Choose another --out.")
+    if existing == out and out.suffix.lower() in _FILE_ENDINGS:
+        raise StorageError(f"{out}: is a folder, not a file. Choose another --out, or remove the folder.")
     if existing is not None and not os.access(existing, os.W_OK | os.X_OK):
         raise StorageError(f"{out}: {existing} is not writable. Check its permissions, or choose another --out.")
 
