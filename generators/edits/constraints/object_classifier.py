@@ -199,9 +199,11 @@ def features_of_candidates(
             yield f"{role}, mean", found.sum(axis=0) / len(found)
             yield f"unseen {role}", (found < 0).sum(axis=0)
     if context.link:
-        yield "link", of_pool.links(*context.link, nouns)
+        left, preposition = context.link
+        yield "link", of_pool.links(left, preposition, nouns)
     if context.linked:
-        yield "linked", of_pool.linked(*context.linked, nouns)
+        preposition, thing = context.linked
+        yield "linked", of_pool.linked(preposition, thing, nouns)
     if context.modifier:
         yield "modifier", of_pool.compounds(context.modifier, nouns, context.tag)
     if context.words:
