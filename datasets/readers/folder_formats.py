@@ -22,6 +22,7 @@ from pairwright.datasets.readers.parallel_lines import find_parallel_files, uneq
 
 SAVED_SPLITS = "dataset_dict.json"  # of Hugging Face's `DatasetDict.save_to_disk`
 _ARROW_FILE = b"ARROW1"  # the first bytes of the file format; those of Hugging Face are streams
+_ARCHIVES = (".zip", ".7z", ".rar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 _SHOWN_FOLDERS = 10
 
@@ -95,11 +96,14 @@ def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callabl
         return InputError("a build, not a dataset to read", where=str(folder), fix=fix)
     if unequal := unequal_files_error(folder):
         return unequal
+    packed = [entry.name for entry in entries if entry.name.lower().endswith(_ARCHIVES)]
     inner = [entry for entry in entries if entry.is_dir() and any(match_suffix(path.name) for path in entry.iterdir())]
     if inner:
         fix = f"Give the folder with the data: {' or '.join(map(str, inner[:_SHOWN_FOLDERS]))}."
         if len(inner) > 1:
             fix += f" All: {folder}/{{{','.join(entry.name for entry in inner)}}}"
+    elif packed:
+        fix = f"Unpack {', '.join(packed[:_SHOWN_FOLDERS])} first, and give the folder of the files."
     elif files := _list_json_files(entries):
         fix = f"Rows in files of their own are joined by: jq -c . {files[0].parent}/*.json > rows.jsonl"
         if len(files) <= _SHOWN_FOLDERS:  # annotations of a whole dataset

@@ -29,7 +29,7 @@ from pairwright.datasets.readers.csv_tsv import guess_table, read_csv, read_tsv
 from pairwright.datasets.readers.folder_formats import arrow_conversion, guess_folder
 from pairwright.datasets.readers.image_folder import read_image_folder
 from pairwright.datasets.readers.input_rows import InputRow, Reader
-from pairwright.datasets.readers.json_list import read_json_list
+from pairwright.datasets.readers.json_list import read_first_items, read_json_list
 from pairwright.datasets.readers.json_object import has_rows, read_json_object
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.known_layouts import FIRST_ANSWER
@@ -63,6 +63,9 @@ class NonPairFormat:
         if not self.rows or option_names.no_options:
             return self.fix
         return f"{self.fix} If the first answer of each row is one: {option_names.column('caption', FIRST_ANSWER)}."
+
+
+_SNIFFED_ITEMS = 100  # of a list
 
 
 def _is_coco(data: Any) -> bool:
@@ -109,7 +112,7 @@ def _is_row_list(data: Any) -> bool:
 
 
 def _any_has(items: list[Any], name: str) -> bool:
-    return any(isinstance(item, dict) and name in item for item in items[:100])
+    return any(isinstance(item, dict) and name in item for item in items[:_SNIFFED_ITEMS])
 
 
 _ANY_OBJECT = "json-object"
@@ -320,7 +323,8 @@ def _missing_path_error(path: Path) -> InputError:
 
 def _guess_json(path: Path) -> str:
     try:
-        data = parse_json(read_text_bytes(path))
+        data = read_first_items(path, _SNIFFED_ITEMS)  # a list of gigabytes is not held in memory
+        data = parse_json(read_text_bytes(path)) if data is None else data
     except RejectError as flaw:
         if _begins_with_row(path):
             return "jsonl"

@@ -65,6 +65,7 @@ from pairwright.datasets.readers.field_values import (
     to_json_value,
 )
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator, TableImage
+from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.text_files import json_type_name, parse_json
 from pairwright.datasets.records import IMAGE_TOKEN, Box, Pair, compact_json, pair_key
 from pairwright.datasets.rejects import (
@@ -295,12 +296,14 @@ class Normaliser:
         names = (*row.fields, *row.pictures)
         plan = self._plans.get(names)
         if plan is None:
-            if row.missing_caption and not self.rules.without_caption:
-                raise RejectError("missing_caption", row.missing_caption)
             try:
                 plan = resolve_columns(
                     tuple(row.fields), self.rules.columns, row.pictures, without_caption=self.rules.without_caption
                 )
+            except RejectError:
+                if row.missing_caption and not CAPTION_PARTS & self.rules.columns.keys():
+                    raise RejectError("missing_caption", row.missing_caption) from None
+                raise
             except AmbiguousColumnsError as unclear:
                 option_names = self.rules.option_names
                 choice = option_names.column(unclear.part, unclear.column)

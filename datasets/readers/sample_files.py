@@ -18,6 +18,7 @@ from pairwright.datasets.readers.text_files import BOM, MAX_LINE, parse_object, 
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
 
 CAPTION_SUFFIXES = (".txt", ".caption")  # kohya's scripts write the second; the first has precedence
+_NO_CAPTION = "no .txt, .caption or .json with a caption"
 PROVENANCE_FIELDS = ("source", "source_id", "license", "width", "height", "captions")
 
 ByteReader = Callable[[], bytes]
@@ -64,8 +65,8 @@ def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
         raise RejectError("duplicate_member", f"two images: {images[0].name}, {images[1].name}")
     if images and (further := select_further_images(suffix.removeprefix(".") for suffix in files)):
         raise RejectError("several_images", f"{1 + len(further)} images, where a pair has one")
-    missing = "no .txt, .caption or .json with a caption" if text is None and data is None else ""
     fields = {} if data is None else parse_object(_read_bounded(data), "sample's .json")
+    has_text = text is not None or any(map(_is_sentence, fields.values()))
     _restore_provenance(fields)
     if text is not None:
         _put(fields, "caption", parse_text(_read_bounded(text)).removesuffix("\n").removesuffix("\r"))
@@ -74,7 +75,12 @@ def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
     if files:
         fields["other_files"] = sorted(files)
     fields.setdefault("key", key)
-    return InputRow(place, fields, images[0].read if images else None, missing_caption=missing)
+    return InputRow(place, fields, images[0].read if images else None, missing_caption="" if has_text else _NO_CAPTION)
+
+
+def _is_sentence(value: object) -> bool:
+    """Return whether a value may be a caption under another name; img2dataset's `exif` is JSON."""
+    return isinstance(value, str) and " " in value.strip() and not value.startswith("{")
 
 
 def _with_plain_suffixes(files: Mapping[str, SampleFile]) -> dict[str, SampleFile]:

@@ -38,9 +38,9 @@ _TABLES: Final[Mapping[str, Callable[[Path], InputRowIterator]]] = {
     ".tsv": read_tsv,
     ".parquet": read_parquet,
 }
-NEGATIVE_COLUMNS: Final = ("negative", "negative_caption", "negatives", "negative_captions")
-"""Columns with a negative of the caption, or a list of its negatives; the first with a value counts."""
-_LIST_COLUMNS = frozenset({"negatives", "negative_captions"})
+NEGATIVE_COLUMNS: Final = ("negative", "negative_caption", "negatives", "negative_captions", "hard_negs")
+"""Columns with a negative of the caption, or a list of its negatives (the last is CREPE's); the first with a value counts."""
+_LIST_COLUMNS = frozenset({"negatives", "negative_captions", "hard_negs"})
 
 
 @dataclass(frozen=True, slots=True)
