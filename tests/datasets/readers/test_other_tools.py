@@ -399,8 +399,41 @@ def test_a_sample_whose_json_has_no_text_has_no_caption_and_needs_no_column(tmp_
     assert [pair.caption for pair in read(path, columns={"caption": "alt_words"})[0]] == ["a red dog"]
 
 
-@pytest.mark.parametrize("name", ["00000.tar.gz", "photos.zip", "rows.tgz"])
-def test_a_folder_of_archives_says_to_unpack_them(tmp_path: Path, name: str) -> None:
-    write(tmp_path / name, b"x")
-    with pytest.raises(InputError, match=f"Unpack {name} first"):
+UNREAD = {
+    "00000.tar.gz": ("a compressed file", "Unpack it first"),
+    "photos.zip": ("a compressed file", "Unpack it first"),
+    "captions.xlsx": ("a spreadsheet", "Save it as CSV"),
+    "rows.pkl": ("a pickle file", "pandas.read_pickle"),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_files_that_are_not_read_say_what_they_are_and_how_to_convert_them(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, b"x")
+    about, fix = UNREAD[name]
+    with pytest.raises(InputError, match=f"{name}: {about}. .*{fix}"):
+        guess_format(path)
+    with pytest.raises(InputError, match=f"{name} is {about}: .*{fix}"):
         guess_format(tmp_path)
+    write(tmp_path / "captions.json", "{}")
+    with pytest.raises(InputError, match=f"Give the file that has the captions.*captions.json.* {name} is {about}"):
+        guess_format(tmp_path)
+
+
+def test_a_text_file_of_numbers_is_no_caption(tmp_path: Path) -> None:
+    """The boxes of YOLO were captions."""
+    for name, text in (("images/1", "0 0.5 0.5 0.1 0.2\n"), ("images/2", "a dog"), ("labels/3", "1 0.5 0.5 0.1 0.2")):
+        write(tmp_path / f"{name}.txt", text)
+        write(tmp_path / f"images/{Path(name).name}.jpg", picture())
+    pairs, rejects = read(tmp_path, on_error="skip")
+    assert [pair.caption for pair in pairs] == ["a dog"]
+    assert [(one.reason, "no words" in one.detail) for one in rejects] == [("missing_caption", True)] * 2
+
+
+def test_captions_that_are_objects_say_which_column_to_name(tmp_path: Path) -> None:
+    captions = [{"caption": "a dog", "granularity": 0}, {"caption": "one dog", "granularity": 1}]
+    path = write(tmp_path / "a.jsonl", json.dumps({"image": "1.jpg", "captions": captions}))
+    with pytest.raises(InputError, match=r"to read one of them: --columns caption=captions.caption"):
+        read(path)
+    (pair,), _ = read(path, columns={"caption": "captions.caption"})
+    assert (pair.caption, pair.captions) == ("a dog", ("one dog",))
