@@ -376,7 +376,11 @@ BESIDE = {
 @pytest.mark.parametrize("name", BESIDE)
 def test_images_and_texts_in_folders_side_by_side_are_joined(tmp_path: Path, name: str) -> None:
     files, wanted, reasons = BESIDE[name]
-    content = {".jpg": picture(), ".txt": "a dog", ".json": json.dumps({"caption": "a dog"})}
+    content: dict[str, bytes | str] = {
+        ".jpg": picture(),
+        ".txt": "a dog",
+        ".json": json.dumps({"caption": "a dog"}),
+    }
     for file in files:
         write(tmp_path / file, content[Path(file).suffix])
     pairs, rejects = read(tmp_path, on_error="skip", verify_images="header")
