@@ -35,7 +35,8 @@ _WITHOUT = {"boxes": "read such rows without boxes", "field": "read such rows wi
 def _name_column_advice(option_names: OptionNames) -> str:
     if option_names.no_options:
         return "Name the caption column `caption`."
-    return f"Name the column: {option_names.column('caption', 'NAME')}."
+    how = option_names.column("caption", "NAME")
+    return f"Name the column: {how}; `pairwright init` proposes one."
 
 
 def _encoding_advice(option_names: OptionNames) -> str:

@@ -4,7 +4,8 @@ Published datasets are folders of images with the captions in another file of th
 ``annotations/captions_val2014.json``, Flickr30k's ``results.csv``, Flickr8k's ``captions.txt``. A file has the captions if
 its first rows have a caption and name an image that is in the folder, by its file or as an id, whatever the name and layout
 of the file. A column of texts counts as one of captions if its name says so (``Image Caption``), even if the user has to map
-it. Files about the images that have no captions (COCO instances, LLaVA conversations) are found too.
+it; a table with texts under other names (``Beschreibung``) is found apart. Files about the images that have no captions
+(COCO instances, LLaVA conversations) are found too.
 
 Limits: folders on a disk; the `MAX_TABLES` largest files, and the first `CHECKED_ROWS` rows of each.
 """
@@ -37,6 +38,7 @@ _SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".t
 _CAPTION_MARKS = (b"caption", b"sentence", b"text", b"description", b"phrase", b"comment")
 """Bytes of which a JSON file with captions has one; an instances file of COCO is half a gigabyte and has none."""
 _CAPTION_WORDS = ("caption", "description", "comment", "sentence", "text", "suffix")  # in the name of a column
+_ANY_NAME = ("",)
 _MIN_WORDS = 3  # of a text in such a column
 
 
@@ -61,10 +63,12 @@ class FolderFiles:
 
     Attributes:
         captions: those with captions; that of most images first, of several the largest.
+        texts: those with texts in columns whose names do not say that they are captions, in the same order.
         others: those without captions, with the name of the format in `NON_PAIR_FORMATS`.
     """
 
     captions: Sequence[CaptionTable] = ()
+    texts: Sequence[CaptionTable] = ()
     others: Sequence[tuple[Path, str]] = ()
 
 
@@ -92,14 +96,22 @@ def find_caption_tables(folder: Path, columns: Mapping[str, str] | None = None) 
         return FolderFiles()
     images = _Images(frozenset(path.name for path in paths), frozenset(path.stem for path in paths))
     tables = [(_size(file), file) for file in files if _is_table_name(file) and file.stem not in images.stems]
-    captions, others = list[CaptionTable](), list[tuple[Path, str]]()
+    captions, texts, others = list[CaptionTable](), list[CaptionTable](), list[tuple[Path, str]]()
     for size, file in sorted(tables, key=lambda each: (-each[0], each[1]))[:MAX_TABLES]:
         format_ = _format_of(file, size)
         if format_ in NON_PAIR_FORMATS:
             others.append((file, format_))
-        elif format_ and (count := _count_images(file, format_, images, columns or {})):
-            captions.append(CaptionTable(file, count, size))
-    return FolderFiles(sorted(captions, key=lambda one: (-one.images, -one.size, one.path)), sorted(others))
+        elif format_:
+            rows = _first_rows(file, format_)
+            if count := sum(_has_image_and_caption(row, images, columns or {}) for row in rows):
+                captions.append(CaptionTable(file, count, size))
+            elif count := sum(_has_image_and_text(row, images, _ANY_NAME) for row in rows):
+                texts.append(CaptionTable(file, count, size))
+    return FolderFiles(_ranked(captions), _ranked(texts), sorted(others))
+
+
+def _ranked(tables: Sequence[CaptionTable]) -> list[CaptionTable]:
+    return sorted(tables, key=lambda one: (-one.images, -one.size, one.path))
 
 
 def _have_sidecars(images: Sequence[Path]) -> bool:
@@ -135,16 +147,15 @@ def _has_caption_mark(file: Path) -> bool:
         return any(content.find(mark) >= 0 for mark in _CAPTION_MARKS)
 
 
-def _count_images(file: Path, format_: str, images: _Images, columns: Mapping[str, str]) -> int:
-    """Return how many of a file's first rows have a caption and one of the images."""
+def _first_rows(file: Path, format_: str) -> list[InputRow]:
+    """Return the first rows of a file; none of a file of another kind."""
     reader = READERS.get(format_)
     # Also a table whose header is not UTF-8, with which it cannot be read before the user names the encoding.
     read = partial(reader.read, transcoder=Transcoder(LIKELY_ENCODING)) if reader.transcodes else reader.read
     try:
-        rows = [row for row in islice(read(file), CHECKED_ROWS) if isinstance(row, InputRow)]
-        return sum(_has_image_and_caption(row, images, columns) for row in rows)
-    except (InputError, AmbiguousColumnsError):  # another kind of file
-        return 0
+        return [row for row in islice(read(file), CHECKED_ROWS) if isinstance(row, InputRow)]
+    except InputError:
+        return []
 
 
 def _has_image_and_caption(row: InputRow, images: _Images, columns: Mapping[str, str]) -> bool:
@@ -153,18 +164,20 @@ def _has_image_and_caption(row: InputRow, images: _Images, columns: Mapping[str,
         image = compute(row.fields, plan.image) if plan.image else None
         id_ = parse_identifier(compute(row.fields, plan.key), "key") if plan.key and not plan.image else ""
         id_ = id_ or parse_image_number(image)
+    except AmbiguousColumnsError:
+        return False
     except RejectError:  # no caption
-        return _has_unmapped_caption(row, images)
+        return _has_image_and_text(row, images, _CAPTION_WORDS)
     image = image[0] if isinstance(image, list) and len(image) == 1 else image
     return _is_name(image, images) or bool(id_ and {id_, id_.zfill(COCO_DIGITS)} & images.stems)
 
 
-def _has_unmapped_caption(row: InputRow, images: _Images) -> bool:
-    """Return whether a row names an image, and has a text in a column whose name says that it is the caption."""
+def _has_image_and_text(row: InputRow, images: _Images, words: Sequence[str]) -> bool:
+    """Return whether a row names an image, and has a text in a column whose name contains one of ``words``."""
     return any(_is_name(value, images) for value in row.fields.values()) and any(
-        isinstance(value, str) and len(value.split()) >= _MIN_WORDS
+        isinstance(value, str) and len(value.split()) >= _MIN_WORDS and not _is_name(value, images)
         for name, value in row.fields.items()
-        if any(word in name.lower() for word in _CAPTION_WORDS)
+        if any(word in name.lower() for word in words)
     )
 
 

@@ -2,6 +2,7 @@
 
     conversations.1.value      field `value` of the second item of the list `conversations`
     sentences.raw              field `raw` of every item of the list `sentences`, as a list; an item that is a text, itself
+    caption.lines              the lines of the text `caption` that are not empty, as a list
     {filepath}/{filename}      a text with the values of two columns
     {image_id:012}.jpg         a value filled up with zeros to 12 characters, as COCO names its images
     caption_*                  the values of caption_1, caption_2, ... as a list, without empty ones
@@ -17,6 +18,7 @@ from typing import Any
 
 from pairwright.datasets.readers.field_values import parse_identifier
 
+LINES = "lines"
 _PLACEHOLDER = re.compile(r"\{([^{}:]+)(?::0(\d{1,3}))?\}")
 
 
@@ -81,6 +83,8 @@ def _follow(fields: Mapping[str, Any], path: str) -> Any:
 def _step(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(name)
+    if isinstance(value, str) and name == LINES:
+        return [line.strip() for line in value.splitlines() if line.strip()]
     if not isinstance(value, list | tuple):
         return None
     if name.isdecimal():

@@ -19,9 +19,9 @@ from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.readers.image_folder import SIDECAR_SUFFIXES
 from pairwright.datasets.readers.parallel_lines import find_parallel_files, unequal_files_error
+from pairwright.datasets.readers.unread_files import arrow_conversion, find_unread_kind, python_conversion
 
 SAVED_SPLITS = "dataset_dict.json"  # of Hugging Face's `DatasetDict.save_to_disk`
-_ARROW_FILE = b"ARROW1"  # the first bytes of the file format; those of Hugging Face are streams
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 _SHOWN_FOLDERS = 10
 
@@ -104,6 +104,8 @@ def _unknown_folder(folder: Path, entries: Sequence[Path], match_suffix: Callabl
         fix = f"Rows in files of their own are joined by: jq -c . {files[0].parent}/*.json > rows.jsonl"
         if len(files) <= _SHOWN_FOLDERS:  # annotations of a whole dataset
             fix = f"Give the file that has the captions: {' or '.join(map(str, files))}. {fix}"
+    unread = {kind.about: (entry, kind) for entry in reversed(entries) if (kind := find_unread_kind(entry))}
+    fix = " ".join([fix, *(f"{entry.name} is {kind.about}: {kind.convert(entry)}" for entry, kind in unread.values())])
     what = f"no tars, Parquet or JSON Lines files, embeddings or images in the folder ({_list_endings(entries)})"
     return InputError(what, where=str(folder), fix=fix)
 
@@ -120,12 +122,12 @@ def _arrow_error(folder: Path, arrow: Sequence[Path]) -> InputError:
     call = f"load_from_disk('{folder}')"
     if splits := _saved_splits(folder):
         name = splits[0]
-        conversion = _conversion("load_from_disk", f"{call}['{name}']", f"{name}.parquet")
+        conversion = python_conversion("load_from_disk", f"{call}['{name}']", f"{name}.parquet")
         what = f"Arrow files of Hugging Face's datasets, with {_list_splits(splits)}"
         fix = f"Convert {'it' if len(splits) == 1 else 'each'}: {conversion}."
         return InputError(what, where=str(folder), fix=fix)
     if (folder / "state.json").is_file():
-        conversion = _conversion("load_from_disk", call)
+        conversion = python_conversion("load_from_disk", call)
     else:
         conversion = arrow_conversion(arrow[0])
     return InputError("Arrow files of Hugging Face's datasets", where=str(folder), fix=f"Convert them: {conversion}.")
@@ -148,18 +150,6 @@ def _saved_splits(folder: Path) -> list[str]:
 
 def _list_splits(splits: Sequence[str]) -> str:
     return f"the split{'s' if len(splits) > 1 else ''} {', '.join(splits)}"
-
-
-def arrow_conversion(path: Path) -> str:
-    """Return the command that converts an Arrow file to Parquet: one of Hugging Face's datasets, or of Arrow's file format."""
-    with path.open("rb") as handle:
-        if handle.read(len(_ARROW_FILE)) == _ARROW_FILE:
-            return f"""python -c "import polars; polars.read_ipc('{path}').write_parquet('rows.parquet')\""""
-    return _conversion("Dataset", f"Dataset.from_file('{path}')")
-
-
-def _conversion(name: str, call: str, out: str = "rows.parquet") -> str:
-    return f"""python -c "from datasets import {name}; {call}.to_parquet('{out}')\""""
 
 
 def _list_endings(entries: Sequence[Path]) -> str:

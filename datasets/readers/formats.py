@@ -26,10 +26,10 @@ from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import COLUMN_NAMES_BY_FIELD, AmbiguousColumnsError, resolve_columns
 from pairwright.datasets.readers.csv_tsv import guess_table, read_csv, read_tsv
-from pairwright.datasets.readers.folder_formats import arrow_conversion, guess_folder
+from pairwright.datasets.readers.folder_formats import guess_folder
 from pairwright.datasets.readers.image_folder import read_image_folder
 from pairwright.datasets.readers.input_rows import InputRow, Reader
-from pairwright.datasets.readers.json_list import read_json_list
+from pairwright.datasets.readers.json_list import read_first_items, read_json_list
 from pairwright.datasets.readers.json_object import has_rows, read_json_object
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.known_layouts import FIRST_ANSWER
@@ -37,6 +37,7 @@ from pairwright.datasets.readers.parallel_lines import find_parallel_files, read
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.stored_inputs import list_in_place
 from pairwright.datasets.readers.text_files import iter_lines, parse_json, read_text_bytes, strip_compression
+from pairwright.datasets.readers.unread_files import find_unread_kind
 from pairwright.datasets.readers.webdataset import read_webdataset
 from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.datasets.remote.local_copies import fetch_local_copy
@@ -63,6 +64,9 @@ class NonPairFormat:
         if not self.rows or option_names.no_options:
             return self.fix
         return f"{self.fix} If the first answer of each row is one: {option_names.column('caption', FIRST_ANSWER)}."
+
+
+_SNIFFED_ITEMS = 100  # of a list
 
 
 def _is_coco(data: Any) -> bool:
@@ -109,7 +113,7 @@ def _is_row_list(data: Any) -> bool:
 
 
 def _any_has(items: list[Any], name: str) -> bool:
-    return any(isinstance(item, dict) and name in item for item in items[:100])
+    return any(isinstance(item, dict) and name in item for item in items[:_SNIFFED_ITEMS])
 
 
 _ANY_OBJECT = "json-object"
@@ -211,8 +215,6 @@ NON_PAIR_FORMATS = {
         ),
     )
 }
-_ARROW_SUFFIXES = frozenset({".arrow", ".feather", ".ipc"})
-_ARCHIVE_SUFFIXES = frozenset({".zip", ".7z"})
 _CAPTION_NAMES = frozenset(name for rank in COLUMN_NAMES_BY_FIELD["caption"] for name in rank)
 _TEXT_SUFFIXES = frozenset({".txt", ".token"})  # of tables, recognised by their first line
 _PREVIEW_BYTES = 200
@@ -245,14 +247,8 @@ def guess_format(path: str | Path, option_names: OptionNames = COMMAND_LINE) -> 
         return _guess_json(path)
     if format_ := match_suffix(name) or _match_plugin_suffix(path, option_names):
         return format_
-    if plain != name or path.suffix.lower() in _ARCHIVE_SUFFIXES:
-        raise InputError(
-            "a compressed file",
-            where=str(path),
-            fix="Unpack it first. Only .json, .jsonl, .csv and .tsv files may be compressed (.gz, .bz2, .xz, .zst).",
-        )
-    if path.suffix.lower() in _ARROW_SUFFIXES:
-        raise InputError("an Arrow file", where=str(path), fix=f"Convert it: {arrow_conversion(path)}.")
+    if kind := find_unread_kind(path):
+        raise InputError(kind.about, where=str(path), fix=kind.convert(path))
     if path.suffix.lower() in _TEXT_SUFFIXES:
         return _guess_text_file(path, option_names)
     raise InputError(
@@ -320,7 +316,8 @@ def _missing_path_error(path: Path) -> InputError:
 
 def _guess_json(path: Path) -> str:
     try:
-        data = parse_json(read_text_bytes(path))
+        data = read_first_items(path, _SNIFFED_ITEMS)  # a list of gigabytes is not held in memory
+        data = parse_json(read_text_bytes(path)) if data is None else data
     except RejectError as flaw:
         if _begins_with_row(path):
             return "jsonl"

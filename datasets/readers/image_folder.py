@@ -1,17 +1,20 @@
 """Reader of a folder of images with captions: ``a/b.jpg`` with ``a/b.txt`` and/or ``a/b.json``.
 
+Texts may also be in a folder of their own, beside that of the images: ``images/a/b.jpg`` with ``captions/a/b.txt``. An image
+and texts of one name are joined if they are the only ones of it there, and have no other file beside them.
+
 Subfolders are included, symbolic links followed, names sorted by code point; the source id is the path without its
 suffix. The .txt (or .caption) is one caption, without its final line break. A .txt or .json without an image is a missing sample and
 rejected, naming files of other kinds with its name; images of unsupported formats (HEIC) are rejected as such; other
 files and hidden ones are skipped. A table
 ``00000.parquet`` of a folder ``00000`` (img2dataset) lists failed downloads; its ``00000_stats.json`` is not a sample.
 
-Limits: the names of one folder (and of its parents) are held in memory, about 100 bytes each, as file systems list them
+Limits: the names of one folder (of its parents, and of those beside it where images lack texts) are held in memory, about 100 bytes each, as file systems list them
 unsorted.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import groupby, takewhile
 from pathlib import Path
@@ -32,6 +35,9 @@ from pairwright.datasets.remote.store_path import StorePath
 
 SIDECAR_SUFFIXES = frozenset({*CAPTION_SUFFIXES, ".json"})
 READ_SUFFIXES = IMAGE_SUFFIXES | SIDECAR_SUFFIXES | UNREAD
+_MAX_BESIDE = (
+    16  # folders beside another: those of samples, such as 00000 to 00999, are more than those of one kind of file
+)
 
 
 @dataclass(frozen=True)
@@ -101,8 +107,10 @@ def _read(
 ) -> InputRowIterator:
     within = above | {tree.identify(folder)}
     found = tree.content(folder)
+    beside = _FilesBeside(root, folder, tree)
     for stem, group in groupby(_sample_files(found), key=lambda file: file.stem):
-        yield _row(root, folder / stem, [_file(file) for file in group], found)
+        if files := beside.complete(list(group)):
+            yield _row(root, folder / stem, [_file(file) for file in files], found)
     for inner in found.folders:
         if tree.identify(inner) in within:
             continue
@@ -111,6 +119,58 @@ def _read(
         if table.name in found.names:
             images = (file for file in tree.content(inner).files if file.suffix.lower() in IMAGE_SUFFIXES)
             yield from iter_failed_downloads(table, {file.stem for file in images})
+
+
+@dataclass(frozen=True)
+class _FilesBeside:
+    """The files of a folder's samples in the folders beside it (``captions/a`` of ``images/a``)."""
+
+    root: Path
+    folder: Path
+    tree: _DiskFolders | _StoreFolders
+    _of_folders: dict[Path, "_FilesBeside"] = field(default_factory=dict)  # beside this one
+
+    def complete(self, files: list[Path]) -> list[Path]:
+        """Return the files of a sample, with its texts if they are elsewhere; none for texts that an image elsewhere has."""
+        if not _is_incomplete(files):
+            return files
+        joined = self.join(files)
+        image = next((file for file in joined if file.suffix.lower() in IMAGE_SUFFIXES), files[0])
+        if image in files:
+            return joined
+        beside = self._of_folders.setdefault(image.parent, _FilesBeside(self.root, image.parent, self.tree))
+        return [] if set(files) <= set(beside.join([image])) else files
+
+    def join(self, files: list[Path]) -> list[Path]:
+        """Return the files of an image and its texts, one of each kind, if those that lack are in the nearest folders."""
+        for incomplete in self._levels:
+            joined = [*files, *incomplete.get(files[0].stem, [])]
+            if not _is_incomplete(joined):
+                suffixes = {file.suffix.lower() for file in joined}
+                alone = len(suffixes & IMAGE_SUFFIXES) == 1 and len(suffixes) == len(joined)
+                return joined if alone else files
+        return files
+
+    @cached_property
+    def _levels(self) -> list[dict[str, list[Path]]]:
+        """The files without image or texts in the folders beside this one, and beside those above it, by stem."""
+        levels = list[dict[str, list[Path]]]()
+        for base in takewhile(lambda each: each.is_relative_to(self.root), self.folder.parents):
+            name, *rest = self.folder.relative_to(base).parts
+            others = [other for other in self.tree.content(base).folders if other.name != name]
+            by_stem = defaultdict[str, list[Path]](list)
+            for beside in others if len(others) < _MAX_BESIDE else ():
+                if (inner := beside.joinpath(*rest)).is_dir():
+                    for stem, group in groupby(_sample_files(self.tree.content(inner)), key=lambda file: file.stem):
+                        if _is_incomplete(files := list(group)):
+                            by_stem[stem] += files
+            levels.append(by_stem)
+        return levels
+
+
+def _is_incomplete(files: list[Path]) -> bool:
+    """Return whether there are images or texts only."""
+    return len({file.suffix.lower() in SIDECAR_SUFFIXES for file in files}) == 1
 
 
 def _sample_files(found: _Folder) -> list[Path]:

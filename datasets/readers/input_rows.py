@@ -22,7 +22,7 @@ class InputRow:
         fields: column name to value.
         load: returns the bytes of the row's image, if the reader has them. Valid until the next row.
         pictures: columns with images, not names of images.
-        missing_caption: why the row can have no caption, if the reader knows.
+        missing_caption: why there is no caption, if no column has it; empty where a column has to be named.
         bad_box: why the reader omits the boxes of the row; empty if it does not.
         other_captions: of the same image, from the rows next to it.
     """
@@ -77,7 +77,7 @@ class Reader:
         about: description for ``pairwright plugins``.
         read: yields the rows of a file, or of a folder if `reads_folders`.
         suffixes: file name endings of the format, in lower case, with their dot.
-        sniff_json: recognises the content of a ``.json`` file.
+        sniff_json: recognises the content of a ``.json`` file, of a list the first 100 items.
         reads_folders: whether an input is a folder; else it is a file, or a folder of files with these `suffixes`.
         compressed: whether files with these `suffixes` may be compressed (``.jsonl.gz``, ``.csv.zst``).
         transcodes: whether `read` has a parameter ``transcoder``, for lines that are not UTF-8.

@@ -10,11 +10,13 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
-from pairwright.datasets.readers.text_files import BOM, MAX_LINE, READ_ERRORS, open_text, parse_object
+from pairwright.datasets.readers.text_files import BOM, MAX_LINE, READ_ERRORS, open_text, parse_json, parse_object
 from pairwright.datasets.rejects import RejectError, make_reject
 
 _CHUNK = 2**20
@@ -34,6 +36,24 @@ def read_json_list(path: Path) -> InputRowIterator:
             yield InputRow(place, parse_object(text))
         except RejectError as flaw:
             yield make_reject(place, flaw.reason, flaw.detail, text[:2000])
+
+
+def read_first_items(path: Path, most: int) -> list[Any] | None:
+    """Return the first items of a JSON list, those that are invalid as None; None for a file that is no list.
+
+    Raises:
+        InputError: as `read_json_list`.
+    """
+    if _JsonWindow(path).peek_char() != "[":
+        return None
+    return [_parse_item(text) for text in islice(_items(path), most)]
+
+
+def _parse_item(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except RejectError:  # a reject when the rows are read
+        return None
 
 
 def _items(path: Path) -> Iterator[str]:

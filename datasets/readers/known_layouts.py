@@ -72,6 +72,13 @@ KNOWN_LAYOUTS = (
         captions="en.caption",
     ),
     _layout("ImageInWords", "image/key image/url IIW", key="image/key", image="image/url", caption="IIW"),
+    _layout("LAION-COCO", "top_caption all_captions", caption="top_caption", captions="all_captions"),
+    _layout(
+        "OpenAI's batch output",
+        "custom_id response",
+        key="custom_id",
+        caption="response.body.choices.0.message.content",
+    ),
     _layout("CapsFusion", "image_url laion_2b laion_coco capsfusion", caption="capsfusion"),
     _layout("JourneyDB", "img_path prompt Task2", image="img_path", caption="Task2.Caption"),
     _layout("GBC10M", "img_url short_caption detail_caption", image="img_url", caption="short_caption.text"),

@@ -65,6 +65,7 @@ from pairwright.datasets.readers.field_values import (
     to_json_value,
 )
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator, TableImage
+from pairwright.datasets.readers.known_layouts import CAPTION_PARTS
 from pairwright.datasets.readers.text_files import json_type_name, parse_json
 from pairwright.datasets.records import IMAGE_TOKEN, Box, Pair, compact_json, pair_key
 from pairwright.datasets.rejects import (
@@ -295,12 +296,14 @@ class Normaliser:
         names = (*row.fields, *row.pictures)
         plan = self._plans.get(names)
         if plan is None:
-            if row.missing_caption and not self.rules.without_caption:
-                raise RejectError("missing_caption", row.missing_caption)
             try:
                 plan = resolve_columns(
                     tuple(row.fields), self.rules.columns, row.pictures, without_caption=self.rules.without_caption
                 )
+            except RejectError:
+                if row.missing_caption and not CAPTION_PARTS & self.rules.columns.keys():
+                    raise RejectError("missing_caption", row.missing_caption) from None
+                raise
             except AmbiguousColumnsError as unclear:
                 option_names = self.rules.option_names
                 choice = option_names.column(unclear.part, unclear.column)
@@ -418,15 +421,14 @@ def _reject_row(row: InputRow, captions: Sequence[Reject]) -> Reject:
 
 def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tuple[list[str], list[Reject]]:
     """Return the row's distinct captions, and a reject for each invalid one."""
-    values = [
-        *_listed_captions(row.fields, plan.caption, allow_empty=rules.without_caption),
-        *_parse_captions(row.fields, plan.captions, rules.option_names),
-    ]
+    values = _listed_captions(row.fields, plan.caption, allow_empty=rules.without_caption)
+    single = len(values)
+    values += _parse_captions(row.fields, plan.captions, rules.option_names)
     good: dict[str, None] = {}
     refused: list[Reject] = []
     for number, value in enumerate(values, 1):
         try:
-            good[_check_caption(value, rules)] = None
+            good[_check_caption(value, rules, plan.caption if number <= single else plan.captions)] = None
         except RejectError as flaw:
             several = len(values) > 1
             place = f"{row.place}, caption {number}" if several else row.place
@@ -507,13 +509,13 @@ def _parse_list_literal(text: str) -> list[Any] | None:
     return list(map(ast.literal_eval, strings)) if is_of_numpy else None
 
 
-def _check_caption(value: Any, rules: NormaliserOptions) -> str:
-    """Return a caption as the pair has it; raise `RejectError` if it is invalid."""
+def _check_caption(value: Any, rules: NormaliserOptions, column: str | None = None) -> str:
+    """Return a caption of a column as the pair has it; raise `RejectError` if it is invalid."""
     most = rules.max_caption
     if is_missing(value):
         raise RejectError("empty_caption", f"the caption is {'null' if value is None else value}")
     if parts := _parts_of_object(value):
-        how = f"; to read one of them: {rules.option_names.column('caption', f'COLUMN.{parts[0]}')}"
+        how = f"; to read one of them: {rules.option_names.column('caption', f'{column}.{parts[0]}')}"
         what = f"the caption is an object with {', '.join(parts)[:100]}, not a text"
         raise RejectError("wrong_type", what if rules.option_names.no_options else what + how)
     text = parse_text_field(value, "caption")

@@ -5,6 +5,7 @@ caption or image and differ, the .json's value is kept as ``caption_in_json`` or
 are listed in ``other_files``; a sample with further images (``KEY.1.jpg``) is rejected.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -18,6 +19,9 @@ from pairwright.datasets.readers.text_files import BOM, MAX_LINE, parse_object, 
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
 
 CAPTION_SUFFIXES = (".txt", ".caption")  # kohya's scripts write the second; the first has precedence
+_LETTER = re.compile(r"[^\W\d_]")
+_WITHOUT_WORDS = "the .txt has no words: those of YOLO are boxes"
+_NO_CAPTION = "no .txt, .caption or .json with a caption"
 PROVENANCE_FIELDS = ("source", "source_id", "license", "width", "height", "captions")
 
 ByteReader = Callable[[], bytes]
@@ -64,17 +68,25 @@ def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
         raise RejectError("duplicate_member", f"two images: {images[0].name}, {images[1].name}")
     if images and (further := select_further_images(suffix.removeprefix(".") for suffix in files)):
         raise RejectError("several_images", f"{1 + len(further)} images, where a pair has one")
-    missing = "no .txt, .caption or .json with a caption" if text is None and data is None else ""
     fields = {} if data is None else parse_object(_read_bounded(data), "sample's .json")
+    missing = "" if any(map(_is_sentence, fields.values())) else _NO_CAPTION
     _restore_provenance(fields)
     if text is not None:
-        _put(fields, "caption", parse_text(_read_bounded(text)).removesuffix("\n").removesuffix("\r"))
+        caption = parse_text(_read_bounded(text)).removesuffix("\n").removesuffix("\r")
+        missing = _WITHOUT_WORDS if data is None and caption.strip() and not _LETTER.search(caption) else ""
+        if not missing:
+            _put(fields, "caption", caption)
     if images:
         _put(fields, "image", images[0].name)
     if files:
         fields["other_files"] = sorted(files)
     fields.setdefault("key", key)
     return InputRow(place, fields, images[0].read if images else None, missing_caption=missing)
+
+
+def _is_sentence(value: object) -> bool:
+    """Return whether a value may be a caption under another name; img2dataset's `exif` is JSON."""
+    return isinstance(value, str) and " " in value.strip() and not value.startswith("{")
 
 
 def _with_plain_suffixes(files: Mapping[str, SampleFile]) -> dict[str, SampleFile]:

@@ -346,7 +346,8 @@ def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:
     """Return the object of a JSON text; anything else is rejected as wrong_type."""
     value = parse_json(data)
     if not isinstance(value, dict):
-        raise RejectError("wrong_type", f"the {what} is {json_type_name(value)}, not an object")
+        wanted = 'an object of named fields, such as {"caption": "a dog"}' if what == "row" else "an object"
+        raise RejectError("wrong_type", f"the {what} is {json_type_name(value)}, not {wanted}")
     return value
 
 

@@ -14,6 +14,7 @@ Rows that the benchmark's own users skip are rejected with a reason of `REASONS`
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -193,6 +194,31 @@ def whatsup_qa(row: SourceRow) -> Iterator[LocatedRow]:
         raise _type_error("the row", value, "[image id, caption, negative]", row.place)
     texts = {"image": whatsup_qa_image(value[0], row.stem), "caption": value[1], "negative": value[2]}
     yield row.place, {"id": row.index, **texts, "form": "position"}
+
+
+def vl_checklist(row: SourceRow) -> Iterator[LocatedRow]:
+    """Yield the rows of VL-CheckList's ``[image, {"POS": [caption], "NEG": [negative]}]``, one per caption and negative."""
+    value = row.value
+    if not is_vl_checklist(value):
+        raise _type_error("the row", value, '[image, {"POS": [caption], "NEG": [negative]}]', row.place)
+    image, texts = value
+    captions, negatives = (_texts(texts[name], name, row.place) for name in ("POS", "NEG"))
+    if not (captions and negatives):
+        raise InvalidRow("empty_negative", "no caption or no negative", where=row.place, fix="Add them.")
+    for number, (caption, negative) in enumerate(product(captions, negatives)):
+        id_ = f"{row.index}-{number}" if number else row.index
+        yield row.place, {"id": id_, "image": image, "caption": caption, "negative": negative, "form": row.stem}
+
+
+def is_vl_checklist(value: object) -> bool:
+    """Return whether a row is an image with its captions and negatives."""
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and isinstance(value[1], Mapping)
+        and {"POS", "NEG"} <= value[1].keys()
+    )
 
 
 def whatsup_qa_image(number: object, file: str) -> str:

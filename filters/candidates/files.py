@@ -12,6 +12,7 @@
 - A list of negatives in one row, of any layout, is a row for each here, and written so: each has a status.
 - A folder of SugarCrepe, SugarCrepe++ or VALSE files: ``swap_att.json`` gives ids such as ``swap_att-0``.
 - A folder of preferences, as the exports for TRL, LLaMA-Factory and ms-swift write it.
+- A folder of Parquet files of one of these layouts, or with such a folder ``data``.
 
 ``.jsonl`` and ``.parquet`` contain all rows, rejected ones with their reason, unless only kept rows are requested. The
 layouts of other tools (``.json``, ``.tsv``) contain kept rows only: their readers ignore a ``status``. A file is read
@@ -27,11 +28,19 @@ import polars as pl
 from pairwright.datasets.errors import InputError
 from pairwright.filters.candidates.benchmark_writers import complete_questions
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
-from pairwright.filters.candidates.layouts import BENCHMARK_FILES, PREFERENCES, Layout, find_layout, layout_to_write
+from pairwright.filters.candidates.layouts import (
+    BENCHMARK_FILES,
+    PREFERENCES,
+    Layout,
+    describe_negatives,
+    find_layout,
+    layout_to_write,
+)
 from pairwright.filters.candidates.rows import candidate_frame
 from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source, split_negatives
 
 _PREFERENCE_FILES: Final = ("dpo.jsonl", "data/*.parquet")
+_TABLES: Final = ("*.parquet", "data/*.parquet")
 
 
 def read_candidates(path: Path, screening: InvalidRowPolicy | None = None, layout: str = "") -> pl.DataFrame:
@@ -90,13 +99,17 @@ def find_row_files(folder: Path) -> list[Path]:
     """Return the files of candidate rows in a folder; none for any other path.
 
     These are ``.json`` files if one is named like a file of a benchmark, else preferences as exports for trainers write
-    them: ``dpo.jsonl``, or the tables in ``data/``.
+    them (``dpo.jsonl``, or the tables in ``data/``), else tables of captions with negatives, as the Hugging Face Hub has
+    them.
     """
     files = sorted(folder.glob("*.json")) if folder.is_dir() else []
     if any(path.name in BENCHMARK_FILES for path in files):
         return files
     found = (sorted(folder.glob(pattern)) for pattern in _PREFERENCE_FILES)
-    return next((files for files in found if files and PREFERENCES.sniff(Source(files[0]))), [])
+    if preferences := next((files for files in found if files and PREFERENCES.sniff(Source(files[0]))), []):
+        return preferences
+    tables = (sorted(folder.glob(pattern)) for pattern in _TABLES)
+    return next((files for files in tables if files and describe_negatives(files[0])), [])
 
 
 def write_candidates(

@@ -156,6 +156,13 @@ _BUILT_IN = (
         ACCURACY,
     ),
     Layout(
+        "vl-checklist",
+        "VL-CheckList: images with captions and negatives",
+        each_row(benchmark_readers.vl_checklist),
+        lambda source: benchmark_readers.is_vl_checklist(source.first),
+        scores=ACCURACY,
+    ),
+    Layout(
         "negbench",
         "NegBench: multiple choice",
         each_row(benchmark_readers.negbench),
@@ -242,6 +249,7 @@ LAYOUTS = PluginRegistry(
         sniff=partial(call_plugin, layout.sniff, label),
     ),
 )
+_GENERAL: Final = frozenset({"jsonl", "parquet"})  # layouts of any table of rows
 PREFERENCES: Final = LAYOUTS.built_in["preferences"]
 BENCHMARK_FILES: Final = own_layouts.SUGARCREPE_FILES | benchmark_readers.VALSE_FILES
 _BY_SUFFIX: Final = {
@@ -281,6 +289,20 @@ def find_layout(source: Source, name: str = "") -> Layout:
         except InputError:  # the reader reports it
             break
     return LAYOUTS.built_in[_BY_SUFFIX[source.suffix]]
+
+
+def describe_negatives(path: Path) -> str:
+    """Return what a file of captions with negatives is; empty for another file."""
+    source = Source(path)
+    if source.suffix not in SUFFIXES:
+        return ""
+    try:
+        found = next((one for one in LAYOUTS.built_in.values() if one is not PREFERENCES and one.sniff(source)), None)
+        if found is None and source.fields.isdisjoint(NEGATIVE_COLUMNS):
+            return ""
+    except InputError:  # reported by the reader
+        return ""
+    return found.about if found and found.name not in _GENERAL else "captions with negatives"
 
 
 def _all_layouts() -> Iterator[Layout]:

@@ -20,6 +20,7 @@ from pairwright.datasets.readers import text_files
 from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
 from pairwright.datasets.readers.field_values import to_json_value
 from pairwright.datasets.readers.input_rows import InputRowIterator, TableImage
+from pairwright.datasets.readers.json_list import read_first_items
 from pairwright.datasets.readers.json_object import is_table, iterate_table
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes, strip_compression
@@ -38,9 +39,9 @@ _TABLES: Final[Mapping[str, Callable[[Path], InputRowIterator]]] = {
     ".tsv": read_tsv,
     ".parquet": read_parquet,
 }
-NEGATIVE_COLUMNS: Final = ("negative", "negative_caption", "negatives", "negative_captions")
-"""Columns with a negative of the caption, or a list of its negatives; the first with a value counts."""
-_LIST_COLUMNS = frozenset({"negatives", "negative_captions"})
+NEGATIVE_COLUMNS: Final = ("negative", "negative_caption", "negatives", "negative_captions", "hard_negs")
+"""Columns with a negative of the caption, or a list of its negatives (the last is CREPE's); the first with a value counts."""
+_LIST_COLUMNS = frozenset({"negatives", "negative_captions", "hard_negs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +95,22 @@ class Source:
     def container(self) -> str:
         """``object``, ``list``, ``lines`` or ``table``."""
         if self.suffix == ".json":
-            return "list" if isinstance(self.data, list) else "object"
+            return "list" if self._first_items or isinstance(self.data, list) else "object"
         return "lines" if self.suffix == ".jsonl" else "table"
+
+    @cached_property
+    def _first_items(self) -> list[Any]:
+        """The first item of a JSON list: its layout is known without the rest, which may be gigabytes of conversations."""
+        try:
+            return (self.suffix == ".json" and read_first_items(self.path, 1)) or []
+        except InputError:  # reported when the rows are read
+            return []
 
     @cached_property
     def first(self) -> Any:
         """First readable row; of a Parquet file without one, a mapping with its column names; None without any."""
+        if self._first_items:
+            return self._first_items[0]
         found = next((row.value for row in self.rows() if isinstance(row, SourceRow)), None)
         return dict.fromkeys(_parquet_schema(self.path)) if found is None and self.suffix == ".parquet" else found
 

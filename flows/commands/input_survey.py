@@ -28,7 +28,7 @@ from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
 from pairwright.datasets.option_names import COMMAND_LINE
 from pairwright.datasets.readers.caption_tables import COCO_DIGITS, CaptionTable, FolderFiles, find_caption_tables
 from pairwright.datasets.readers.coco import list_instance_files
-from pairwright.datasets.readers.column_expressions import compute
+from pairwright.datasets.readers.column_expressions import LINES, compute
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, ColumnPlan, resolve_columns
 from pairwright.datasets.readers.csv_tsv import decode_header
 from pairwright.datasets.readers.field_values import is_image_in_base64, parse_image_number
@@ -44,6 +44,7 @@ from pairwright.datasets.records import MAX_EDITABLE_CAPTION, Pair
 from pairwright.datasets.rejects import BAD_BOX, RejectError, list_reasons
 from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.store_path import to_path
+from pairwright.filters.candidates.layouts import describe_negatives
 from pairwright.generators.language.identification import other_language
 
 ROWS, PAIRS = 200, 20_000
@@ -51,6 +52,7 @@ _CHECKED_IMAGES = 50  # whose files are checked
 _MAX_PARTS = 8  # files of a brace pattern that are all sampled, as splits are; shards are alike
 _MAX_FOLDERS = 500  # near the input, that may contain the images
 _COLUMN_FORMATS = frozenset({"json", "json-object", "jsonl", "csv", "tsv", "parquet", "webdataset"})  # with columns
+_SAMPLE_FORMATS = frozenset({"images", "webdataset"})  # whose images may have no caption, for a model to write
 _TABLES = frozenset({"csv", "tsv"})  # formats with a header
 _INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file
 _ANSWERS = {  # keys of a turn to the place of the first answer in a conversation
@@ -64,6 +66,7 @@ _DOCUMENT_FIX = (
     "jq -c '.text_list as $t | .image_info[] | {image: .raw_url, caption: $t[.matched_text_index]}' FILE > pairs.jsonl"
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_IMAGE_COLUMN = re.compile(r"^(?:image|img|photo|picture)", re.IGNORECASE)
 _ID_COLUMN = re.compile(r"(?:^|_)(?:id|key|name|image|img)$", re.IGNORECASE)
 _NAMED_BY_ID = ("}.jpg", f":0{COCO_DIGITS}}}.jpg", "}.jpeg", "}.png", "}.webp")  # ends of templates
 _MAX_ID, _CHECKED_IDS = 64, 10
@@ -136,12 +139,22 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     """
     located = locate_input(written, caption_is_named=bool(CAPTION_PARTS & columns.keys()))
     about = find_caption_tables(Path(written), columns) if _is_folder_of_images(located) else FolderFiles()
-    tables = about.captions
-    if not tables:
-        found = _survey(written, located, columns)
-        return replace(found, notes=(*_unread_files_notes(about), *found.notes))
+    if about.captions:
+        return _survey_table(written, columns, about.captions)
+    unclear = ""
+    if about.texts:
+        try:
+            return _survey_table(written, columns, about.texts)
+        except InputError as error:
+            unclear = f"A table of these images is not read: {error} Or give it as --input."
+    found = _survey(written, located, columns)
+    return replace(found, notes=(*([unclear] if unclear else []), *_unread_files_notes(about), *found.notes))
+
+
+def _survey_table(folder: str, columns: Mapping[str, str], tables: Sequence[CaptionTable]) -> InputSettings:
+    """Return the settings for the first of the tables with captions of a folder of images; errors as in `survey_input`."""
     path = str(tables[0].path)
-    within = Path(os.path.normpath(Path(written).absolute()))
+    within = Path(os.path.normpath(Path(folder).absolute()))
     found = _survey(path, locate_input(path, caption_is_named=True), columns, within)
     return replace(
         found,
@@ -227,6 +240,7 @@ def _survey(
         *_split_files_note(located),
         *_rejection_notes(skipped, len(pairs), located.format),
     ]
+    notes += _lines_note([pair.caption for pair in pairs if pair.caption], read)
     web = _WebCaptions.of([pair.caption for pair in pairs if pair.caption])
     notes += web.notes()
     settings = InputSettings(chosen, instances=instances, clean_captions=bool(web.remains), encoding=source.encoding)
@@ -310,6 +324,16 @@ def _rejection_notes(skipped: SkipCounts, pairs: int, format_: str) -> list[str]
     if skipped.fields:
         notes.append(f"Optional fields, such as width, that are read as unknown: {list_reasons(skipped.fields)}.")
     return notes
+
+
+def _lines_note(captions: Sequence[str], read: "_ReadColumns") -> list[str]:
+    """Return a note about captions of several lines, which may be a caption each; none if they are few."""
+    several = sum(len(caption.splitlines()) > 1 for caption in captions)
+    if several < max(1, _MIN_SHARE * len(captions)):
+        return []
+    column = read.chosen.get("caption") or (read.plan and read.plan.caption) or "caption"
+    how = f"If each line is a caption of its own: --columns captions={column}.{LINES}."
+    return [f"{several:,} of {count_phrase(len(captions), 'caption')} have several lines. {how}"]
 
 
 @dataclass(frozen=True)
@@ -456,7 +480,7 @@ def _batches(
         image_root=image_root,
         batch_size=size,
         max_caption=MAX_EDITABLE_CAPTION,  # as in a build
-        without_caption=source.located.format == "images",
+        without_caption=source.located.format in _SAMPLE_FORMATS,
     )
     yield from islice(read_pairs(options), -(-most // size))
 
@@ -469,6 +493,7 @@ class _ReadColumns:
         chosen: the user's mapping, with the columns of caption and image if they have uncommon names.
         plan: which column is read as which field; None if no row can be read.
         texts: columns of texts without a field.
+        negatives: what the file is, if it has negatives of its captions; else empty.
         splits: values of a column `split`, if there are or may be several.
     """
 
@@ -476,6 +501,7 @@ class _ReadColumns:
     plan: ColumnPlan | None = None
     texts: Sequence[str] = ()
     splits: Sequence[str] = ()
+    negatives: str = ""
 
     def detected(self, mapped: Mapping[str, str]) -> Iterator[str]:
         """Yield a phrase for each field whose column has another name and was not mapped by the user."""
@@ -494,7 +520,9 @@ class _ReadColumns:
     def other_texts_note(self) -> Iterator[str]:
         """Yield a note that names the columns of texts that are not read as captions, if there are any."""
         caption = self.plan and (self.plan.caption or self.plan.captions)
-        if self.texts and caption:
+        if self.negatives:
+            yield f"A build reads the captions alone, from {caption}.{_negatives_advice(self.negatives)}"
+        elif self.texts and caption:
             columns, names = ("columns", "one") if len(self.texts) > 1 else ("column", "it")
             fix = f"To use {names} instead: --columns caption={self.texts[0]}."
             yield f"Captions are read from {caption}, not from the {columns} {', '.join(self.texts)}. {fix}"
@@ -505,7 +533,7 @@ def _columns(source: _Source, mapped: Mapping[str, str], within: Path | None) ->
     located = source.located
     read = select_reader(ReadOptions(source.written, encoding=source.encoding), located.format)(located.files[0])
     rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
-    if all(row.missing_caption for row in rows):  # or there are none; reported by the reader
+    if all(row.missing_caption for row in rows):  # or there are none
         return _ReadColumns(dict(mapped))
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     pictures = tuple(dict.fromkeys(name for row in rows for name in row.pictures))
@@ -536,7 +564,8 @@ def _columns(source: _Source, mapped: Mapping[str, str], within: Path | None) ->
         chosen["captions"] = pattern
         texts = [name for name in texts if not _is_among(name, [pattern])]
     splits = list(dict.fromkeys(value for value in values.get(SPLIT, ()) if isinstance(value, str)))
-    return _ReadColumns(chosen, plan, texts, splits if len(splits) > 1 or len(rows) == ROWS else ())
+    splits = splits if len(splits) > 1 or len(rows) == ROWS else []
+    return _ReadColumns(chosen, plan, texts, splits, describe_negatives(located.files[0]) if texts else "")
 
 
 def _is_number(image: str, values: Mapping[str, Sequence[Any]], chosen: Mapping[str, str]) -> bool:
@@ -582,7 +611,7 @@ def _is_id(value: Any) -> bool:
 
 def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: str) -> dict[str, str]:
     """Return the column of texts, or of lists of texts, as caption or captions."""
-    names = [name for name in values if name not in taken]
+    names = given = [name for name in values if name not in taken]
     if answer := _find_answers(values):
         fix = f"Use `pairwright mix` or `pairwright export`; if the first answers are captions: --columns caption={answer}."
         raise InputError("rows of conversations, without captions", where=where, fix=fix)
@@ -594,11 +623,11 @@ def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: s
     if not (texts or lists):
         inside = _inner_values({name: values[name] for name in names})
         texts, lists = _of_kind(inside, inside, _is_text), _of_kind(inside, inside, _is_texts)
-    if captions := _numbered_pattern(texts):
+    if (captions := _numbered_pattern(texts)) and not _numbered_pattern(list(filter(_IMAGE_COLUMN.search, values))):
         return {"captions": captions}
     if lists and not texts:
-        return {"captions": _only("captions", lists, names, where)}
-    return {"caption": _only("caption", texts, names, where)}
+        return {"captions": _only("captions", lists, given, where)}
+    return {"caption": _only("caption", texts, given, where)}
 
 
 def _is_constant(column: Sequence[Any]) -> bool:
@@ -630,14 +659,28 @@ def _inner_values(values: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
 def _only(part: str, candidates: Sequence[str], names: Sequence[str], where: str) -> str:
     """Return the only candidate for a field.
 
+    Args:
+        part: the field.
+        candidates: columns that may be it.
+        names: all columns.
+        where: the file.
+
     Raises:
         InputError: for several candidates or none, with the option to set.
     """
     if len(candidates) == 1:
         return candidates[0]
-    shown = ", ".join(candidates or names)
-    what = f"columns that may each be the {part}: {shown}" if candidates else f"no column of {part}s among: {shown}"
-    raise InputError(what, where=where, fix=f"Set it: --columns {part}={(candidates or ['NAME'])[0]}.")
+    if not candidates:
+        fix = f"Set it: --columns {part}=NAME. If another file has the {part}s, give that file."
+        raise InputError(f"no column of {part}s among: {', '.join(names)}", where=where, fix=fix)
+    what = f"columns that may each be the {part}: {', '.join(candidates)}"
+    fix = f"Set it: --columns {part}={candidates[0]}.{_negatives_advice(describe_negatives(Path(where)))}"
+    raise InputError(what, where=where, fix=fix)
+
+
+def _negatives_advice(about: str) -> str:
+    """Return which commands read a file that `describe_negatives` describes; empty for another one."""
+    return f" To use the negatives ({about}): `pairwright audit` and `refine` read this file." if about else ""
 
 
 def _of_kind(values: Mapping[str, Sequence[Any]], names: Iterable[str], kind: Callable[[Any], bool]) -> list[str]:
@@ -646,6 +689,8 @@ def _of_kind(values: Mapping[str, Sequence[Any]], names: Iterable[str], kind: Ca
 
 def _is_text(value: Any) -> bool:
     if not isinstance(value, str) or len(_WORD.findall(value)) < 2 or is_url(value) or _is_image(value):
+        return False
+    if value.rstrip().endswith("?"):  # a question about the image
         return False
     return not value.isascii() or " " in value.strip()  # else a name: image/jpeg, gemini-pro-vision
 

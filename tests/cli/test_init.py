@@ -740,3 +740,88 @@ def test_formats_of_images_are_those_of_their_bytes(run: Run, tmp_path: Path) ->
     done = run("init", "--input", "rows.jsonl", "--out", "b.yaml")
     assert "images in photos; image formats jpg 4, png 1, recoded to jpg" in done.stdout
     assert yaml.safe_load((tmp_path / "b.yaml").read_text())["shards"]["image_format"] == "jpg"
+
+
+WINOGROUND = {
+    "id": 0,
+    "image_0": "ex_0_img_0",
+    "image_1": "ex_0_img_1",
+    "caption_0": CAPTIONS[0],
+    "caption_1": CAPTIONS[1],
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "way_out"),
+    [
+        (
+            WINOGROUND,
+            "may each be the caption: caption_0, caption_1. Set it: --columns caption=caption_0. To use the nega",
+        ),
+        ({"true_caption": "a red dog", "false_caption": "a red cat"}, "`pairwright audit` and `refine` read this file"),
+        ({"qas": [{"question": "What is on the table?"}]}, "no column of captions among: qas. Set it"),
+        ({"image_id": 1, "objects": [{"names": ["tree"]}]}, "If another file has the captions, give that file."),
+    ],
+)
+def test_negatives_and_questions_are_not_proposed_as_captions(
+    run: Run, tmp_path: Path, row: dict[str, Any], way_out: str
+) -> None:
+    write(tmp_path / "a.jsonl", json.dumps(row) + "\n")
+    done = run("init", "--input", "a.jsonl", "--out", "build.yaml", ok=False)
+    assert done.returncode == 1
+    assert way_out in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "about"),
+    [
+        ("a.csv", {"caption": CAPTIONS[0], "hard_negs": "['a red cat', 'a red bus']"}, "captions with negatives"),
+        ("a.jsonl", {"caption": CAPTIONS[0], "negative": "a red cat"}, "captions with negatives"),
+        ("a.json", {"caption": CAPTIONS[0], "caption2": CAPTIONS[1], "negative_caption": "a cat sits"}, "SugarCrepe++"),
+    ],
+)
+def test_negatives_beside_captions_are_named_as_such(
+    run: Run, tmp_path: Path, name: str, row: dict[str, Any], about: str
+) -> None:
+    """It was proposed to use them as captions."""
+    table = ",".join(row) + "\n" + ",".join(f'"{value}"' for value in row.values()) + "\n"
+    write(tmp_path / name, {"a.csv": table, "a.json": json.dumps([row]), "a.jsonl": json.dumps(row) + "\n"}[name])
+    done = run("init", "--input", name, "--out", "build.yaml")
+    assert f"A build reads the captions alone, from caption. To use the negatives ({about}" in done.stderr
+    assert "instead" not in done.stderr
+
+
+def test_a_model_writes_the_captions_of_images_in_tars_that_have_none(run: Run, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name, data in (("0.jpg", picture(0)), ("0.cls", b"7"), ("0.json", b'{"label": 7}')):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    done = run("init", "--input", "a.tar", "--out", "build.yaml")
+    assert "Detected: 1 of 1 image without a caption." in done.stdout
+    assert "captions" in yaml.safe_load((tmp_path / "build.yaml").read_text())
+
+
+def test_a_table_of_a_folder_of_images_may_have_any_names(run: Run, tmp_path: Path) -> None:
+    """A model was to write the captions, as no name said that a column has them."""
+    rows = "".join(f"{n}.jpg;{text}\n" for n, text in enumerate(CAPTIONS))
+    for n in range(len(CAPTIONS)):
+        write(tmp_path / "set" / "bilder" / f"{n}.jpg", picture(n))
+    write(tmp_path / "set" / "tabelle.csv", f"Bild;Beschreibung\n{rows}".encode("utf-8-sig"))
+    done = run("init", "--input", "set", "--out", "build.yaml")
+    assert "captions in set/tabelle.csv; caption from column Beschreibung; image from column Bild" in done.stdout
+    more = "".join(f"{n}.jpg;{text};by the river {n}\n" for n, text in enumerate(CAPTIONS))
+    write(tmp_path / "set" / "tabelle.csv", f"Bild;Beschreibung;Ort\n{more}")
+    done = run("init", "--input", "set", "--out", "other.yaml")
+    assert "A table of these images is not read: set/tabelle.csv: columns that may each be the caption" in done.stderr
+    assert f"{len(CAPTIONS)} of {len(CAPTIONS)} images without a caption" in done.stdout
+
+
+def test_captions_of_several_lines_may_be_a_caption_a_line(run: Run, tmp_path: Path) -> None:
+    for n, text in enumerate(CAPTIONS):
+        write(tmp_path / "set" / f"{n}.jpg", picture(n))
+        write(tmp_path / "set" / f"{n}.txt", f"{text}\nThe same in other words.\n")
+    done = run("init", "--input", "set", "--out", "build.yaml")
+    assert "If each line is a caption of its own: --columns captions=caption.lines." in done.stderr
+    run("init", "--input", "set", "--columns", "captions=caption.lines", "--out", "lines.yaml")
+    assert yaml.safe_load((tmp_path / "lines.yaml").read_text())["input"]["columns"] == {"captions": "caption.lines"}

@@ -404,7 +404,7 @@ def test_a_url_with_a_backslash_is_no_path_of_windows(tmp_path: Path, image: str
 
 def test_the_message_about_a_caption_that_is_an_object_names_its_parts(tmp_path: Path) -> None:
     (tmp_path / "pool.jsonl").write_text('{"captions": [{"raw": "a dog", "tokens": ["a", "dog"]}]}')
-    with pytest.raises(InputError, match=r"an object with raw, tokens, not a text; .*--columns caption=COLUMN\.raw"):
+    with pytest.raises(InputError, match=r"an object with raw, tokens, not a text; .*--columns caption=captions\.raw"):
         list(read_pairs(ReadOptions(str(tmp_path / "pool.jsonl"))))
     pairs, _ = read_all(tmp_path / "pool.jsonl", columns={"captions": "captions.raw"})
     assert [pair.caption for pair in pairs] == ["a dog"]

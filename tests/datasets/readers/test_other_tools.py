@@ -331,3 +331,113 @@ def test_json_of_pandas_has_an_object_of_numbered_values_per_column(tmp_path: Pa
     path.write_text(json.dumps({"1.jpg": {"caption": "a dog"}, "2.jpg": {"caption": "a cat"}}))  # a row per image
     pairs = [pair for batch in read_pairs(ReadOptions(str(path), verify_images="off")) for pair in batch.pairs]
     assert [pair.caption for pair in pairs] == ["a dog", "a cat"]
+
+
+BESIDE = {
+    "texts in a folder of their own": (
+        ("images/1.jpg", "images/2.jpg", "captions/1.txt", "captions/2.txt"),
+        [("images/1", "a dog"), ("images/2", "a dog")],
+        [],
+    ),
+    "with the same subfolders": (
+        ("images/a/1.jpg", "images/b/1.jpg", "texts/a/1.txt", "texts/b/1.txt"),
+        [("images/a/1", "a dog"), ("images/b/1", "a dog")],
+        [],
+    ),
+    "in each split": (
+        ("train/images/1.jpg", "train/texts/1.txt", "val/images/1.jpg", "val/texts/1.txt"),
+        [("train/images/1", "a dog"), ("val/images/1", "a dog")],
+        [],
+    ),
+    "JSON of a photo (DCI)": (("annotations/1.json", "photos/1.jpg"), [("photos/1", "a dog")], []),
+    "an image without a text there": (
+        ("images/1.jpg", "images/2.jpg", "captions/1.txt"),
+        [("images/1", "a dog")],
+        ["missing_caption"],
+    ),
+    "two images of one name": (
+        ("cats/1.jpg", "dogs/1.jpg", "texts/1.txt", "texts/2.txt", "dogs/2.jpg"),
+        [("dogs/2", "a dog")],
+        ["missing_caption", "missing_caption", "missing_image"],
+    ),
+    "two texts of one name": (
+        ("images/1.jpg", "long/1.txt", "short/1.txt", "images/2.jpg", "images/2.txt"),
+        [("images/2", "a dog")],
+        ["missing_caption", "missing_image", "missing_image"],
+    ),
+    "texts that have their own image": (
+        ("cats/1.jpg", "dogs/1.jpg", "dogs/1.txt"),
+        [("dogs/1", "a dog")],
+        ["missing_caption"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_images_and_texts_in_folders_side_by_side_are_joined(tmp_path: Path, name: str) -> None:
+    files, wanted, reasons = BESIDE[name]
+    content: dict[str, bytes | str] = {
+        ".jpg": picture(),
+        ".txt": "a dog",
+        ".json": json.dumps({"caption": "a dog"}),
+    }
+    for file in files:
+        write(tmp_path / file, content[Path(file).suffix])
+    pairs, rejects = read(tmp_path, on_error="skip", verify_images="header")
+    assert [(pair.source_id, pair.caption) for pair in pairs] == wanted
+    assert [pair.image for pair in pairs] == [f"{tmp_path}/{id_}.jpg" for id_, _ in wanted]
+    assert sorted(one.reason for one in rejects) == reasons
+
+
+def test_a_sample_whose_json_has_no_text_has_no_caption_and_needs_no_column(tmp_path: Path) -> None:
+    """Its message said to name a column."""
+    of_img2dataset = {"key": "0", "url": "http://x.org/1.jpg", "exif": '{"Make": "a camera"}', "error_message": None}
+    one, other = (("0.jpg", picture()), ("0.json", json.dumps(of_img2dataset).encode())), ("1.jpg", picture())
+    path = shard(tmp_path / "a.tar", *one, other, ("2.jpg", picture()), ("2.txt", b"a dog"))
+    pairs, rejects = read(path, on_error="skip")
+    assert [one.reason for one in rejects] == ["missing_caption", "missing_caption"]
+    assert len(pairs) == 1
+    path = shard(tmp_path / "b.tar", ("0.jpg", picture()), ("0.json", b'{"alt_words": "a red dog"}'))
+    with pytest.raises(InputError, match=r"no column 'caption'; there are: alt_words.*`pairwright init` proposes one"):
+        read(path)
+    assert [pair.caption for pair in read(path, columns={"caption": "alt_words"})[0]] == ["a red dog"]
+
+
+UNREAD = {
+    "00000.tar.gz": ("a compressed file", "Unpack it first"),
+    "photos.zip": ("a compressed file", "Unpack it first"),
+    "captions.xlsx": ("a spreadsheet", "Save it as CSV"),
+    "rows.pkl": ("a pickle file", "pandas.read_pickle"),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_files_that_are_not_read_say_what_they_are_and_how_to_convert_them(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, b"x")
+    about, fix = UNREAD[name]
+    with pytest.raises(InputError, match=f"{name}: {about}. .*{fix}"):
+        guess_format(path)
+    with pytest.raises(InputError, match=f"{name} is {about}: .*{fix}"):
+        guess_format(tmp_path)
+    write(tmp_path / "captions.json", "{}")
+    with pytest.raises(InputError, match=f"Give the file that has the captions.*captions.json.* {name} is {about}"):
+        guess_format(tmp_path)
+
+
+def test_a_text_file_of_numbers_is_no_caption(tmp_path: Path) -> None:
+    """The boxes of YOLO were captions."""
+    for name, text in (("images/1", "0 0.5 0.5 0.1 0.2\n"), ("images/2", "a dog"), ("labels/3", "1 0.5 0.5 0.1 0.2")):
+        write(tmp_path / f"{name}.txt", text)
+        write(tmp_path / f"images/{Path(name).name}.jpg", picture())
+    pairs, rejects = read(tmp_path, on_error="skip")
+    assert [pair.caption for pair in pairs] == ["a dog"]
+    assert [(one.reason, "no words" in one.detail) for one in rejects] == [("missing_caption", True)] * 2
+
+
+def test_captions_that_are_objects_say_which_column_to_name(tmp_path: Path) -> None:
+    captions = [{"caption": "a dog", "granularity": 0}, {"caption": "one dog", "granularity": 1}]
+    path = write(tmp_path / "a.jsonl", json.dumps({"image": "1.jpg", "captions": captions}))
+    with pytest.raises(InputError, match=r"to read one of them: --columns caption=captions.caption"):
+        read(path)
+    (pair,), _ = read(path, columns={"caption": "captions.caption"})
+    assert (pair.caption, pair.captions) == ("a dog", ("one dog",))

@@ -89,6 +89,11 @@ def turns(answer: str) -> list[dict[str, str]]:
     return [{"from": "human", "value": "<image>\nWhat is it?"}, {"from": "gpt", "value": answer}]
 
 
+def batch_answer(id_: str, text: str) -> dict[str, Any]:
+    choices = [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]
+    return {"custom_id": id_, "response": {"status_code": 200, "body": {"model": "gpt-4o", "choices": choices}}}
+
+
 URL = "http://x.org/1.jpg"
 ONE_OF_EACH: list[Wanted] = [
     ("", "1.jpg", DOG[0], DOG[1:]),
@@ -158,6 +163,23 @@ LAYOUTS: dict[str, tuple[Layout, dict[str, Any], list[Wanted]]] = {
         lines("data.jsonl", json.dumps({"image/key": "a", "image/url": URL, "IIW": DOG[0], "IIW-P5B": DOG[1]})),
         {},
         [("a", URL, DOG[0], ())],
+    ),
+    "LAION-COCO": (
+        parquet(
+            URL=[URL], TEXT=["dog.jpg"], top_caption=[DOG[0]], all_captions=[list(DOG)], all_similarities=[[0.3, 0.2]]
+        ),
+        {},
+        [("", URL, DOG[0], DOG[1:])],
+    ),
+    "OpenAI's batch output": (
+        lines("batch_output.jsonl", json.dumps({"id": "batch_req_1", **batch_answer("7", DOG[0]), "error": None})),
+        {},
+        [("7", "", DOG[0], ())],
+    ),
+    "captions of an image as lines of one text": (
+        lines("rows.jsonl", json.dumps({"image": "1.jpg", "text": f"{DOG[0]}\n\n {DOG[1]}\r\n"})),
+        {"columns": {"captions": "text.lines"}},
+        [("", "1.jpg", DOG[0], DOG[1:])],
     ),
     "CapsFusion": (
         parquet(image_url=[URL], laion_2b=["dog 2010"], laion_coco=[DOG[1]], capsfusion=[DOG[0]]),
@@ -426,6 +448,24 @@ def test_the_files_of_published_datasets_are_read(tmp_path: Path, dataset: str) 
     pairs, rejects = read(make(tmp_path), **options)
     assert summary(pairs, tmp_path) == wanted
     assert not rejects
+
+
+def test_a_failed_request_of_a_batch_is_a_row_without_caption(tmp_path: Path) -> None:
+    failed = {"custom_id": "8", "response": None, "error": {"code": "batch_expired"}}
+    path = lines("out.jsonl", json.dumps(batch_answer("7", DOG[0])), json.dumps(failed))(tmp_path)
+    pairs, rejects = read(path)
+    assert ([pair.source_id for pair in pairs], [one.reason for one in rejects]) == (["7"], ["empty_caption"])
+
+
+def test_the_format_of_a_list_is_that_of_its_first_items(tmp_path: Path) -> None:
+    """A list of gigabytes was parsed as a whole to find its format."""
+    path = json_file("rows.json", [{"caption": f"a red dog {number}"} for number in range(300)])(tmp_path)
+    path.write_text(path.read_text()[:-20])
+    assert guess_format(path) == "json"
+    with pytest.raises(InputError, match="at item 300"):
+        read(path)
+    path.write_text(json.dumps([{"caption": "a"}] * 99 + [{"conversations": []}]))
+    assert guess_format(path) == "llava"
 
 
 def test_no_known_layout_hides_another() -> None:

@@ -554,3 +554,33 @@ def test_export_takes_files_of_benchmarks(tmp_path: Path) -> None:
     }
     assert not holds_candidates(save(tmp_path, "llava.json", [{"id": 1, "conversations": []}]))
     assert not holds_candidates(tmp_path)
+
+
+def test_vl_checklist_has_a_row_for_each_caption_and_negative(tmp_path: Path) -> None:
+    rows = [["vg/1.jpg", {"POS": ["a red dog"], "NEG": ["a blue dog", "a green dog"]}]]
+    path = save(tmp_path, "color.json", [*rows, ["vg/2.jpg", {"POS": ["a cat"], "NEG": []}]])
+    frame = read_candidates(path, InvalidRowPolicy("skip"))
+    assert layout_of(path).name == "vl-checklist"
+    assert texts(frame) == [("vg/1.jpg", "a red dog", "a blue dog"), ("vg/1.jpg", "a red dog", "a green dog")]
+    assert (frame["id"].to_list(), set(frame["form"])) == (["0", "0-1"], {"color"})
+    with pytest.raises(InputError, match="no caption or no negative"):
+        read_candidates(path)
+
+
+def test_crepe_has_lists_of_negatives_in_a_table(tmp_path: Path) -> None:
+    row = {"": 0, "image_id": 7, "x": 1, "caption": "a red dog", "hard_negs": "['a blue dog', 'a red cat']"}
+    frame = read_candidates(save(tmp_path, "prod_vg_hard_negs_swap_all.csv", [row]))
+    assert [line[1:] for line in texts(frame)] == [("a red dog", "a blue dog"), ("a red dog", "a red cat")]
+
+
+@pytest.mark.parametrize("inner", ["", "data"])
+def test_a_folder_of_tables_of_a_benchmark_is_read_as_the_hub_has_it(tmp_path: Path, inner: str) -> None:
+    """Its message asked for tars."""
+    (tmp_path / inner).mkdir(exist_ok=True)
+    for part in ("00000", "00001"):
+        pl.DataFrame([WINOGROUND]).write_parquet(tmp_path / inner / f"test-{part}-of-00002.parquet")
+    done = CliRunner().invoke(app, ["export", str(tmp_path), "--to", "sugarcrepe", "--out", str(tmp_path / "out.json")])
+    assert done.exit_code == 0, done.output
+    assert len(json.loads((tmp_path / "out.json").read_text())) == 4
+    pl.DataFrame({"caption": ["a dog"], "url": ["x"]}).write_parquet(tmp_path / inner / "a.parquet")
+    assert not holds_candidates(tmp_path)
