@@ -9,6 +9,7 @@ Set operations work on the polars frame (`Table.frame`, `Table.read_frame`) with
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from itertools import accumulate, chain, islice
 from operator import attrgetter
 from pathlib import Path
@@ -22,7 +23,7 @@ from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.records import Annotation, Box, Edit, Example, Origin, Pair, Turn, edit_to_dict
 from pairwright.datasets.rejects import REASONS, Reject
-from pairwright.datasets.remote.reading import open_table
+from pairwright.datasets.remote.reading import TABLE_BUFFER, open_file
 
 R = TypeVar("R")
 
@@ -75,7 +76,7 @@ _DECODERS: dict[str, Callable[[pl.Series], Iterable[Any]]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table(Generic[R]):
     """Storage of one kind of record.
 
@@ -145,7 +146,8 @@ class Table(Generic[R]):
     def read_frame(self, path: Path, columns: Sequence[str] = ()) -> pl.DataFrame:
         """Return the checked frame of a Parquet file that `write` made, or some columns of it; errors as in `read`."""
         try:
-            frame = pl.read_parquet(open_table(path), columns=list(columns) or None)
+            with open_file(path, TABLE_BUFFER) as file:  # of a path, polars starts threads that wait: twice the time
+                frame = pl.read_parquet(file, columns=list(columns) or None)
         except FileNotFoundError:
             raise StorageError(f"{path}: no such file. Run the stage that writes it first.") from None
         except (pl.exceptions.PolarsError, OSError) as error:
@@ -164,17 +166,18 @@ class Table(Generic[R]):
                 f"{path}: not a table of {self.name} records (differs in: {named}). "
                 "It was written by another version or program: run its build again."
             )
-        bad = frame.select(
-            [pl.col(name).has_nulls().alias(f"null in {name}") for name in schema]
-            + [
-                expression.any().alias(reason)
-                for reason, expression in self.checks.items()
-                if set(expression.meta.root_names()) <= schema.keys()
-            ]
-        ).row(0, named=True)
+        bad = frame.select(_invalid_rows(self, tuple(schema))).row(0, named=True)
         for reason, found in bad.items():
             if found:
                 raise StorageError(f"{path}: {self.name} records with {reason}. Rebuild the file.")
+
+
+@cache
+def _invalid_rows(table: Table[Any], columns: tuple[str, ...]) -> list[pl.Expr]:
+    """Return an expression for each way in which rows of these columns can be invalid, named by its reason."""
+    nulls = [pl.col(name).has_nulls().alias(f"null in {name}") for name in columns]
+    checks = table.checks.items()
+    return nulls + [check.any().alias(reason) for reason, check in checks if {*check.meta.root_names()} <= {*columns}]
 
 
 def make_column(name: str, values: Sequence[Any], dtype: pl.DataType | DataTypeClass) -> pl.Series:

@@ -8,14 +8,13 @@ Counts of stages are summed over all versions (`merge_manifests`). Facts are sum
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any
 
 from pairwright import __version__
 from pairwright.datasets.readers.skip_counts import REJECTED_PARTS
 from pairwright.datasets.redaction import redact
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.state.code_versions import source_hash
+from pairwright.flows.state.code_versions import package_version, source_hash
 from pairwright.flows.state.receipts import Receipt, merged_facts, sum_facts, total_counts
 
 _SUMMED_FACTS = ("refined_away", "balanced_away", "for_training", *REJECTED_PARTS)
@@ -54,7 +53,7 @@ def build_manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -
             "python": platform.python_version(),
             "system": platform.system(),
             "source": source_hash(),
-            **{name: metadata.version(name) for name in PACKAGES},
+            **{name: package_version(name) for name in PACKAGES},
         },
     }
 

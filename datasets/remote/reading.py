@@ -23,7 +23,7 @@ Range = tuple[str, int, int]
 
 _AT_ONCE = (0.0, 0.0, 0.0)  # seconds before each further attempt
 _BUFFER = 4 * 2**20
-_TABLE_BUFFER = 2**18  # of a Parquet file, of which footer and column chunks are read
+TABLE_BUFFER = 2**18  # of a Parquet file, of which footer and column chunks are read
 _OPEN_FILES = 64
 
 
@@ -44,7 +44,7 @@ def open_file(name: str | Path, buffer: int = _BUFFER) -> BinaryIO:
 
 def open_table(name: str | Path) -> Any:
     """Return what pyarrow opens: a local path as it is, a file of a store by ranges."""
-    return open_file(name, buffer=_TABLE_BUFFER) if is_remote(name) else name
+    return open_file(name, buffer=TABLE_BUFFER) if is_remote(name) else name
 
 
 class _StoredFileReader(io.RawIOBase):

@@ -28,10 +28,15 @@ _IMPORT = re.compile(
 _NAMED = re.compile(r"""["'](pairwright(?:\.\w+)+)(?::\w+)?["']""")
 
 
-@lru_cache(maxsize=1)
+@cache
+def package_version(name: str) -> str:
+    """Return the version of an installed package; to read it means to parse the metadata of its distribution."""
+    return metadata.version(name)
+
+
 def package_versions() -> list[str]:
     """Return the versions of the packages that shape the bytes of a build."""
-    return [f"{name} {metadata.version(name)}" for name in SHAPING_PACKAGES]
+    return [f"{name} {package_version(name)}" for name in SHAPING_PACKAGES]
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,7 @@ import pytest
 
 from pairwright.cli import main
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
-from tests.servers.warm_command_line import WarmCommandLine, settings, warm_command_line
+from tests.servers.warm_command_line import WarmCommandLine, warm_command_line
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -27,7 +27,7 @@ CAPTIONS = [
 
 @pytest.fixture(scope="session")
 def warm() -> Iterator[WarmCommandLine]:
-    """What the commands of all tests are forked from."""
+    """What commands are forked from that must have a process of their own."""
     with warm_command_line() as line:
         yield line
 
@@ -49,36 +49,13 @@ def run_apart(tmp_path: Path) -> Run:
     return call
 
 
-def _forked(warm: WarmCommandLine, folder: Path, run_apart: Run, found: dict[str, str]) -> Run:
-    def call(*arguments: object, ok: bool = True) -> subprocess.CompletedProcess[str]:
-        if settings() != found:
-            return run_apart(*arguments, ok=ok)
-        return _checked(warm.run([*map(str, arguments)], folder), ok=ok)
-
-    return call
-
-
-@pytest.fixture(autouse=True)
-def environment_found() -> dict[str, str]:
-    """The environment before the test changes it. Libraries that earlier tests imported have left their names in it."""
-    return settings()
-
-
 @pytest.fixture
-def run(tmp_path: Path, warm: WarmCommandLine, run_apart: Run, environment_found: dict[str, str]) -> Run:
-    """Run ``pairwright`` in the folder of the test, in a process that has imported the modules.
-
-    A test that has changed the environment gets a process of its own: modules read their settings when they are imported.
-    """
-    return _forked(warm, tmp_path, run_apart, environment_found)
-
-
-@pytest.fixture
-def run_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command that loads a model in this process, which has imported what models need: ten seconds anywhere else.
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run ``pairwright`` in the folder of the test, in this process, which has imported the modules and loaded the models.
 
     The entry point is that of the script, so what is printed and how it ends are what a user meets.
     """
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", "")  # help names the script, and not `python -m pytest`
 
     def call(*arguments: object, ok: bool = True) -> subprocess.CompletedProcess[str]:
         monkeypatch.setattr(sys, "argv", ["pairwright", *map(str, arguments)])

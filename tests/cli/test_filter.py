@@ -115,7 +115,7 @@ def test_images_of_unknown_size_are_counted_as_kept(run: Run, tmp_path: Path) ->
     assert "1 image of unknown size kept." in done.stderr
 
 
-def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run_model: Run, rows: Path, tmp_path: Path) -> None:
+def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run: Run, rows: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the 'clip' extra is not installed")
     pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
     from tests.indexes import tiny_clip
@@ -130,7 +130,7 @@ def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run_model: Run, r
     ]
     rows.write_text(rows.read_text() + "".join(json.dumps(row) + "\n" for row in lines))
     call = ["filter", rows, "--min-clip-score", 1e-9, "--clip-model", model, "--device", "cpu", "--out", "k.parquet"]
-    printed = json.loads(run_model(*call, "--json", ok=False).stdout)
+    printed = json.loads(run(*call, "--json", ok=False).stdout)
     reasons = {name: printed["rejected"].get(name) for name in ("missing_image", "bad_image", "not_fetched")}
     assert reasons == {"missing_image": 2, "bad_image": 1, "not_fetched": 1}
     assert printed["in"] == printed["kept"] + sum(printed["rejected"].values())
@@ -165,7 +165,7 @@ def test_copies_of_evaluation_images_and_of_earlier_images_go(run: Run, pool: Pa
     assert without["rejected"] == {"near_duplicate_image": 1}
 
 
-def test_images_with_similar_embeddings_go(run_model: Run, pool: Path, tmp_path: Path) -> None:
+def test_images_with_similar_embeddings_go(run: Run, pool: Path, tmp_path: Path) -> None:
     """Copies of evaluation images and of earlier images; a mirrored one, which has another hash, if the model says so."""
     pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
     from tests.indexes import tiny_clip
@@ -185,12 +185,12 @@ def test_images_with_similar_embeddings_go(run_model: Run, pool: Path, tmp_path:
     ]
     (tmp_path / "2.png").unlink()
     draw(3).save(tmp_path / "4.png")  # equal to 3.png
-    printed = json.loads(run_model(*call, "--exclude-images", "val", "--json").stdout)
+    printed = json.loads(run(*call, "--exclude-images", "val", "--json").stdout)
     details = dict(pl.read_parquet(tmp_path / "k.rejected.parquet").select("excerpt", "detail").iter_rows())
     assert "3.png: cosine 1.000" in details["picture 4"] or "bits differ" in details["picture 4"]
     assert printed["uncompared"] == 1
     assert printed["rejected"]["copy_of_evaluation_image"] >= 2
-    alone = json.loads(run_model(*call, "--json").stdout)
+    alone = json.loads(run(*call, "--json").stdout)
     assert set(alone["rejected"]) == {"near_duplicate_image"}
     assert alone["uncompared"] == 1
     details = dict(pl.read_parquet(tmp_path / "k.rejected.parquet").select("excerpt", "detail").iter_rows())

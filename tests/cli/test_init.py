@@ -221,7 +221,7 @@ def test_a_model_writes_captions_only_where_most_images_have_none(run: Run, tmp_
         write(tmp_path / "photos" / f"{n}.jpg", picture(n))
         if n:
             write(tmp_path / "photos" / f"{n}.txt", caption)
-    init = ("init", "--input", "photos", "--template", "negatives", "--force", "--out", "build.yaml")
+    init = ("init", "--input", "photos", "--template", "llava", "--force", "--out", "build.yaml")
     done = run(*init)
     assert "1 of 5 images without a caption" in done.stdout
     assert (
@@ -552,7 +552,7 @@ def test_init_finds_the_captions_of_a_folder_of_images_in_a_file(run: Run, tmp_p
     images = folder_of_a_dataset(tmp_path / "data", template=template)
     rows = "".join(row(image, text) for image, text in zip(images, CAPTIONS, strict=True))
     write(tmp_path / "data" / name, header + rows)
-    done = run("init", "--input", "data", "--template", "negatives", "--out", "build.yaml", "--json")
+    done = run("init", "--input", "data", "--template", "llava", "--out", "build.yaml", "--json")
     assert f"captions in data/{name}" in json.loads(done.stdout)["detected"]
     config = yaml.safe_load((tmp_path / "build.yaml").read_text())
     assert (config["input"]["path"], config["input"]["image_root"]) == (f"data/{name}", "data/photos")
@@ -625,7 +625,7 @@ def test_images_in_two_folders_side_by_side_are_found(run: Run, tmp_path: Path) 
     write(tmp_path / "vg" / "region_descriptions.json", json.dumps(rows))
     for n in range(5):
         write(tmp_path / "vg" / ("VG_100K_2" if n % 2 else "VG_100K") / f"{n}.jpg", picture(n))
-    run("init", "--input", "vg", "--template", "negatives", "--out", "build.yaml")
+    run("init", "--input", "vg", "--template", "llava", "--out", "build.yaml")
     section = yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]
     assert section["image_root"] == "vg/{VG_100K,VG_100K_2}"
     built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1, "--json").stdout)
@@ -648,7 +648,7 @@ def test_images_of_the_input_go_before_those_of_another_dataset_beside_it(run: R
 def test_captions_of_the_web_are_cleaned_by_the_proposed_config(run: Run, tmp_path: Path) -> None:
     texts = [f"{text} | Etsy" for text in CAPTIONS] + ["IMG_1.jpg"]
     write(tmp_path / "a.jsonl", "".join(json.dumps({"caption": text}) + "\n" for text in texts))
-    done = run("init", "--input", "a.jsonl", "--template", "negatives", "--out", "build.yaml")
+    done = run("init", "--input", "a.jsonl", "--template", "llava", "--out", "build.yaml")
     assert (
         "an address, mention, hashtag, emoji or note of an agency 5, a file name, address or placeholder 1"
         in done.stderr
@@ -669,7 +669,7 @@ def test_a_header_in_another_encoding_is_read_in_the_likely_one_which_is_named(
         f"1;{name};{text} café\n" for name, text in zip(images, CAPTIONS, strict=True)
     )
     write(tmp_path / "data" / "a.csv", text.encode("cp1252"))
-    done = run("init", "--input", given, "--template", "negatives", "--out", "build.yaml")
+    done = run("init", "--input", given, "--template", "llava", "--out", "build.yaml")
     assert "In cp1252, which the config names, it reads 'Größe;image;caption'." in done.stderr
     section = yaml.safe_load((tmp_path / "build.yaml").read_text(encoding="utf-8"))["input"]
     assert (section["path"], section["encoding"]) == ("data/a.csv", "cp1252")
@@ -698,7 +698,7 @@ def test_rows_in_another_encoding_are_counted_with_the_way_out(run: Run, tmp_pat
 def test_numbered_columns_of_captions_are_read_together(run: Run, tmp_path: Path, first: str) -> None:
     rows = "".join(f"{text}|one {text}|two {text}\n" for text in CAPTIONS)
     write(tmp_path / "a.csv", f"{first}|caption_2|caption_3\n{rows}")
-    done = run("init", "--input", "a.csv", "--template", "negatives", "--out", "build.yaml")
+    done = run("init", "--input", "a.csv", "--template", "llava", "--out", "build.yaml")
     assert "captions from column caption_*" in done.stdout
     assert "Captions are read from" not in done.stderr
     run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)

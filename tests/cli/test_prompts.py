@@ -118,9 +118,7 @@ def test_help_imports_neither_templates_nor_yaml() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_counted(
-    run_model: Run, tmp_path: Path
-) -> None:
+def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_counted(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="a local model needs torch")
     from tests.generators.llm.local.tiny_models import make_model
 
@@ -134,7 +132,7 @@ def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_count
     rows = [json.dumps({"image": f"{n}.jpg", "caption": caption}) for n, caption in enumerate(captions)]
     (tmp_path / "pairs.jsonl").write_text("\n".join(rows))
     given = ("prompts", "ask", "more", "pairs.jsonl", "--prompts", "mine", "--model", "local:model", "--out", "a.jsonl")
-    done = run_model(*given, "--on-error", "skip", ok=False)  # four tokens end no answer
+    done = run(*given, "--on-error", "skip", ok=False)  # four tokens end no answer
     printed = done.stdout
     assert done.returncode == 3
     assert printed.startswith("2 pairs, ")
@@ -142,13 +140,13 @@ def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_count
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
 
 
-def test_a_prompt_that_uses_nothing_of_a_pair_is_refused(run_model: Run, tmp_path: Path, captions: Path) -> None:
+def test_a_prompt_that_uses_nothing_of_a_pair_is_refused(run: Run, tmp_path: Path, captions: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/same.yaml").write_text(
         "version: 1\nabout: The same.\nanswer: text\ntypical: A cup.\nsystem: Say it.\nuser: What is it?\n"
     )
     given = ("prompts", "ask", "same", captions, "--prompts", "mine", "--model", "m", "--out", "a.jsonl")
-    done = run_model(*given, ok=False)
+    done = run(*given, ok=False)
     assert done.returncode == 2
     assert "all requests would be equal. Write for example {{ caption }} in `user`" in done.stderr
 

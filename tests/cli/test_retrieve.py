@@ -40,11 +40,9 @@ def searched(made: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_hits_come_in_the_order_of_the_decoder_and_keep_their_first_rank(run_model: Run, searched: Path) -> None:
+def test_hits_come_in_the_order_of_the_decoder_and_keep_their_first_rank(run: Run, searched: Path) -> None:
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--k", 3, "--out", "h.parquet", "--json"]
-    printed = json.loads(
-        run_model(*given, "--rerank", "attention", "--rerank-model", "decoder", "--rerank-top", 2).stdout
-    )
+    printed = json.loads(run(*given, "--rerank", "attention", "--rerank-model", "decoder", "--rerank-top", 2).stdout)
     assert printed["reranked"] == {"by": "attention", "model": "decoder", "hits": 4, "prompts_read": 6}
     hits = pl.read_parquet(searched / "h.parquet")
     for group in hits.partition_by("query"):
@@ -55,29 +53,25 @@ def test_hits_come_in_the_order_of_the_decoder_and_keep_their_first_rank(run_mod
         assert (group["first_rank"][2], scores[2]) == (3, None)
 
 
-def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused(
-    run_model: Run, searched: Path
-) -> None:
+def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused(run: Run, searched: Path) -> None:
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl"]
-    assert "--rerank-model" in run_model(*given, "--rerank", "attention", ok=False).stderr
-    assert "requires --rerank" in run_model(*given, "--rerank-model", "decoder", ok=False).stderr
+    assert "--rerank-model" in run(*given, "--rerank", "attention", ok=False).stderr
+    assert "requires --rerank" in run(*given, "--rerank-model", "decoder", ok=False).stderr
     assert (
         "not a causal language model"
-        in run_model(*given, "--rerank", "attention", "--rerank-model", "index", ok=False).stderr
+        in run(*given, "--rerank", "attention", "--rerank-model", "index", ok=False).stderr
     )
     assert not (searched / "h.jsonl").exists()
 
 
-def test_captions_that_are_too_long_together_are_refused_with_the_option_to_lower(
-    run_model: Run, searched: Path
-) -> None:
+def test_captions_that_are_too_long_together_are_refused_with_the_option_to_lower(run: Run, searched: Path) -> None:
     config = json.loads((searched / "decoder/config.json").read_text())
     (searched / "decoder/config.json").write_text(json.dumps({**config, "max_position_embeddings": 260}))
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl", "--rerank", "plain-attention"]
-    assert run_model(*given, "--rerank-model", "decoder", ok=False).stderr.splitlines() == [
+    assert run(*given, "--rerank-model", "decoder", ok=False).stderr.splitlines() == [
         "pairwright: a prompt of 280 tokens: the model's limit is 260. Lower --rerank-top."
     ]
-    assert run_model(*given, "--rerank-model", "decoder", "--rerank-top", 2).stderr == ""
+    assert run(*given, "--rerank-model", "decoder", "--rerank-top", 2).stderr == ""
 
 
 def test_copies_of_evaluation_images_are_not_retrieved(run: Run, tmp_path: Path) -> None:

@@ -33,22 +33,22 @@ def test_wrong_settings_end_with_code_2_and_a_line_that_helps(run: Run) -> None:
     assert (done.returncode, "Did you mean `lr`?" in done.stderr) == (2, True)
 
 
-def test_missing_data_are_reported_before_the_hub_is_asked_for_the_model(run_model: Run, tmp_path: Path) -> None:
+def test_missing_data_are_reported_before_the_hub_is_asked_for_the_model(run: Run, tmp_path: Path) -> None:
     (tmp_path / "build" / "pairs").mkdir(parents=True)
     for recipe in ("negclip", "llava-instruct"):
-        done = run_model("train", recipe, "--data", "build", "--model", "nobody/nothing", "--out", "run", ok=False)
+        done = run("train", recipe, "--data", "build", "--model", "nobody/nothing", "--out", "run", ok=False)
         assert (done.returncode, "build: no .tar in it." in done.stderr) == (1, True)
         assert "hub" not in done.stderr
 
 
-def test_a_run_logs_its_steps_and_ends_with_a_report(run_model: Run, tmp_path: Path) -> None:
+def test_a_run_logs_its_steps_and_ends_with_a_report(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")
     from tests.training.training_cases import SMALL, clip, shards
 
     shards(tmp_path / "shards", count=12)
     changes = [part for change in (*SMALL, "batches.max_tokens=6") for part in ("--set", change)]
-    done = run_model(
+    done = run(
         "train", "negclip", "--data", "shards", "--model", clip(tmp_path, count=12), "--out", "run", *changes, "--json"
     )
     report = json.loads(done.stdout)
@@ -73,14 +73,14 @@ def offline_example() -> list[list[str]]:
     return [command[1:] for command in commands]
 
 
-def test_the_offline_example_runs_with_less_data_and_fewer_steps(run: Run, run_model: Run, tmp_path: Path) -> None:
+def test_the_offline_example_runs_with_less_data_and_fewer_steps(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")
     less = {"400": "40", "200": "30", "schedule.epochs=30": "schedule.epochs=1"}
     done = []
     for command in offline_example():
         words = [less.get(word, word) for word in command]
-        done.append(run(*words, "--workers", 1) if command[0] == "demo" else run_model(*words))
+        done.append(run(*words, "--workers", 1) if command[0] == "demo" else run(*words))
     assert json.loads(done[2].stdout)["model"] == "clip"
     assert (tmp_path / "run" / "model" / "tokenizer.json").is_file()
     assert done[4].stdout.splitlines()[0].split()[:4] == ["of", "measure", "clip", "95%"]
@@ -102,26 +102,26 @@ def test_the_offline_example_as_printed_makes_a_model_that_detects_negatives(run
 
 
 def test_a_tiny_clip_is_the_same_for_the_same_shards_and_no_folder_with_files_is_taken(
-    run_model: Run, tmp_path: Path
+    run: Run, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     from tests.training.training_cases import shards
 
     shards(tmp_path / "shards", count=8)
     for out in ("one", "two"):
-        run_model("dev", "tiny-clip", "--data", "shards", "--out", out)
+        run("dev", "tiny-clip", "--data", "shards", "--out", out)
     assert all(
         (tmp_path / "two" / path.name).read_bytes() == path.read_bytes() for path in (tmp_path / "one").iterdir()
     )
     words = (tmp_path / "one" / "tokenizer.json").read_text()
     assert '"look"' in words  # a word of hard positives alone
-    done = run_model("dev", "tiny-clip", "--data", "shards", "--out", "shards", ok=False)
+    done = run("dev", "tiny-clip", "--data", "shards", "--out", "shards", ok=False)
     assert (done.returncode, "shards is not empty" in done.stderr) == (1, True)
-    done = run_model("dev", "tiny-clip", "--data", "none", "--out", "new", ok=False)
+    done = run("dev", "tiny-clip", "--data", "none", "--out", "new", ok=False)
     assert (done.returncode, "no such file" in done.stderr) == (1, True)
     assert not (tmp_path / "new").exists()
 
 
-def test_help_names_every_built_in_recipe(run_model: Run) -> None:
-    shown = "".join(run_model("train", "--help").stdout.split())  # lines break at hyphens, too
+def test_help_names_every_built_in_recipe(run: Run) -> None:
+    shown = "".join(run("train", "--help").stdout.split())  # lines break at hyphens, too
     assert f"{','.join(sorted(path.stem for path in RECIPES_FOLDER.glob('*.yaml')))};oraYAMLfile" in shown

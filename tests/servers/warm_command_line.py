@@ -56,16 +56,6 @@ IMPORTED = (
     "typer._adapters",
     "typer._click.decorators",
 )
-# Of the environment, what does not make another command: pytest's own note, and what libraries leave where they are
-# imported (scikit-learn, torch, polars), which may be in the middle of a test.
-_OF_NO_ACCOUNT = (
-    "PYTEST_CURRENT_TEST",
-    "KMP_DUPLICATE_LIB_OK",
-    "KMP_INIT_AT_FORK",
-    "THP_MEM_ALLOC_ENABLE",
-    "TORCHINDUCTOR_CACHE_DIR",
-    "_RJEM_MALLOC_CONF",
-)
 _LONGEST = 1 << 20
 
 
@@ -82,11 +72,6 @@ class WarmCommandLine:
             socket.send_fds(self._door, [order], [out.fileno(), err.fileno()])
             code = int(self._door.recv(64))
             return subprocess.CompletedProcess([module, *arguments], code, _text(out), _text(err))
-
-
-def settings() -> dict[str, str]:
-    """Return what of the environment may make another command."""
-    return {name: value for name, value in os.environ.items() if name not in _OF_NO_ACCOUNT}
 
 
 def _text(file: IO[bytes]) -> str:

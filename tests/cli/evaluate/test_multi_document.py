@@ -7,7 +7,7 @@ from tests.cli.conftest import Run
 from tests.training.attention.test_decoder import reader
 
 
-def test_decoders_are_measured_over_documents_with_tables_and_a_page(run_model: Run, tmp_path: Path) -> None:
+def test_decoders_are_measured_over_documents_with_tables_and_a_page(run: Run, tmp_path: Path) -> None:
     found = reader()
     found.model.save_pretrained(tmp_path / "decoder")
     found.tokenizer.save_pretrained(tmp_path / "decoder")
@@ -17,7 +17,7 @@ def test_decoders_are_measured_over_documents_with_tables_and_a_page(run_model: 
     ]
     (tmp_path / "synth.csv").write_text("\n".join(["question,answer,wiki", *rows]))
     given = ["evaluate", "multi-document", "decoder", "--data", "synth.csv"]
-    done = run_model(
+    done = run(
         *given, "--documents", 2, "--documents", 4, "--gold", "1,2", "--questions", 1, "--html", "u.html", "--json"
     )
     printed = json.loads(done.stdout)["models"][0]
@@ -28,8 +28,6 @@ def test_decoders_are_measured_over_documents_with_tables_and_a_page(run_model: 
     page = (tmp_path / "u.html").read_text()
     assert page.count("accuracy by the gold document&#x27;s place") == 2
     assert "attention a token by place, K = 4" in page
-    assert "give positions from 1 to 10" in run_model(*given, "--gold", "11", ok=False).stderr
-    assert (
-        "--attention: no such kind: sorted. There are: " in run_model(*given, "--attention", "sorted", ok=False).stderr
-    )
-    assert "cannot be used" in run_model(*given, "--documents", 2, "--device", "tpu", ok=False).stderr
+    assert "give positions from 1 to 10" in run(*given, "--gold", "11", ok=False).stderr
+    assert "--attention: no such kind: sorted. There are: " in run(*given, "--attention", "sorted", ok=False).stderr
+    assert "cannot be used" in run(*given, "--documents", 2, "--device", "tpu", ok=False).stderr

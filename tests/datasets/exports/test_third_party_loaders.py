@@ -8,11 +8,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from pairwright.datasets.exports.formats import export
+from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.shards.sample_source import source_from_records
 from tests.datasets.sample_builders import image_files
 
@@ -45,27 +46,13 @@ print(json.dumps([read(path) for path in sys.argv[1:]]))
 HUGGING_FACE = """
 import json, sys
 from datasets import load_dataset
-rows = load_dataset(sys.argv[1], split="train")
-first = rows[0]
-print(json.dumps({"rows": len(rows), "json": [row["json"] for row in rows], "size": list(first["jpg"].size)}))
-"""
-
-MIXTURE = """
-import json, sys
-from datasets import load_dataset
-hub, table = (load_dataset(path, split="train") for path in sys.argv[1:])
-print(json.dumps([[row[name] is not None for row in rows] for rows, name in ((hub, "jpg"), (table, "image"))]))
-"""
-
-TABLES = """
-import json, sys
-from datasets import load_dataset
-hub, chats = (load_dataset(path, split="train") for path in sys.argv[1:])
-row = chats[0]
-print(json.dumps({
-    "captions": list(hub["caption"]), "size": list(hub[0]["image"].size), "negative": hub[0]["hard_negatives"][0]["text"],
-    "rows": len(chats), "images": [list(image.size) for image in row["images"]], "messages": row["messages"],
-}))
+def plain(value):
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    return list(value.size) if hasattr(value, "getpixel") else value
+print(json.dumps([[plain(row) for row in load_dataset(path, split="train")] for path in sys.argv[1:]]))
 """
 
 # The result is printed by then. Threads of these libraries that still run when Python takes itself apart end a busy machine's
@@ -124,36 +111,51 @@ def test_mlcroissant_validates_descriptions_and_reads_texts_and_images_by_them(t
     assert {row["key"] for row in mixed["images"]} == {pair.key for pair in pairs[3:]}
 
 
+class Loaded(NamedTuple):
+    """Exported pairs, of which every third is without an image in `mixed`, and the rows of each export."""
+
+    pairs: list[Pair]
+    mixed: list[Pair]
+    annotations: list[Annotation]
+    rows: dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    """All exports read by one process: `datasets` takes longer to import than to read them."""
+    folder = tmp_path_factory.mktemp("exports")
+    pairs, annotations = image_files(folder / "pool", 12)
+    mixed = [replace(pair, image="") if number % 3 == 0 else pair for number, pair in enumerate(pairs)]
+    exports = {name: (name, pairs) for name in ("hf", "croissant", "hf-parquet", "trl")}
+    exports |= {f"mixed {name}": (name, mixed) for name in ("hf", "hf-parquet")}
+    for name, (to, given) in exports.items():
+        export(source_from_records(given, annotations), to, folder / name)
+    read = read_by(HUGGING_FACE, [folder / name for name in exports], folder / "cache")
+    return Loaded(pairs, mixed, annotations, dict(zip(exports, read, strict=True)))
+
+
 @needed("datasets")
 @pytest.mark.parametrize("to", ["hf", "croissant"])
-def test_load_dataset_opens_folders_of_shards_with_a_card(tmp_path: Path, to: str) -> None:
-    pairs, annotations = image_files(tmp_path / "pool", 12)
-    export(source_from_records(pairs, annotations), to, tmp_path / "hub")
-    read = read_by(HUGGING_FACE, [tmp_path / "hub"], tmp_path / "cache")
-    assert read["rows"] == 12
-    assert read["size"] == [32, 24]
-    assert [row["caption"] for row in read["json"]] == [pair.caption for pair in pairs]
-    assert read["json"][0]["hard_negatives"][0]["text"] == annotations[0].text
+def test_load_dataset_opens_folders_of_shards_with_a_card(loaded: Loaded, to: str) -> None:
+    rows = loaded.rows[to]
+    assert len(rows) == 12
+    assert rows[0]["jpg"] == [32, 24]
+    assert [row["json"]["caption"] for row in rows] == [pair.caption for pair in loaded.pairs]
+    assert rows[0]["json"]["hard_negatives"][0]["text"] == loaded.annotations[0].text
 
 
 @needed("datasets")
-def test_load_dataset_has_no_image_for_text_only_samples(tmp_path: Path) -> None:
-    pairs, annotations = image_files(tmp_path / "pool", 12)
-    mixed = [replace(pair, image="") if number % 3 == 0 else pair for number, pair in enumerate(pairs)]
-    for name in ("hf", "hf-parquet"):
-        export(source_from_records(mixed, annotations), name, tmp_path / name)
-    shards, table = read_by(MIXTURE, [tmp_path / "hf", tmp_path / "hf-parquet"], tmp_path / "cache")
-    assert shards == [True] * 8 + [False] * 4
-    assert table == [bool(pair.image) for pair in mixed]
+def test_load_dataset_has_no_image_for_text_only_samples(loaded: Loaded) -> None:
+    assert [row["jpg"] is not None for row in loaded.rows["mixed hf"]] == [True] * 8 + [False] * 4
+    table = [row["image"] is not None for row in loaded.rows["mixed hf-parquet"]]
+    assert table == [bool(pair.image) for pair in loaded.mixed]
 
 
 @needed("datasets")
-def test_load_dataset_opens_parquet_folders_and_decodes_their_images(tmp_path: Path) -> None:
-    pairs, annotations = image_files(tmp_path / "pool", 12)
-    for name in ("hf-parquet", "trl"):
-        export(source_from_records(pairs, annotations), name, tmp_path / name)
-    read = read_by(TABLES, [tmp_path / "hf-parquet", tmp_path / "trl"], tmp_path / "cache")
-    assert read["captions"] == [pair.caption for pair in pairs]
-    assert read["negative"] == annotations[0].text
-    assert (read["rows"], read["size"], read["images"]) == (12, [32, 24], [[32, 24]])
-    assert [part["type"] for part in read["messages"][0]["content"]] == ["image", "text"]
+def test_load_dataset_opens_parquet_folders_and_decodes_their_images(loaded: Loaded) -> None:
+    rows, chats = loaded.rows["hf-parquet"], loaded.rows["trl"]
+    assert [row["caption"] for row in rows] == [pair.caption for pair in loaded.pairs]
+    assert rows[0]["image"] == [32, 24]
+    assert rows[0]["hard_negatives"][0]["text"] == loaded.annotations[0].text
+    assert (len(chats), chats[0]["images"]) == (12, [[32, 24]])
+    assert [part["type"] for part in chats[0]["messages"][0]["content"]] == ["image", "text"]

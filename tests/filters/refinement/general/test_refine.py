@@ -89,12 +89,13 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
 
 def test_the_advice_for_rows_that_all_favour_one_side_is_to_generate_both_sides() -> None:
     rows = telling_rows(200).with_columns(negative=pl.col("negative") + " under a cloudy sky")
-    result = refine_against_all_attacks(rows)
+    result = refine_against_all_attacks(rows, options=AllAttacksOptions(rounds=1))
     assert not result.holds
     assert result.bound == 0
     assert "length" in result.advice
     assert "--both-sides" in result.advice
-    advice = refine_against_all_attacks(rows, options=AllAttacksOptions(wording=OptionNames("under refine"))).advice
+    options = AllAttacksOptions(rounds=1, wording=OptionNames("under refine"))
+    advice = refine_against_all_attacks(rows, options=options).advice
     assert advice == result.advice.replace("--both-sides", "`both_sides: true` under negatives")
 
 
@@ -262,7 +263,8 @@ def test_rows_whose_texts_change_places_in_another_row_leak_nothing_to_classifie
     mirrored = rows.with_columns(
         id=pl.col("id") + "m", group=pl.col("group") + "m", positive="negative", negative="positive"
     )
-    found = refine_against_all_attacks(pl.concat([rows, mirrored]))  # Winoground: each caption is true of one image
+    both = pl.concat([rows, mirrored])  # Winoground: each caption is true of one image
+    found = refine_against_all_attacks(both, options=AllAttacksOptions(rounds=1))
     assert found.total.attacks["words"].before == found.total.attacks["letters"].before == 0.5
 
 
