@@ -330,7 +330,7 @@ class PairSample:
         """Yield pairs, and add them to the sample."""
         for pair in pairs:
             self._pairs.append(pair)
-            if len(self._pairs) > 4 * self._size:
+            if len(self._pairs) > 2 * self._size:
                 self._pairs = list(self.pairs())
             yield pair
 

@@ -1,7 +1,7 @@
 """Edit model of a caption pool: its cloze model and the word balance of each type of edit.
 
-It is learned with the word statistics (stage ``words``, or at the start of a command) and stored in the same folder. A
-pool that is too small uses the bundled model and statistics, which are those of captions of photographs.
+Captions of photographs, and pools that are too small, use the bundled model and statistics. Others are learned with the
+word statistics (stage ``words``, or at the start of a command) and stored in the same folder.
 """
 
 import json
@@ -70,16 +70,30 @@ class EditModel:
         return cls.load(folder) if (folder / _CLOZE).exists() else load_bundled_model()
 
 
+class _BundledModel(EditModel):
+    """Pickled by name: a process has one of it."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return load_bundled_model, ()
+
+
+class _BundledStatistics(PoolStatistics):
+    """Likewise."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return load_bundled_statistics, ()
+
+
 @lru_cache(maxsize=1)
 def load_bundled_model() -> EditModel:
-    """Return the model for pools that are too small; see ``generators/language/models/README.md``."""
-    return EditModel.load(BUNDLED_MODEL)
+    """Return the model of captions of photographs; see ``generators/language/models/README.md``."""
+    return _BundledModel.load(BUNDLED_MODEL)
 
 
 @lru_cache(maxsize=1)
 def load_bundled_statistics() -> PoolStatistics:
-    """Return the word statistics for pools that are too small: those of the captions of the bundled model."""
-    return PoolStatistics.load(BUNDLED_STATISTICS)
+    """Return the word statistics of the captions of the bundled model."""
+    return _BundledStatistics.load(BUNDLED_STATISTICS)
 
 
 def pool_or_bundled(statistics: PoolStatistics) -> PoolStatistics:
