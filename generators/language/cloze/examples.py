@@ -28,7 +28,7 @@ DEFAULT_LIMIT: Final = 150_000  # examples of a slot kind
 FORMAT_VERSION: Final = 1
 WIDTHS: Final = (REACH, REACH, HEADS, MAX_BAG)  # columns of a context: left, right, heads, bag
 WordNumbers = NDArray[Any]  # uint16 or int32
-_PADS: Final = tuple((0,) * width for width in range(max(WIDTHS) + 1))
+_PADS: Final = tuple((None,) * width for width in range(max(WIDTHS) + 1))
 _UNBOUNDED: Final = 2**64 - 1
 _COLUMNS: Final = 1 + sum(WIDTHS)  # the target comes first
 
@@ -120,7 +120,7 @@ class ClozeSampler:
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self._limit = limit
-        self._number = defaultdict[str, int](count(1).__next__)
+        self._number = defaultdict[str | None, int](count(1).__next__, {None: 0})
         self._captions = {kind: array("Q") for kind in SLOT_KINDS}
         self._rows = {kind: array("i") for kind in SLOT_KINDS}
         self._bounds = dict.fromkeys(SLOT_KINDS, _UNBOUNDED)
@@ -133,15 +133,15 @@ class ClozeSampler:
             examples: its slots.
         """
         hashed = int.from_bytes(hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-        for kind, target, context in examples:
+        for kind, target, (left, right, heads, bag) in examples:
             if hashed >= self._bounds[kind]:
                 continue
             self._captions[kind].append(hashed)
-            row = [self._number[target]]
-            for words, width in zip(context, WIDTHS, strict=True):
-                row += map(self._number.__getitem__, words)
-                row += _PADS[width - len(words)]
-            self._rows[kind].fromlist(row)
+            row = (
+                *(target, *left, *_PADS[REACH - len(left)], *right, *_PADS[REACH - len(right)]),
+                *(*heads, *_PADS[HEADS - len(heads)], *bag, *_PADS[MAX_BAG - len(bag)]),
+            )
+            self._rows[kind].fromlist([*map(self._number.__getitem__, row)])
             if len(self._captions[kind]) > 2 * self._limit:
                 self._drop_examples(kind)
 
@@ -156,7 +156,7 @@ class ClozeSampler:
 
     def sample(self) -> ClozeSample:
         """Return the sample of the captions added so far."""
-        return _canonical(list(self._number), self._limit, {kind: self._kind(kind) for kind in SLOT_KINDS})
+        return _canonical(list(self._number)[1:], self._limit, {kind: self._kind(kind) for kind in SLOT_KINDS})
 
 
 def _number_type(words: Sequence[Any]) -> type[np.uint16 | np.int32]:
