@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
-from itertools import compress, pairwise
+from itertools import chain, compress, pairwise
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -84,14 +84,17 @@ class SpacyTagger:
         with self._lock, limit_blas_to_one_thread():
             if len(texts) == 1:  # cheaper than `pipe`
                 return [_tokens(texts[0], self.pipeline(_normalize_capitals(texts[0])))]
-            written = map(_normalize_capitals, texts)
-            if self._distinct is None:
-                docs = self.pipeline.pipe(written, batch_size=_BATCH)
-                return [_tokens(text, doc) for text, doc in zip(texts, docs, strict=True)]
-            made = [self.pipeline.make_doc(text) for text in written]
-            batches = (made[start : start + _BATCH] for start in range(0, len(made), _BATCH))
-            tags = [own for batch in batches for own in self._distinct.tags(batch)]
-            return [_tokens(text, doc, own) for text, doc, own in zip(texts, made, tags, strict=True)]
+            distinct = dict.fromkeys(texts)  # a pool repeats captions, of an image or of the web
+            known = dict(zip(distinct, self._tag_each(list(distinct)), strict=True))
+            return [known[text].copy() for text in texts]
+
+    def _tag_each(self, texts: Sequence[str]) -> Iterator[list[Token]]:
+        written = map(_normalize_capitals, texts)
+        if self._distinct is None:
+            return map(_tokens, texts, self.pipeline.pipe(written, batch_size=_BATCH))
+        made = [self.pipeline.make_doc(text) for text in written]
+        batches = (made[start : start + _BATCH] for start in range(0, len(made), _BATCH))
+        return map(_tokens, texts, made, chain.from_iterable(map(self._distinct.tags, batches)))
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return load_tagger, (self._source,)

@@ -189,8 +189,10 @@ def _with_lowest_hashes(found: KindSample, limit: int) -> KindSample:
 def _canonical(words: Sequence[str], limit: int, kinds: Mapping[str, KindSample]) -> ClozeSample:
     """Return a sample that depends on its examples alone: words and examples in order, without words of no example."""
     kept = {kind: _with_lowest_hashes(found, limit) for kind, found in kinds.items()}
-    used = np.unique(np.concatenate([[0], *(np.unique(found.rows) for found in kept.values())]))[1:]
-    ordered = sorted((words[number - 1], number) for number in used.tolist())
+    used = np.zeros(len(words) + 1, bool)
+    for found in kept.values():
+        used[found.rows] = True
+    ordered = sorted((words[at], at + 1) for at in np.flatnonzero(used[1:]).tolist())
     table = np.zeros(len(words) + 1, _number_type(ordered))
     table[[number for _, number in ordered]] = np.arange(1, len(ordered) + 1)
     return ClozeSample(
@@ -201,5 +203,6 @@ def _canonical(words: Sequence[str], limit: int, kinds: Mapping[str, KindSample]
 
 
 def _sorted(found: KindSample) -> KindSample:
-    order = np.lexsort((*found.rows.T[::-1], found.captions))
+    big_endian = np.ascontiguousarray(found.rows, found.rows.dtype.newbyteorder(">"))  # whose bytes sort as its numbers
+    order = np.lexsort((big_endian.view(f"S{big_endian.itemsize * _COLUMNS}").ravel(), found.captions))
     return KindSample(found.captions[order], found.rows[order], found.bound)
