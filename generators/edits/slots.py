@@ -132,8 +132,8 @@ def context_of(  # noqa: PLR0913 - what the context consists of
 
 def slot_examples(text: ParsedText, thesaurus: WordNet) -> Iterator[ClozeExample]:
     """Yield the filled slots of a text with their contexts."""
-    for slot in find_slots(text, thesaurus):
-        yield ClozeExample(slot.kind, slot.key, context_of(text, slot.start, slot.end, slot.before, slot.after))
+    for kind, start, end, key, _, before, after, _ in find_slots(text, thesaurus):
+        yield ClozeExample(kind, key, context_of(text, start, end, before, after))
 
 
 def relation_key(words: Sequence[str], tag: str) -> str:
