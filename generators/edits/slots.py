@@ -88,17 +88,17 @@ def find_slots(caption: ParsedText, thesaurus: WordNet) -> list[Slot]:
 def find_relations(caption: ParsedText) -> Iterator[Slot]:
     """Yield the relations among the slots of a caption."""
     lexicon, first_words, end = load_relations(), _first_words(), 0
-    for at, (word, tag) in enumerate(zip(caption.lower, caption.tags, strict=True)):
-        if at < end or (word not in first_words and tag not in _VERBS):
+    for at, (word, own) in enumerate(zip(caption.lower, caption.tags, strict=True)):
+        if at < end or (word not in first_words and own not in _VERBS):
             continue
         length = lexicon.match_preposition(caption.lower, at)
-        verb = not length and tag in _VERBS and caption.tokens[at].pos == "VERB"
+        verb = not length and own in _VERBS and caption.tokens[at].pos == "VERB"
         if verb:
             length = 1 + lexicon.match_preposition(caption.lower, at + 1)
         thing = caption.starting_at(at + length) if length else None
         if thing is None:
             continue
-        end, subject, tag = at + length, _subject(caption, at), tag if verb else ""
+        end, subject, tag = at + length, _subject(caption, at), own if verb else ""
         key = relation_key(caption.lower[at:end], tag)
         yield Slot(RELATION, at, end, key, tag, caption.head(subject) if subject else "", caption.head(thing))
 

@@ -156,7 +156,8 @@ class ClozeSampler:
 
     def sample(self) -> ClozeSample:
         """Return the sample of the captions added so far."""
-        return _canonical(list(self._number)[1:], self._limit, {kind: self._kind(kind) for kind in SLOT_KINDS})
+        words = [word for word in self._number if word is not None]
+        return _canonical(words, self._limit, {kind: self._kind(kind) for kind in SLOT_KINDS})
 
 
 def _number_type(words: Sequence[Any]) -> type[np.uint16 | np.int32]:
