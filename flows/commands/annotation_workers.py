@@ -6,7 +6,7 @@ Results depend on the batch alone. Generators cannot be pickled, their `Generato
 import gc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairwright.datasets.records import Annotation, Pair
@@ -40,7 +40,14 @@ def tag_and_count(captions: Sequence[str]) -> TaggedCaptions:
 
     tokens = load_tagger().tag(captions)
     slots = sample_slots(captions, tokens, load_wordnet())
+    _freeze_tables()
     return TaggedCaptions(count_captions(tokens), slots, [pack(words) for words in tokens])
+
+
+@lru_cache(maxsize=1)
+def _freeze_tables() -> None:
+    """Keep the garbage collector from visiting the loaded tables, which live as long as the process."""
+    gc.freeze()
 
 
 def tag_and_count_words(captions: Sequence[str]) -> PoolCounts:
@@ -87,5 +94,5 @@ class BatchAnnotator(SetupInFile[GeneratorSetup]):
     def _generator(self) -> RuleGenerator:
         """The generator, constructed in each process that annotates."""
         made = build_generator(self._setup.generator, self._setup.materials, self._setup.options)
-        gc.freeze()  # the tables live as long as the process; the collector need not visit them
+        gc.freeze()  # as in `_freeze_tables`, with those of the generator
         return made

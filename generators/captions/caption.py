@@ -131,10 +131,11 @@ class ParsedText:
 
     def is_whole(self, phrase: NounPhrase) -> bool:
         """Return whether the phrase is complete, as far as tags tell: not "a lush | green field"."""
-        after, beyond = self.tag(phrase.end), self.tag(phrase.end + 1)
-        if self.lower[phrase.end : phrase.end + 2] in _BEGIN_RELATIONS:
-            return True
-        return after not in {"JJ", "HYPH", "CD", "NNP"} and not (after in {"VBN", "VBD"} and beyond.startswith("NN"))
+        after, end = self.tag(phrase.end), phrase.end
+        continues = after in {"JJ", "HYPH", "CD", "NNP"}
+        if continues or (after in {"VBN", "VBD"} and self.tag(end + 1).startswith("NN")):
+            return self.lower[end : end + 2] in _BEGIN_RELATIONS
+        return True
 
     def starting_at(self, index: int) -> NounPhrase | None:
         """Return the noun phrase that starts at token ``index``."""

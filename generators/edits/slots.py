@@ -78,33 +78,35 @@ def find_slots(caption: ParsedText, thesaurus: WordNet) -> list[Slot]:
     """Return the slots of a caption: nouns and adjectives by phrase, then relations, each from left to right."""
     relations = list(find_relations(caption))
     inside = {at for slot in relations for at in range(slot.start, slot.end)}  # "front" of "in front of"
-    phrases = [phrase for phrase in caption.phrases if phrase.head not in inside]
-    return [*(slot for phrase in phrases for slot in _slots_of_phrase(caption, phrase, thesaurus)), *relations]
+    found: list[Slot] = []
+    for phrase in caption.phrases:
+        if phrase.head not in inside:
+            found += _slots_of_phrase(caption, phrase, thesaurus)
+    return found + relations
 
 
 def find_relations(caption: ParsedText) -> Iterator[Slot]:
     """Yield the relations among the slots of a caption."""
-    lexicon, at = load_relations(), 0
-    while at < len(caption.lower):
+    lexicon, first_words, end = load_relations(), _first_words(), 0
+    for at, (word, own) in enumerate(zip(caption.lower, caption.tags, strict=True)):
+        if at < end or (word not in first_words and own not in _VERBS):
+            continue
         length = lexicon.match_preposition(caption.lower, at)
-        verb = not length and caption.tags[at] in _VERBS and caption.tokens[at].pos == "VERB"
+        verb = not length and own in _VERBS and caption.tokens[at].pos == "VERB"
         if verb:
             length = 1 + lexicon.match_preposition(caption.lower, at + 1)
         thing = caption.starting_at(at + length) if length else None
         if thing is None:
-            at += 1
             continue
-        subject, tag = _subject(caption, at), caption.tags[at] if verb else ""
-        yield Slot(
-            RELATION,
-            at,
-            at + length,
-            relation_key(caption.lower[at : at + length], tag),
-            tag,
-            caption.head(subject) if subject is not None else "",
-            caption.head(thing),
-        )
-        at += length
+        end, subject, tag = at + length, _subject(caption, at), own if verb else ""
+        key = relation_key(caption.lower[at:end], tag)
+        yield Slot(RELATION, at, end, key, tag, caption.head(subject) if subject else "", caption.head(thing))
+
+
+@lru_cache(maxsize=1)
+def _first_words() -> frozenset[str]:
+    """Return the first words of prepositions."""
+    return frozenset(phrase.partition(" ")[0] for phrase in load_relations().prepositions)
 
 
 def context_of(  # noqa: PLR0913 - what the context consists of
@@ -122,16 +124,16 @@ def context_of(  # noqa: PLR0913 - what the context consists of
     ``before`` and ``after`` are the lemmas of `Slot`.
     """
     words = caption.context_words
-    left = (*words[start : start + REACH], *left)[: -REACH - 1 : -1]
-    right = (*right, *words[end + REACH : end + 2 * REACH])[:REACH]
-    bag = [lemma for at, lemma in caption.content_lemmas if not start <= at < end]
+    left = (words[start : start + REACH] + left)[: -REACH - 1 : -1]
+    right = (right + words[end + REACH : end + 2 * REACH])[:REACH]
+    bag = [lemma for at, lemma in caption.content_lemmas if at < start or at >= end]
     return ClozeContext(left, right, (before, after), tuple(bag[:MAX_BAG]))
 
 
 def slot_examples(text: ParsedText, thesaurus: WordNet) -> Iterator[ClozeExample]:
     """Yield the filled slots of a text with their contexts."""
-    for slot in find_slots(text, thesaurus):
-        yield ClozeExample(slot.kind, slot.key, context_of(text, slot.start, slot.end, slot.before, slot.after))
+    for kind, start, end, key, _, before, after, _ in find_slots(text, thesaurus):
+        yield ClozeExample(kind, key, context_of(text, start, end, before, after))
 
 
 def relation_key(words: Sequence[str], tag: str) -> str:
@@ -182,7 +184,7 @@ def _slots_of_phrase(caption: ParsedText, phrase: NounPhrase, thesaurus: WordNet
                 start, noun = phrase.head - 1, compound
         yield Slot(NOUN, start, phrase.head + 1, noun, tag, phrase=phrase)
     described = [] if phrase.joined else [*phrase.adjectives]
-    described += [at for at in phrase.nouns if at < start and caption.lower[at] in concepts()]  # "a brick wall"
+    described += [at for at in phrase.nouns[:-1] if at < start and caption.lower[at] in concepts()]  # "a brick wall"
     for at in (phrase.count, *described) if phrase.count >= 0 else described:
         if caption.plural(phrase) and caption.word(at - 1) in ARTICLES:
             continue  # the article is part of the quantifier: "a few tables", "a dozen eggs"
@@ -191,12 +193,8 @@ def _slots_of_phrase(caption: ParsedText, phrase: NounPhrase, thesaurus: WordNet
 
 def _subject(caption: ParsedText, start: int) -> NounPhrase | None:
     """Return the subject of a relation: the noun phrase before it, with verbs and adverbs between."""
-    at = start
-    while (
-        at > 0
-        and start - at < _FURTHEST
-        and (caption.tag(at - 1)[:2] in {"VB", "RB", "RP"} or caption.word(at - 1) in {"that", "who", "which"})
-    ):
+    at, furthest, tags, lower = start, max(start - _FURTHEST, 0), caption.tags, caption.lower
+    while at > furthest and (tags[at - 1][:2] in {"VB", "RB", "RP"} or lower[at - 1] in {"that", "who", "which"}):
         at -= 1
     if caption.word(at - 1) in _CLAUSES and caption.phrases[0].end < at:
         return caption.phrases[0]  # "a cat on a table | while sitting on": the subject is the cat

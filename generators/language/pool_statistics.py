@@ -24,7 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, pairwise, product, repeat
+from itertools import chain, combinations_with_replacement, pairwise, product, repeat
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -67,22 +67,6 @@ class PoolCounts:
     adjacent: Counter[Pair] = field(default_factory=Counter)  # in order of occurrence
     runs: Counter[Pair] = field(default_factory=Counter)  # adjacent forms; "" at both ends
     links: Counter[PrepositionalLink] = field(default_factory=Counter)  # (noun or verb, preposition, noun)
-
-    def add(self, tokens: Sequence[Token]) -> None:
-        """Count one caption."""
-        self.add_words(tokens)
-        self.runs.update({*pairwise(("", *(token.text.lower() for token in tokens), ""))})
-        self.adjacent.update(set(_adjacent(tokens)))
-        self.links.update(set(find_links(tokens)))
-
-    def add_words(self, tokens: Sequence[Token]) -> None:
-        """Count the words of one caption and which of them are in it together; no runs, adjacent words or links."""
-        self.captions += 1
-        self.lemmas.update({(token.lemma, token.pos) for token in tokens})
-        self.forms.update({token.text.lower() for token in tokens})
-        content = sorted({token.lemma for token in tokens if token.pos in CONTENT})
-        self.pairs.update(combinations(content, 2))
-        self.pairs.update((word, word) for word in content)
 
     def merged(self, other: "PoolCounts") -> "PoolCounts":
         """Add the counts of ``other`` in place and return self."""
@@ -189,18 +173,26 @@ def count_captions(captions: Iterable[Sequence[Token]]) -> PoolCounts:
     Args:
         captions: tokens of each caption.
     """
-    counts = PoolCounts()
-    for tokens in captions:
-        counts.add(tokens)
+    captions = list(captions)
+    counts = count_words(captions)
+    forms = ([token.text.lower() for token in tokens] for tokens in captions)
+    counts.runs.update(chain.from_iterable(set(pairwise(("", *words, ""))) for words in forms))
+    counts.adjacent.update(chain.from_iterable(set(_adjacent(tokens)) for tokens in captions))
+    counts.links.update(chain.from_iterable(set(find_links(tokens)) for tokens in captions))
     return counts
 
 
 def count_words(captions: Iterable[Sequence[Token]]) -> PoolCounts:
-    """Return the counts of a part of the pool that checks of written texts need; see `PoolCounts.add_words`."""
-    counts = PoolCounts()
-    for tokens in captions:
-        counts.add_words(tokens)
-    return counts
+    """Return the counts of a part of the pool that checks of written texts need: no runs, adjacent words or links."""
+    captions = list(captions)
+    words = [{(token.lemma, token.pos) for token in tokens} for tokens in captions]
+    content = (sorted({lemma for lemma, pos in each if pos in CONTENT}) for each in words)
+    return PoolCounts(
+        captions=len(captions),
+        lemmas=Counter(chain.from_iterable(words)),
+        forms=Counter(chain.from_iterable({token.text.lower() for token in tokens} for tokens in captions)),
+        pairs=Counter(chain.from_iterable(combinations_with_replacement(each, 2) for each in content)),
+    )
 
 
 @dataclass(frozen=True)

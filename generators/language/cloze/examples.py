@@ -28,7 +28,7 @@ DEFAULT_LIMIT: Final = 150_000  # examples of a slot kind
 FORMAT_VERSION: Final = 1
 WIDTHS: Final = (REACH, REACH, HEADS, MAX_BAG)  # columns of a context: left, right, heads, bag
 WordNumbers = NDArray[Any]  # uint16 or int32
-_PADS: Final = tuple((0,) * width for width in range(max(WIDTHS) + 1))
+_PADS: Final = tuple((None,) * width for width in range(max(WIDTHS) + 1))
 _UNBOUNDED: Final = 2**64 - 1
 _COLUMNS: Final = 1 + sum(WIDTHS)  # the target comes first
 
@@ -120,7 +120,7 @@ class ClozeSampler:
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self._limit = limit
-        self._number = defaultdict[str, int](count(1).__next__)
+        self._number = defaultdict[str | None, int](count(1).__next__, {None: 0})
         self._captions = {kind: array("Q") for kind in SLOT_KINDS}
         self._rows = {kind: array("i") for kind in SLOT_KINDS}
         self._bounds = dict.fromkeys(SLOT_KINDS, _UNBOUNDED)
@@ -133,15 +133,15 @@ class ClozeSampler:
             examples: its slots.
         """
         hashed = int.from_bytes(hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-        for kind, target, context in examples:
+        for kind, target, (left, right, heads, bag) in examples:
             if hashed >= self._bounds[kind]:
                 continue
             self._captions[kind].append(hashed)
-            row = [self._number[target]]
-            for words, width in zip(context, WIDTHS, strict=True):
-                row += map(self._number.__getitem__, words)
-                row += _PADS[width - len(words)]
-            self._rows[kind].fromlist(row)
+            row = (
+                *(target, *left, *_PADS[REACH - len(left)], *right, *_PADS[REACH - len(right)]),
+                *(*heads, *_PADS[HEADS - len(heads)], *bag, *_PADS[MAX_BAG - len(bag)]),
+            )
+            self._rows[kind].fromlist([*map(self._number.__getitem__, row)])
             if len(self._captions[kind]) > 2 * self._limit:
                 self._drop_examples(kind)
 
@@ -156,7 +156,8 @@ class ClozeSampler:
 
     def sample(self) -> ClozeSample:
         """Return the sample of the captions added so far."""
-        return _canonical(list(self._number), self._limit, {kind: self._kind(kind) for kind in SLOT_KINDS})
+        words = [word for word in self._number if word is not None]
+        return _canonical(words, self._limit, {kind: self._kind(kind) for kind in SLOT_KINDS})
 
 
 def _number_type(words: Sequence[Any]) -> type[np.uint16 | np.int32]:
@@ -189,8 +190,10 @@ def _with_lowest_hashes(found: KindSample, limit: int) -> KindSample:
 def _canonical(words: Sequence[str], limit: int, kinds: Mapping[str, KindSample]) -> ClozeSample:
     """Return a sample that depends on its examples alone: words and examples in order, without words of no example."""
     kept = {kind: _with_lowest_hashes(found, limit) for kind, found in kinds.items()}
-    used = np.unique(np.concatenate([[0], *(np.unique(found.rows) for found in kept.values())]))[1:]
-    ordered = sorted((words[number - 1], number) for number in used.tolist())
+    used = np.zeros(len(words) + 1, bool)
+    for found in kept.values():
+        used[found.rows] = True
+    ordered = sorted((words[at], at + 1) for at in np.flatnonzero(used[1:]).tolist())
     table = np.zeros(len(words) + 1, _number_type(ordered))
     table[[number for _, number in ordered]] = np.arange(1, len(ordered) + 1)
     return ClozeSample(
@@ -201,5 +204,6 @@ def _canonical(words: Sequence[str], limit: int, kinds: Mapping[str, KindSample]
 
 
 def _sorted(found: KindSample) -> KindSample:
-    order = np.lexsort((*found.rows.T[::-1], found.captions))
+    big_endian = np.ascontiguousarray(found.rows, found.rows.dtype.newbyteorder(">"))  # whose bytes sort as its numbers
+    order = np.lexsort((big_endian.view(f"S{big_endian.itemsize * _COLUMNS}").ravel(), found.captions))
     return KindSample(found.captions[order], found.rows[order], found.bound)

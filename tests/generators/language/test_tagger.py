@@ -69,6 +69,13 @@ def test_batches_give_what_single_texts_give() -> None:
     assert load_tagger().tag(texts) == [load_tagger().tag([text])[0] for text in texts]
 
 
+def test_a_repeated_text_gets_tokens_of_its_own() -> None:
+    first, other, again = load_tagger().tag(["a red dog", "a cat", "a red dog"])
+    assert first == again != other
+    first.clear()
+    assert [token.text for token in again] == ["a", "red", "dog"]
+
+
 def test_a_tagger_pickles_by_name() -> None:
     assert pickle.loads(pickle.dumps(load_tagger())).name == load_tagger().name  # noqa: S301 - our own bytes
 
