@@ -45,7 +45,7 @@ from pairwright.generators.edits.written.source_changes import (
 )
 from pairwright.generators.edits.written.swaps import as_proposed_swap, find_swap, is_of_target
 from pairwright.generators.edits.written.targets import RELATION, RequestedEdit, verb_of_phrase
-from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize, singular_of
+from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
@@ -56,7 +56,6 @@ _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
 _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _RECOGNIZED: Final = frozenset({"", "same_meaning", "true_of_image"})  # reasons of texts that are edits of the type
 _CLOSED = words_with("closed")
-_PART: Final = 3  # minimum letters of each part of a compound written as one word
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +232,8 @@ class EditChecks:
     def _undo_repairs(self, requested: RequestedEdit, source: Sequence[Token], new: Sequence[Token]) -> Sequence[Token]:
         swap = requested.form == "swap"
         if requested.kind == "hard_negative" or swap:  # "skate board" is another name of a skateboard
-            new = restore_spelling(source, new, self._is_known, swap=swap)
-        return restore_minor_words(source, new, add=not swap) if requested.form != "replace" else new
+            new = restore_spelling(source, new, self._is_known)
+        return restore_minor_words(source, new) if swap else new
 
     def _find_swap(
         self, caption: Caption, requested: RequestedEdit, source: Sequence[Token], new: Sequence[Token]
@@ -257,16 +256,14 @@ class EditChecks:
     ) -> _FoundEdit | str:
         if sorted(_lower(source)) == sorted(_lower(new)):
             return "same_words"
-        if adds_agreement_error(source, new):
-            return "not_grammatical"
         found = differences(source, new)
         grown = find_list_extension(found) if requested.form == "add" else None
         main = grown or find_edit(requested, found)
         if isinstance(main, str):
             return main
         taken = (main, *(each for each in found if agrees_with_edit(each, main)))
-        if taken != tuple(found) and adds_agreement_error(source, _apply(source, taken)):
-            return "repaired"  # the edit requires a repair that was undone
+        if adds_agreement_error(source, _apply(source, taken)):
+            return "not_grammatical"
         changes = [change_of(each, self._is_name) for each in taken]
         if grown:
             changes.append(comma_for_and(found[0].old))
@@ -302,15 +299,8 @@ class EditChecks:
         return self._is_word(word) or any(self._is_listed(token.lemma, pos) for pos in _OPEN)
 
     def _find_word(self, word: str) -> bool:
-        """Return whether a word is listed, or is a derived or compound noun: "kayaker", "streetlamp"."""
         bases = {word}.union(*dictionary_lemmas(word).values())
-        if any(self._is_listed(base, pos) for base in bases for pos in _OPEN):
-            return True
-        noun = singular_of(word)
-        verbs = (noun[:-1], noun[:-2]) if noun.endswith("er") else ()
-        return any(self._thesaurus.has(verb, "VERB") for verb in verbs) or any(
-            self._thesaurus.has(f"{noun[:at]} {noun[at:]}", "NOUN") for at in range(_PART, len(noun) - _PART + 1)
-        )
+        return any(self._is_listed(base, pos) for base in bases for pos in _OPEN)
 
     def _is_name(self, token: Token) -> bool:
         return token.tag in {"NNP", "NNPS"} and not self._pool.frequency(token.text.lower(), "NOUN")

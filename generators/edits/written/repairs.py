@@ -5,7 +5,7 @@ would identify the edited caption, so they are undone.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -13,8 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.captions.phrases import ARTICLES
-from pairwright.generators.edits.written.alignment import Difference, agree, differences
-from pairwright.generators.edits.written.targets import NOUNS
+from pairwright.generators.edits.written.alignment import agree, differences
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 
@@ -22,8 +21,6 @@ _MINOR = words_with("repaired")
 _LONG: Final = 5  # minimum letters of a known word to be compared by similarity
 _SIMILAR: Final = 0.85  # similarity of two spellings of a long word
 _MISSPELT: Final = 0.7  # the same for an unknown word
-_BEFORE_NOUNS: Final = frozenset({"CD", "JJ", "PRP$"})
-_SIMILAR_IN_SWAP: Final = 0.6  # the same for unmatched words in a swap
 
 
 def is_minor(token: Token) -> bool:
@@ -32,12 +29,9 @@ def is_minor(token: Token) -> bool:
 
 
 def restore_spelling(
-    source: Sequence[Token], text: Sequence[Token], is_known: Callable[[Token], bool], *, swap: bool
+    source: Sequence[Token], text: Sequence[Token], is_known: Callable[[Token], bool]
 ) -> Sequence[Token]:
-    """Return the text with respelled words of the source as the source spells them.
-
-    A swap should have exactly the words of its source, which lowers the required similarity.
-    """
+    """Return the text with respelled words of the source as the source spells them."""
     gone, new = _unmatched_words(source, text)
     if not gone or not new:
         return text
@@ -53,23 +47,17 @@ def restore_spelling(
             made[at : at + 1] = _split(token, *parts)
         elif whole is not None:
             made[at : at + 2] = [replace(whole, start=token.start, end=following[0].end)]
-        elif _form(token) in new and (meant := _find_respelled(token, misspelt, is_known, swap=swap)):
+        elif _form(token) in new and (meant := _find_respelled(token, misspelt, is_known)):
             made[at] = replace(token, text=meant.text, lemma=meant.lemma)
     return made
 
 
-def _find_respelled(
-    token: Token, old: Sequence[Token], is_known: Callable[[Token], bool], *, swap: bool
-) -> Token | None:
+def _find_respelled(token: Token, old: Sequence[Token], is_known: Callable[[Token], bool]) -> Token | None:
     """Return the word of the source that a word respells, or None."""
-    word = token.text.lower()
     for each in old:
-        old_word = each.text.lower()
-        if _similarity(old_word, word) <= _SIMILAR_IN_SWAP or not each.text.isalpha() or agree(each, token):
-            continue
-        known = is_known(each)
-        least = (_SIMILAR_IN_SWAP if swap else _SIMILAR) if known else _MISSPELT
-        if (swap or not known or len(each.text) >= _LONG) and _similarity(old_word, word) > least:
+        similarity = _similarity(each.text.lower(), token.text.lower())
+        alike = similarity > _SIMILAR and len(each.text) >= _LONG if is_known(each) else similarity > _MISSPELT
+        if alike and each.text.isalpha() and not agree(each, token):
             return each
     return None
 
@@ -79,30 +67,20 @@ def _similarity(one: str, other: str) -> float:
     return SequenceMatcher(None, one, other).ratio() if one[0] == other[0] else 0.0
 
 
-def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: bool) -> Sequence[Token]:
-    """Return an addition or a swap with the minor words of its source: deleted ones are restored.
-
-    Inserted ones are removed from a swap; of an addition they may be a part.
-    """
-    found = differences(source, text)
-    if add and not any(is_minor(token) for each in found for token in each.old.words):
-        return text
+def restore_minor_words(source: Sequence[Token], text: Sequence[Token]) -> Sequence[Token]:
+    """Return a swap with the minor words of its source: deleted ones are restored, inserted ones removed."""
     gone, new = _unmatched_words(source, text)
-    if not any(is_minor(token) for token in source if _form(token) in gone) and (add or not new):
+    if not new and not any(is_minor(token) for token in source if _form(token) in gone):
         return text
-    words, removed = {token.text.lower() for token in source}, set[int]()
-    inserted: dict[int, list[Token]] = {}
-    for each in found:
-        if add and all(map(is_minor, each.new.words)):
-            continue
-        for at in each.new.at if not add else ():
-            if new[_form(text[at])] and _may_move(text[at]) and _may_insert(text[at], text, at + 1, words):
+    removed, inserted = set[int](), dict[int, list[Token]]()
+    for each in differences(source, text):
+        for at in each.new.at:
+            if new[_form(text[at])] and _may_move(text[at]):
                 new[_form(text[at])] -= 1
                 removed.add(at)
         for at in each.old.at:
-            token, place = source[at], _place(each, at, add=add)
-            movable = gone[_form(token)] and _may_move(token) and token.text.isalpha()
-            if movable and (add or _may_insert(token, text, place, words)):
+            token, place = source[at], each.new.end if at > each.old.start else each.new.start
+            if gone[_form(token)] and _may_move(token) and token.text.isalpha():
                 gone[_form(token)] -= 1
                 inserted.setdefault(place, []).append(token)
                 removed |= {place - 1} if token.tag == "DT" and place and text[place - 1].tag == "DT" else set()
@@ -113,23 +91,8 @@ def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: 
     return made
 
 
-def _place(difference: Difference, at: int, *, add: bool) -> int:
-    """Return the position in the text at which a deleted word is restored."""
-    counterpart, old, new = dict(difference.agreed), difference.old, difference.new
-    end = new.end if add or at > old.start else new.start
-    return next((counterpart[then] for then in range(at + 1, old.end) if then in counterpart), end)
-
-
 def _may_move(token: Token) -> bool:
     return is_minor(token) and token.tag != "IN"
-
-
-def _may_insert(token: Token, text: Sequence[Token], at: int, words: Collection[str]) -> bool:
-    """Return whether a minor word may be inserted or removed; articles only before a noun form of the source."""
-    if token.text.lower() not in ARTICLES:
-        return True
-    noun = next((each for each in text[at:] if each.tag in NOUNS), None)
-    return noun is not None and noun.text.lower() in words and not (at and text[at - 1].tag in _BEFORE_NOUNS)
 
 
 def _unmatched_words(source: Sequence[Token], text: Sequence[Token]) -> tuple[Counter[str], Counter[str]]:
