@@ -24,7 +24,14 @@ def _agreement_errors(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
     for phrase in noun_phrases(tokens):
         head, words = tokens[phrase.head], {token.text.lower() for token in tokens[phrase.start : phrase.head]}
         ends = [token.tag for token in tokens[phrase.end : phrase.end + 1]] not in (["HYPH"], ["VBN"], ["JJ"])
-        clear = ends and len(phrase.nouns) == 1 and head.lemma not in _ANY_NUMBER and words.isdisjoint(_AMOUNTS)
-        disagreeing, agreeing = (_ONE, _MANY) if head.tag == "NNS" else (_MANY, _ONE)
-        if clear and not words.isdisjoint(disagreeing) and words.isdisjoint(agreeing):
+        inflected = head.tag == "NN" or head.text.lower() != head.lemma
+        clear = (
+            inflected
+            and ends
+            and len(phrase.nouns) == 1
+            and head.lemma not in _ANY_NUMBER
+            and words.isdisjoint(_AMOUNTS)
+        )
+        one, many = not words.isdisjoint(_ONE), not words.isdisjoint(_MANY)
+        if clear and (one if head.tag == "NNS" else many and not one):
             yield tokens[phrase.start].text.lower(), head.text.lower() if head.tag == "NNS" else ""  # "two zebra"

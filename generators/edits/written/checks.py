@@ -233,7 +233,7 @@ class EditChecks:
         swap = requested.form == "swap"
         if requested.kind == "hard_negative" or swap:  # "skate board" is another name of a skateboard
             new = restore_spelling(source, new, self._is_known)
-        return restore_minor_words(source, new) if swap else new
+        return restore_minor_words(source, new, add=not swap) if requested.form != "replace" else new
 
     def _find_swap(
         self, caption: Caption, requested: RequestedEdit, source: Sequence[Token], new: Sequence[Token]

@@ -5,7 +5,7 @@ would identify the edited caption, so they are undone.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.captions.phrases import ARTICLES
-from pairwright.generators.edits.written.alignment import agree, differences
+from pairwright.generators.edits.written.alignment import Difference, agree, differences
+from pairwright.generators.edits.written.targets import NOUNS
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 
@@ -21,6 +22,7 @@ _MINOR = words_with("repaired")
 _LONG: Final = 5  # minimum letters of a known word to be compared by similarity
 _SIMILAR: Final = 0.85  # similarity of two spellings of a long word
 _MISSPELT: Final = 0.7  # the same for an unknown word
+_BEFORE_NOUNS: Final = frozenset({"CD", "JJ", "PRP$"})
 
 
 def is_minor(token: Token) -> bool:
@@ -67,20 +69,28 @@ def _similarity(one: str, other: str) -> float:
     return SequenceMatcher(None, one, other).ratio() if one[0] == other[0] else 0.0
 
 
-def restore_minor_words(source: Sequence[Token], text: Sequence[Token]) -> Sequence[Token]:
-    """Return a swap with the minor words of its source: deleted ones are restored, inserted ones removed."""
+def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: bool) -> Sequence[Token]:
+    """Return an addition or a swap with the minor words of its source: deleted ones are restored.
+
+    Inserted ones are removed from a swap; of an addition they may be a part.
+    """
     gone, new = _unmatched_words(source, text)
+    new = Counter[str]() if add else new
     if not new and not any(is_minor(token) for token in source if _form(token) in gone):
         return text
-    removed, inserted = set[int](), dict[int, list[Token]]()
+    words, removed = {token.text.lower() for token in source}, set[int]()
+    inserted: dict[int, list[Token]] = {}
     for each in differences(source, text):
+        if add and all(map(is_minor, each.new.words)):
+            continue
         for at in each.new.at:
-            if new[_form(text[at])] and _may_move(text[at]):
+            if new[_form(text[at])] and _may_move(text[at]) and _may_insert(text[at], text, at + 1, words):
                 new[_form(text[at])] -= 1
                 removed.add(at)
         for at in each.old.at:
-            token, place = source[at], each.new.end if at > each.old.start else each.new.start
-            if gone[_form(token)] and _may_move(token) and token.text.isalpha():
+            token, place = source[at], _place(each, at, add=add)
+            movable = gone[_form(token)] and _may_move(token) and token.text.isalpha()
+            if movable and (add or _may_insert(token, text, place, words)):
                 gone[_form(token)] -= 1
                 inserted.setdefault(place, []).append(token)
                 removed |= {place - 1} if token.tag == "DT" and place and text[place - 1].tag == "DT" else set()
@@ -91,8 +101,23 @@ def restore_minor_words(source: Sequence[Token], text: Sequence[Token]) -> Seque
     return made
 
 
+def _place(difference: Difference, at: int, *, add: bool) -> int:
+    """Return the position in the text at which a deleted word is restored."""
+    counterpart, old, new = dict(difference.agreed), difference.old, difference.new
+    end = new.end if add or at > old.start else new.start
+    return next((counterpart[then] for then in range(at + 1, old.end) if then in counterpart), end)
+
+
 def _may_move(token: Token) -> bool:
     return is_minor(token) and token.tag != "IN"
+
+
+def _may_insert(token: Token, text: Sequence[Token], at: int, words: Collection[str]) -> bool:
+    """Return whether a minor word may be inserted or removed; articles only before a noun form of the source."""
+    if token.text.lower() not in ARTICLES:
+        return True
+    noun = next((each for each in text[at:] if each.tag in NOUNS), None)
+    return noun is not None and noun.text.lower() in words and not (at and text[at - 1].tag in _BEFORE_NOUNS)
 
 
 def _unmatched_words(source: Sequence[Token], text: Sequence[Token]) -> tuple[Counter[str], Counter[str]]:

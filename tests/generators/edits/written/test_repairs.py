@@ -66,6 +66,14 @@ def check(source: str, text: str, asked: str, *others: str, other_types: tuple[s
             "a man holding a tennis rackett", "A man holding a tennis racket and an umbrella", "add-object",
             "a man holding a tennis rackett and an umbrella",
         ),
+        (
+            "A fire hydrant that is sitting in the grass", "A fire hydrant and an umbrella are sitting in the grass",
+            "add-object", "A fire hydrant and an umbrella that are sitting in the grass",
+        ),
+        (
+            "The plane is flying high", "A balloon and a plane are flying high", "add-object",
+            "A balloon and the plane are flying high",
+        ),
     ],
 )  # fmt: skip
 def test_a_clean_edit_is_kept_in_the_words_of_its_source(source: str, text: str, asked: str, made: str) -> None:
@@ -82,6 +90,9 @@ def test_a_clean_edit_is_kept_in_the_words_of_its_source(source: str, text: str,
         ("A man riding a horse", "A man walking his dog", "replace-relation", "too_long"),
         ("A man holding a cup on a bench", "A man smiling on a bench", "replace-relation", "same_meaning"),
         ("A phone in each hand", "A phone in both hands", "replace-attribute", "same_meaning"),
+        ("A small box with various cans and a fork", "A various box with small cans and a fork", "swap-attribute",
+         "not_grammatical"),
+        ("two skiers are coming down a hill", "Skiers are coming down two hills", "swap-attribute", "other_words"),
         ("A man is ready to eat", "A man is not ready to eat", "add-attribute", "another_target"),
     ],
 )  # fmt: skip
