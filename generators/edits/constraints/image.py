@@ -168,17 +168,6 @@ def may_hold_of_other_instance(edit: ProposedEdit, known: Knowledge) -> bool:
     return any(noun and is_one_of_several(edit.caption, noun) for noun in nouns)
 
 
-def may_hold_of_some(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether some members of a plural subject may meet the old relation, and others the new one.
-
-    Objects keep their position, so only their actions are compared; people and animals may be anywhere.
-    """
-    old, new, subject, thing = edit.old, edit.new, edit.before, edit.after
-    if not has_plural_subject(edit):
-        return False
-    return known.nouns.is_alive(subject) or not known.relations.exclusive(old, new, subject, thing, by_place=True)
-
-
 def has_plural_subject(edit: ProposedEdit) -> bool:
     """Return whether the subject of a relation is a plural or collective noun without a number."""
     caption = edit.caption
