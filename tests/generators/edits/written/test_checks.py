@@ -487,9 +487,7 @@ def test_sisters_are_fair_negatives_and_what_may_be_the_same_is_none(
     assert check_with_wordnet(source, text, asked).reason == reason
 
 
-def test_a_count_or_a_side_that_the_boxes_bear_out_is_no_negative() -> None:
-    """Held against what a model wrote, whether it replaced or exchanged."""
-
+def test_a_count_that_the_boxes_bear_out_is_no_negative() -> None:
     def box(label: str, x: float) -> Box:
         return Box(label, x, 0.1, x + 0.1, 0.3)
 
@@ -500,19 +498,6 @@ def test_a_count_or_a_side_that_the_boxes_bear_out_is_no_negative() -> None:
         ("Several dogs here", "true_of_image"),
     ):
         assert check_with_wordnet("Two dogs here", text, "replace-attribute", boxes=three).reason == reason
-    source = "A dog to the left of a cat"
-    for x, reason in ((0.8, "true_of_image"), (0.1, "")):
-        boxes = box("dog", x), box("cat", 0.5)
-        for text, asked in (
-            ("A dog to the right of a cat", "replace-relation"),
-            ("A cat to the left of a dog", "swap-object"),
-        ):
-            assert check_with_wordnet(source, text, asked, boxes=boxes).reason == reason
-    exchanged = check_with_wordnet("A dog and two cats", "Two dogs and a cat", "swap-attribute", boxes=three[:2])
-    assert exchanged.reason == "true_of_image"
-    assert (
-        check_with_wordnet("Two dogs here", "3 dogs here", "replace-attribute", "three dogs").reason == "true_of_image"
-    )
 
 
 @pytest.mark.parametrize(
@@ -810,14 +795,14 @@ def test_a_word_that_no_dictionary_has_is_rejected(text: str) -> None:
 @pytest.mark.parametrize(
     ("others", "reason"),
     [
-        (("A player swings a racket", "A person on a court"), ""),
+        (("A man swings a racket",), ""),
         (("A man and a boy on a court",), "true_of_image"),
         (("A child swings a racket",), "true_of_image"),
         (("People on a court",), "true_of_image"),
     ],
 )
-def test_other_names_of_what_a_caption_names_are_no_further_things(others: tuple[str, ...], reason: str) -> None:
-    """To another captioner a man is a player; that does not say that there is a child as well."""
+def test_other_names_of_an_added_thing_are_found_in_other_captions(others: tuple[str, ...], reason: str) -> None:
+    """Where another caption may name the added thing by another name, it may be there."""
     found = check_with_wordnet("A man on a court", "A man and a child on a court", "add-object", *others)
     assert found.reason == reason
 
