@@ -34,16 +34,13 @@ def count_may_hold(words: ImageWords, nouns: Iterable[str], word: str, stated: i
 
     The lemmas in ``nouns`` are all names for the thing, of which the caption has the number ``stated``, 0 if it has none.
     """
-    number, bounded = number_of(word), bool(words.labels or words.crowds)
+    number = number_of(word)
     if is_vague(word):
-        return bounded and any(
-            not words.crowds.isdisjoint(labels) or sum(words.labels.get(label, 0) for label in labels) > 1
-            for labels in (_labels(words, noun) for noun in nouns)
-        )
+        return any(there is None or there > 1 for there in (_boxes_of(words, noun) for noun in nouns))
     same = {other for other, value in counts().items() if value == number} if number else set[str]()
     if words.has_description(same, in_both_numbers(nouns), own=False):
         return True
-    return bool(number) and bounded and any(count_in_doubt(words, noun, stated, number) for noun in nouns)
+    return bool(number) and any(count_in_doubt(words, noun, stated, number) for noun in nouns)
 
 
 def count_in_doubt(words: ImageWords, noun: str, stated: int, new: int) -> bool:
@@ -61,16 +58,7 @@ def exceeds_boxes(words: ImageWords, noun: str, number: int) -> bool:
     return 0 < (_boxes_of(words, noun) or 0) < number
 
 
-def _labels(words: ImageWords, noun: str) -> frozenset[str]:
-    """Return the labels for a noun: its name, and names that captioners use for the same thing."""
-    if not words.labels and not words.crowds:
-        return frozenset()
-    return loosely_same(noun) & (words.labels.keys() | words.crowds)
-
-
 def _boxes_of(words: ImageWords, noun: str) -> int | None:
-    """Return the number of boxes of a noun; None for a crowd, which has no number."""
-    labels = _labels(words, noun)
-    if not words.crowds.isdisjoint(labels):
-        return None
-    return sum(words.labels[label] for label in labels & words.labels.keys())
+    """Return the number of boxes of a noun, under any name for the same thing; None for a crowd, which has no number."""
+    names = loosely_same(noun)
+    return sum(words.labels.get(name, 0) for name in names) if words.crowds.isdisjoint(names) else None
