@@ -13,7 +13,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise, starmap
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from pairwright.generators.captions.caption import Caption, EditOutcome
@@ -106,12 +106,14 @@ class Rewordings:
             ]
 
     def _frequency_ratio(self, slot: RewordingSlot, new: str) -> float:
-        counts = [self._count(key) for key in (new, slot.key)]
+        counts = [self._count(slot.kind, key) for key in (new, slot.key)]
         return (counts[0] + 1) / (counts[1] + 1) if counts[0] or not counts[1] else 0.0
 
-    def _count(self, key: str) -> int:
+    def _count(self, kind: str, key: str) -> int:
         words = key.lower().split()
-        return min(starmap(self._pool.bigram, pairwise(words)), default=self._pool.form_frequency(words[0]))
+        if len(words) > 1:
+            return min(self._pool.bigram(*pair) for pair in pairwise(words))
+        return self._pool.frequency(key.lower(), "NOUN") if kind == NOUN else self._pool.form_frequency(key)
 
     def _nouns(self, caption: Caption) -> Iterator[RewordingSlot | str]:
         for phrase in caption.phrases:

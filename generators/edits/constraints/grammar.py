@@ -1,4 +1,4 @@
-"""Grammar constraints: repeated nouns and pronoun agreement."""
+"""Grammar constraints: edits inside of proper names, repeated nouns and pronoun agreement."""
 
 from typing import Final
 
@@ -9,6 +9,11 @@ from pairwright.generators.lexicon.nouns import flagged, gendered_words
 
 _OPPOSITE_SEX: Final = {"male": "female", "female": "male"}
 _ANOTHER = frozenset({"another", "other"})
+
+
+def is_in_proper_name(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether an edit changes part of a proper name: "Red" of the Red Sox."""
+    return edit.caption.in_name(edit.start)
 
 
 def has_second_instance(edit: ProposedEdit, known: Knowledge) -> bool:

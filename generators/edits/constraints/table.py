@@ -104,6 +104,12 @@ _DOGS: Final = tuple(Box("dog", x, 0.1, x + 0.1, 0.3) for x in (0.0, 0.3, 0.6))
 
 CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     Constraint(
+        "in_name", "grammar", "not_grammatical", ("replace-attribute",), grammar.is_in_proper_name,
+        EditExample("A fan of the [Red] Sox on a bench", "blue", "replace-attribute"),
+        EditExample("A fan of the [red] bus on a bench", "blue", "replace-attribute"),
+        by_place=True, of_texts=False,
+    ),
+    Constraint(
         "repeated_noun", "grammar", "not_grammatical", ("replace-object",), grammar.has_second_instance,
         EditExample("a [dog] beside another dog", "horse", "replace-object"),
         EditExample("a [dog] beside another animal", "horse", "replace-object"),
