@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.lexicon.states import PLACE_DIMENSIONS, StateGroup, States, StateSpace
+from pairwright.generators.lexicon.states import StateGroup, States, StateSpace
 from pairwright.generators.lexicon.tables import grouped, read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
@@ -143,26 +143,21 @@ class RelationLexicon:
             return found
         return self._classes.get(("subject", _head(subject)), self._classes["subject", ""]) + found
 
-    def exclusive(self, a: str, b: str, subject: str = "", thing: str = "", *, by_place: bool = False) -> bool:
-        """Return whether two phrases cannot both be true of the same two things in one picture; false for unknown phrases.
-
-        By place alone, posture and action are ignored, in which members of a plural subject may differ.
-        """
-        return self._excludes(a, b, self.noun_classes(subject, thing), by_place=by_place)
+    def exclusive(self, a: str, b: str, subject: str = "", thing: str = "") -> bool:
+        """Return whether two phrases cannot both be true of the same two things in one picture; false for unknown phrases."""
+        return self._excludes(a, b, self.noun_classes(subject, thing))
 
     def refutes(self, a: str, b: str, subject: str = "", thing: str = "") -> bool:
         """Return whether a phrase refutes another: they exclude each other, and the other is not merely weaker."""
         return self._excludes(a, b, self.noun_classes(subject, thing), weak=True)
 
-    def _find_excludes(
-        self, a: str, b: str, classes: tuple[NounClass, ...], *, by_place: bool = False, weak: bool = False
-    ) -> bool:
+    def _find_excludes(self, a: str, b: str, classes: tuple[NounClass, ...], *, weak: bool = False) -> bool:
         one, other = self.analyse(a), self.analyse(b)
         if one is None or other is None:
             return False
         states = [_applied(classes, each) for each in (one.states, other.weak if weak else other.states)]
         shared = self.space.shared(*states)
-        return not (shared[PLACE_DIMENSIONS] if by_place else shared).all()
+        return not shared.all()
 
     def refuted(self, key: str, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.bool_]:
         """Return whether a phrase `refutes` each of others, for nouns of some classes (`noun_classes`), shape (n,)."""

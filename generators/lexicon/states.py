@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 DIMENSIONS: Final = ("place", "path", "part", "side", "body", "act")
-PLACE_DIMENSIONS: Final = slice(0, 4)  # those that depend on the object
 ACTION_DIMENSIONS: Final = slice(4, 6)
 
 States: TypeAlias = npt.NDArray[np.bool_]

@@ -10,31 +10,27 @@ from functools import lru_cache
 from itertools import product
 from typing import Final
 
-from pairwright.generators.captions.box_checks import count_may_hold, is_vague, number_of, position_in_doubt
+from pairwright.generators.captions.box_checks import count_may_hold, is_vague, number_of
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     are_opposed,
-    is_same_position,
     may_be_same_action,
     names_of,
     relations_between,
     same_forms,
-    split_relation,
     supports_relation,
     verbs_in,
 )
 from pairwright.generators.edits.constraints.meaning import count_differently
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.language.lemmas import singular_of
 from pairwright.generators.lexicon.attributes import same_concept
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 
 _COLLECTIVE: Final = words_with("collective")
 _MAX_DISTANCE: Final = 8  # words between subject and object
-_WINDOW: Final = 4  # words before a noun that are searched for its preposition
 
 
 def is_stated_object(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -51,30 +47,10 @@ def is_stated_object(edit: ProposedEdit, known: Knowledge) -> bool:
     names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere) - words.own_set
     if not old:
         names |= (names_of(new) & words.elsewhere) - words.own_set
-        if names - same_forms(new):  # looser names may corefer with a noun of the caption: "a player" is the man
-            names = frozenset(name for name in names if name in same_forms(new) or not may_corefer(edit.caption, name))
     # "sofa" may mean the bed, but says that a couch is there.
     if names and not (old and names <= loosely_same(old) - same_forms(new)):
         return True
     return any(part.endswith("ed") and part.startswith(new) for parts in words.hyphenated for part in parts)
-
-
-def may_corefer(caption: Caption, name: str) -> bool:
-    """Return whether a name in other captions may refer to a thing that the caption calls otherwise.
-
-    So it is if no caption with the name has another word for the thing: "a player" for "a man", but not "a man and a
-    player", nor the plural "people".
-    """
-    words = caption.words
-    lines = [line for line in words.others if name in line]
-    if name in words.labels or not lines:
-        return False
-    called = {noun: names for noun in caption.by_head if name in (names := names_of(noun))}
-    own = [phrase for noun in called for phrase in caption.by_head[noun]]
-    several = name in words_with("collective") | words_with("invariant") or singular_of(name) != name
-    if several and len(own) == 1 and not caption.plural(own[0]):
-        return False
-    return any(all(names.intersection(line) == {name} for line in lines) for names in called.values())
 
 
 def is_stated_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -104,15 +80,12 @@ def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_stated_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether another caption states the new relation of the same two things, or its position alone."""
+    """Return whether another caption states the new relation of the same two things."""
     relation = relation_of(edit)
     if relation is None:
         return False
     subject, new, thing, old = relation.before, relation.new, relation.after, relation.old
-    forward, backward, unattached = stated_relations(edit.caption, subject, thing)
-    # The subject has many names: whatever is in such a position may be the subject.
-    if edit.target == "relation" and any(is_same_position(key, new, old, thing) for key in unattached):
-        return True
+    forward, backward = stated_relations(edit.caption, subject, thing)
     if any(supports_relation(found, new, old, subject, thing) for found in forward):
         return True
     converse = known.relations.converse
@@ -120,24 +93,18 @@ def is_stated_relation(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 @lru_cache(maxsize=64)
-def stated_relations(
-    caption: Caption, subject: str, thing: str
-) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+def stated_relations(caption: Caption, subject: str, thing: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the relation phrases between two things, given by their lemmas, in the other captions of an image.
 
-    Those from subject to object, from object to subject, and before the object in captions that do not name the subject.
+    Those from subject to object, and those from object to subject.
     """
     subjects, things = names_of(subject), names_of(thing)
-    forward, backward, unattached = set[str](), set[str](), set[str]()
-    for line in caption.words.others:
-        if things.isdisjoint(line):
-            continue
-        if subjects.isdisjoint(line):
-            unattached.update(_relations_before(line, things))
-        else:
-            forward.update(_relations_linking(line, subjects, things))
-            backward.update(_relations_linking(line, things, subjects))
-    return frozenset(forward), frozenset(backward), frozenset(unattached)
+    directions = ((subjects, things), (things, subjects))
+    forward, backward = (
+        frozenset(found for line in caption.words.others for found in _relations_linking(line, *each))
+        for each in directions
+    )
+    return forward, backward
 
 
 def is_stated_action(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -151,14 +118,6 @@ def stated_verbs(caption: Caption) -> frozenset[str]:
     return frozenset[str]().union(*map(verbs_in, caption.words.others))
 
 
-def may_hold_by_boxes(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether boxes leave the new spatial relation possible."""
-    words, relation = edit.caption.words, relation_of(edit) if edit.caption.words.boxes else None
-    if relation is None:
-        return False
-    return position_in_doubt(words, relation.before, split_relation(relation.new)[1] or relation.new, relation.after)
-
-
 def may_hold_of_other_instance(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether the image has several instances of a noun, of which another one may meet the edit."""
     if edit.target == "attribute":
@@ -166,17 +125,6 @@ def may_hold_of_other_instance(edit: ProposedEdit, known: Knowledge) -> bool:
     else:
         nouns = {edit.before, edit.after}
     return any(noun and is_one_of_several(edit.caption, noun) for noun in nouns)
-
-
-def may_hold_of_some(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Return whether some members of a plural subject may meet the old relation, and others the new one.
-
-    Objects keep their position, so only their actions are compared; people and animals may be anywhere.
-    """
-    old, new, subject, thing = edit.old, edit.new, edit.before, edit.after
-    if not has_plural_subject(edit):
-        return False
-    return known.nouns.is_alive(subject) or not known.relations.exclusive(old, new, subject, thing, by_place=True)
 
 
 def has_plural_subject(edit: ProposedEdit) -> bool:
@@ -227,9 +175,3 @@ def _relations_linking(line: tuple[str, ...], firsts: frozenset[str], seconds: f
     for start, end in product(starts, ends):
         if start < end <= start + _MAX_DISTANCE:
             yield from relations_between(line[start + 1 : end])
-
-
-def _relations_before(line: tuple[str, ...], things: frozenset[str]) -> Iterator[str]:
-    for at, word in enumerate(line):
-        if word in things:
-            yield from relations_between(line[max(0, at - _WINDOW) : at])

@@ -116,14 +116,6 @@ def may_be_same_action(stated: str, new: str, old: str) -> bool:
     return bool(as_new and not as_old)
 
 
-@lru_cache(maxsize=100_000)
-def is_same_position(stated: str, new: str, old: str, thing: str) -> bool:
-    """Return whether a preposition before a noun states the new position rather than the old one."""
-    one, other, before = split_relation(stated)[1], split_relation(new)[1], split_relation(old)[1]
-    lexicon = load_relations()
-    return bool(one and other) and lexicon.paraphrase(one, other, thing) and not lexicon.paraphrase(one, before, thing)
-
-
 @lru_cache(maxsize=20_000)
 def _verb(word: str) -> str:
     if not is_verb(word):

@@ -1,7 +1,6 @@
-"""Object swaps: the nouns of two phrases are exchanged, and their attributes or numbers stay.
+"""Object swaps: the nouns of two phrases are exchanged, and their attributes stay.
 
-"A blue car behind a red truck" gives "a blue truck behind a red car", "two men and a woman" gives "two women and a
-man".
+"A blue car behind a red truck" gives "a blue truck behind a red car".
 
 The weight of a swap is the probability of each noun in the place of the other, relative to its own, by the cloze model.
 """

@@ -15,7 +15,7 @@ A text is only compared with its own source, so prompt injection in a caption ca
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -27,7 +27,7 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import applicable_constraints, first_violated
 from pairwright.generators.edits.written.agreement import adds_agreement_error
-from pairwright.generators.edits.written.alignment import Difference, TokenSpan, differences, lower_words
+from pairwright.generators.edits.written.alignment import Difference, differences, lower_words
 from pairwright.generators.edits.written.edit_location import (
     agrees_with_edit,
     as_proposed_edit,
@@ -44,8 +44,8 @@ from pairwright.generators.edits.written.source_changes import (
     without_final_mark,
 )
 from pairwright.generators.edits.written.swaps import as_proposed_swap, find_swap, is_of_target
-from pairwright.generators.edits.written.targets import RELATION, RequestedEdit, verb_of_phrase
-from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize, singular_of
+from pairwright.generators.edits.written.targets import RELATION, RequestedEdit
+from pairwright.generators.language.lemmas import dictionary_lemmas
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
@@ -56,7 +56,6 @@ _NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
 _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _RECOGNIZED: Final = frozenset({"", "same_meaning", "true_of_image"})  # reasons of texts that are edits of the type
 _CLOSED = words_with("closed")
-_PART: Final = 3  # minimum letters of each part of a compound written as one word
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +232,7 @@ class EditChecks:
     def _undo_repairs(self, requested: RequestedEdit, source: Sequence[Token], new: Sequence[Token]) -> Sequence[Token]:
         swap = requested.form == "swap"
         if requested.kind == "hard_negative" or swap:  # "skate board" is another name of a skateboard
-            new = restore_spelling(source, new, self._is_known, swap=swap)
+            new = restore_spelling(source, new, self._is_known)
         return restore_minor_words(source, new, add=not swap) if requested.form != "replace" else new
 
     def _find_swap(
@@ -257,39 +256,21 @@ class EditChecks:
     ) -> _FoundEdit | str:
         if sorted(_lower(source)) == sorted(_lower(new)):
             return "same_words"
-        if adds_agreement_error(source, new):
-            return "not_grammatical"
         found = differences(source, new)
         grown = find_list_extension(found) if requested.form == "add" else None
         main = grown or find_edit(requested, found)
         if isinstance(main, str):
             return main
         taken = (main, *(each for each in found if agrees_with_edit(each, main)))
-        if taken != tuple(found) and adds_agreement_error(source, _apply(source, taken)):
-            return "repaired"  # the edit requires a repair that was undone
+        if adds_agreement_error(source, _apply(source, taken)):
+            return "not_grammatical"
         changes = [change_of(each, self._is_name) for each in taken]
         if grown:
             changes.append(comma_for_and(found[0].old))
         agreed = {at for each in taken for _, at in each.agreed}
-        old, fresh = main.old, self._retag_new_word(main)
-        if reason := find_mismatch(requested, old, fresh):
+        if reason := find_mismatch(requested, main.old, main.new):
             return reason
-        return _FoundEdit(as_proposed_edit(caption, requested, old, fresh), changes, len(agreed) + bool(grown))
-
-    def _retag_new_word(self, main: Difference) -> TokenSpan:
-        """Return the span of the text with its last new word (in verb phrases the first) tagged like the old one, if possible.
-
-        Taggers often misread rare words; the slot tells the part of speech.
-        """
-        if not main.old.at or not main.new.at:
-            return main.new
-        end = 0 if verb_of_phrase(main.old) else -1
-        old, at, new = main.old.words[end], main.new.at[end], main.new.tokens
-        base = lemmatize(new[at].text, old.tag)
-        if old.pos == new[at].pos or old.pos not in _OPEN or not self._is_listed(base, old.pos):
-            return main.new
-        retagged = replace(new[at], tag=old.tag, pos=old.pos, lemma=base)
-        return replace(main.new, tokens=[*new[:at], retagged, *new[at + 1 :]])
+        return _FoundEdit(as_proposed_edit(caption, requested, main.old, main.new), changes, len(agreed) + bool(grown))
 
     def _is_listed(self, word: str, pos: str) -> bool:
         return self._thesaurus.has(word, pos) or self._pool.frequency(word, pos) > 0
@@ -302,15 +283,8 @@ class EditChecks:
         return self._is_word(word) or any(self._is_listed(token.lemma, pos) for pos in _OPEN)
 
     def _find_word(self, word: str) -> bool:
-        """Return whether a word is listed, or is a derived or compound noun: "kayaker", "streetlamp"."""
         bases = {word}.union(*dictionary_lemmas(word).values())
-        if any(self._is_listed(base, pos) for base in bases for pos in _OPEN):
-            return True
-        noun = singular_of(word)
-        verbs = (noun[:-1], noun[:-2]) if noun.endswith("er") else ()
-        return any(self._thesaurus.has(verb, "VERB") for verb in verbs) or any(
-            self._thesaurus.has(f"{noun[:at]} {noun[at:]}", "NOUN") for at in range(_PART, len(noun) - _PART + 1)
-        )
+        return any(self._is_listed(base, pos) for base in bases for pos in _OPEN)
 
     def _is_name(self, token: Token) -> bool:
         return token.tag in {"NNP", "NNPS"} and not self._pool.frequency(token.text.lower(), "NOUN")

@@ -36,14 +36,13 @@ from pairwright.generators.lexicon.relations import load_relations
 _LONGEST: Final = {"replace": 5, "add": 9}  # content words, on either side
 _MASS = flagged("mass")
 _PLURAL: Final = frozenset({"NNS", "NNPS"})
-_INSIDE_PHRASE: Final = frozenset({"JJ", "JJR", "JJS", "VBN", "VBG", "CD", "NN", "NNS", "NNP", "HYPH", "CC", ",", "RB"})
 _CONNECTIVES: Final = frozenset({"CC", "IN", "TO", "VBG", "VBN", "WDT"})
+_LIST_CONNECTIVES: Final = frozenset({",", "and", "or"})
 _PREPOSITIONAL: Final = frozenset({"IN", "RP", "TO"})
 _SEPARATORS: Final = frozenset(".;:!?()[]—–")  # sentence ends and parentheticals
 _FIRST_PERSON: Final = frozenset({"i", "you"})  # ", I changed it"
 _AUXILIARIES: Final = frozenset({"be", "have"})
 _DETERMINING: Final = frozenset({"DT", "PRP$", "CD", "JJ"})
-_LIST_CONNECTIVES: Final = frozenset({",", "and", "or"})
 
 
 def find_edit(requested: RequestedEdit, found: Sequence[Difference]) -> Difference | str:
@@ -84,35 +83,13 @@ def find_list_extension(found: Sequence[Difference]) -> Difference | None:
 
 
 def agrees_with_edit(difference: Difference, main: Difference) -> bool:
-    """Return whether a difference is agreement with the edit: a pronoun, or a verb, noun or article of another number."""
-    source, edited = difference.old.tokens, main.old
-    if _is_article_of(difference, main):
-        return True
-    if not difference.is_agreement or edited.start <= difference.old.start < edited.end:
+    """Return whether a difference is agreement with the edit: a pronoun, or words of another number."""
+    agreed = [difference.old.tokens[at] for at, _ in difference.agreed]
+    if not difference.is_agreement or main.old.start <= difference.old.start < main.old.end:
         return False
-    number = _changes_number(main)
-    owned = number and any(source[at].tag == "PRP$" for at, _ in difference.agreed)  # "its paw", "their paws"
-    return owned or all(
-        source[at].tag in {"PRP", "PRP$"}
-        or (number and source[at].pos in {"AUX", "VERB"})
-        or (
-            source[at].tag in NOUNS
-            and at >= edited.end
-            and _INSIDE_PHRASE.issuperset(token.tag for token in source[edited.end : at])
-        )
-        for at, _ in difference.agreed
-    )
-
-
-def _is_article_of(difference: Difference, main: Difference) -> bool:
-    """Return whether an article was inserted or deleted because its noun changed number: "a long | tongue"."""
-    words, old = [*difference.old.words, *difference.new.words], difference.old
-    if len(words) != 1 or words[0].text.lower() not in ARTICLES or not old.start or old.end > main.old.start:
-        return False
-    numbers = [[word.tag for word in span.words][-1:] for span in (main.old, main.new)]
-    between = {token.tag for token in old.tokens[old.end : main.old.start]}
-    inside = bool(between) and between <= _INSIDE_PHRASE
-    return inside and numbers == ([["NN"], ["NNS"]] if old.at else [["NNS"], ["NN"]])
+    if _changes_number(main):
+        return any(token.text.lower() not in ARTICLES for token in agreed)  # "a" for "an" is a repair
+    return all(token.tag in {"PRP", "PRP$"} for token in agreed)
 
 
 def find_mismatch(requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -> str:
@@ -239,7 +216,7 @@ def _merge_relation(edits: list[Difference]) -> list[Difference]:
 
 
 def _changes_number(main: Difference) -> bool:
-    """Return whether an edit may change the number of its noun, so that its verb must change."""
+    """Return whether an edit may change the number of its noun, so that other words must change."""
     tags = [[word.tag for word in span.words] for span in (main.old, main.new)]
     nouns = all(each and each[-1] in NOUNS for each in tags)
     several = any({"CC", "CD", "DT"} & {*each} for each in tags)
@@ -247,19 +224,11 @@ def _changes_number(main: Difference) -> bool:
 
 
 def _breaks_sentence(requested: RequestedEdit, old: TokenSpan, new: TokenSpan) -> bool:
-    """Return whether new words end the sentence early, precede an article, or add a noun without a connective."""
-    fresh, last, following = new.words, new.before(), new.following()
-    if not (_SEPARATORS | _FIRST_PERSON).isdisjoint({*lower_words(fresh)} - {*lower_words(old.words)}):
+    """Return whether new words end the sentence early, or add a noun behind another one without a connective."""
+    if not (_SEPARATORS | _FIRST_PERSON).isdisjoint({*lower_words(new.words)} - {*lower_words(old.words)}):
         return True
-    if requested.form != "add":
+    last, following = new.before(), new.following()
+    if requested.form != "add" or last is None or last.tag not in NOUNS:
         return False
-    behind = following.text.lower() if following is not None else ""
-    if requested.target == ATTRIBUTE:
-        return behind in ARTICLES | {"the"} and fresh[-1].tag[:2] in {"JJ", "VB"}
-    joined = next((two.tag for one, two in pairwise(new.tokens[new.end :]) if one.tag == "CC"), "")
-    if fresh[0].text != "," in lower_words(fresh):
-        return joined.startswith("VB")  # "eating a | pizza, a | pie and holding a cup"
-    if last is None or last.tag not in NOUNS | {"JJ"} or not _CONNECTIVES.isdisjoint(token.tag for token in fresh):
-        return False
-    named = following is not None and following.tag in NOUNS
-    return behind not in _LIST_CONNECTIVES if fresh[0].text == "," else not named
+    continued = following is not None and (following.tag in NOUNS or following.text.lower() in _LIST_CONNECTIVES)
+    return not continued and _CONNECTIVES.isdisjoint(token.tag for token in new.words)

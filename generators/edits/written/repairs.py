@@ -23,7 +23,6 @@ _LONG: Final = 5  # minimum letters of a known word to be compared by similarity
 _SIMILAR: Final = 0.85  # similarity of two spellings of a long word
 _MISSPELT: Final = 0.7  # the same for an unknown word
 _BEFORE_NOUNS: Final = frozenset({"CD", "JJ", "PRP$"})
-_SIMILAR_IN_SWAP: Final = 0.6  # the same for unmatched words in a swap
 
 
 def is_minor(token: Token) -> bool:
@@ -32,12 +31,9 @@ def is_minor(token: Token) -> bool:
 
 
 def restore_spelling(
-    source: Sequence[Token], text: Sequence[Token], is_known: Callable[[Token], bool], *, swap: bool
+    source: Sequence[Token], text: Sequence[Token], is_known: Callable[[Token], bool]
 ) -> Sequence[Token]:
-    """Return the text with respelled words of the source as the source spells them.
-
-    A swap should have exactly the words of its source, which lowers the required similarity.
-    """
+    """Return the text with respelled words of the source as the source spells them."""
     gone, new = _unmatched_words(source, text)
     if not gone or not new:
         return text
@@ -53,23 +49,17 @@ def restore_spelling(
             made[at : at + 1] = _split(token, *parts)
         elif whole is not None:
             made[at : at + 2] = [replace(whole, start=token.start, end=following[0].end)]
-        elif _form(token) in new and (meant := _find_respelled(token, misspelt, is_known, swap=swap)):
+        elif _form(token) in new and (meant := _find_respelled(token, misspelt, is_known)):
             made[at] = replace(token, text=meant.text, lemma=meant.lemma)
     return made
 
 
-def _find_respelled(
-    token: Token, old: Sequence[Token], is_known: Callable[[Token], bool], *, swap: bool
-) -> Token | None:
+def _find_respelled(token: Token, old: Sequence[Token], is_known: Callable[[Token], bool]) -> Token | None:
     """Return the word of the source that a word respells, or None."""
-    word = token.text.lower()
     for each in old:
-        old_word = each.text.lower()
-        if _similarity(old_word, word) <= _SIMILAR_IN_SWAP or not each.text.isalpha() or agree(each, token):
-            continue
-        known = is_known(each)
-        least = (_SIMILAR_IN_SWAP if swap else _SIMILAR) if known else _MISSPELT
-        if (swap or not known or len(each.text) >= _LONG) and _similarity(old_word, word) > least:
+        similarity = _similarity(each.text.lower(), token.text.lower())
+        alike = similarity > _SIMILAR and len(each.text) >= _LONG if is_known(each) else similarity > _MISSPELT
+        if alike and each.text.isalpha() and not agree(each, token):
             return each
     return None
 
@@ -84,18 +74,16 @@ def restore_minor_words(source: Sequence[Token], text: Sequence[Token], *, add: 
 
     Inserted ones are removed from a swap; of an addition they may be a part.
     """
-    found = differences(source, text)
-    if add and not any(is_minor(token) for each in found for token in each.old.words):
-        return text
     gone, new = _unmatched_words(source, text)
-    if not any(is_minor(token) for token in source if _form(token) in gone) and (add or not new):
+    new = Counter[str]() if add else new
+    if not new and not any(is_minor(token) for token in source if _form(token) in gone):
         return text
     words, removed = {token.text.lower() for token in source}, set[int]()
     inserted: dict[int, list[Token]] = {}
-    for each in found:
+    for each in differences(source, text):
         if add and all(map(is_minor, each.new.words)):
             continue
-        for at in each.new.at if not add else ():
+        for at in each.new.at:
             if new[_form(text[at])] and _may_move(text[at]) and _may_insert(text[at], text, at + 1, words):
                 new[_form(text[at])] -= 1
                 removed.add(at)

@@ -54,12 +54,10 @@ def find_swap(source: Sequence[Token], text: Sequence[Token]) -> Swap | None:
 
 
 def is_of_target(source: Sequence[Token], swap: Swap, target: str) -> bool:
-    """Return whether a swap is of the requested target."""
-    if swap.first[1] < swap.second[0]:
-        return target in targets_of_swap(source, swap.first, swap.second)
+    """Return whether a swap is of the requested target; of a span that moved past another one, the shorter one counts."""
     moved = min(swap.first, swap.second, key=lambda span: span[1] - span[0])
-    # One word moved past others: an attribute that modifies another noun now.
-    return target == ATTRIBUTE and target in targets_of_swap(source, moved, moved)
+    spans = (swap.first, swap.second) if swap.first[1] < swap.second[0] else (moved, moved)
+    return target in targets_of_swap(source, *spans)
 
 
 def as_proposed_swap(caption: Caption, requested: RequestedEdit, source: Sequence[Token], swap: Swap) -> ProposedEdit:
