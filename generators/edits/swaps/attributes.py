@@ -1,44 +1,51 @@
-"""Attribute swaps: adjectives and materials of two noun phrases are exchanged.
+"""Attribute swaps: adjectives, materials and numbers of two noun phrases are exchanged.
 
-"A red car and a blue bus" gives "a blue car and a red bus". A swap is false if the two attributes exclude each other for
-both nouns. One captioner who uses both words distinguishes them, even if viewers often confuse them (gray and silver are
-one colour, blue and green two). Attributes of different classes ("a small bathroom with a green toilet") are not
-exchanged: both nouns may have both. Nor are phrases far apart, of which a long caption has the square of their number.
+"A red car and a blue bus" gives "a blue car and a red bus"; "a man with two dogs" gives "two men with a dog". A swap is
+false if the two attributes exclude each other for both nouns. One captioner who uses both words distinguishes them,
+even if viewers often confuse them (gray and silver are one colour, blue and green two). Attributes of different classes
+("a small bathroom with a green toilet") are not exchanged: both nouns may have both. Nor are phrases far apart, of which a
+long caption has the square of their number. Of two numbers, the larger one must be false of the noun with the smaller one.
 
-The weight of a swap is how often the pool has each attribute with the other noun, relative to its own, so that the
-frequencies of all words cancel out.
+The weight of a swap is how often the pool has each attribute or number with the other noun, relative to its own, so that
+the frequencies of all words cancel out.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Final, NamedTuple
 
-from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.phrases import NounPhrase
+from pairwright.generators.captions.box_checks import count_in_doubt
+from pairwright.generators.captions.caption import ANAPHORS, Caption
+from pairwright.generators.captions.phrases import ARTICLES, NUMBER_WORDS, NounPhrase
 from pairwright.generators.captions.realisation import Change
-from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.knowledge import MIN_COUNT, Knowledge
 from pairwright.generators.edits.constraints.lexical import are_opposed
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
 from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.slots import FINITE
+from pairwright.generators.language.inflection import article, inflect
 from pairwright.generators.lexicon.attributes import concepts, words_of_class
-from pairwright.generators.lexicon.nouns import flagged
+from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
 FURTHEST: Final = 64  # tokens between two phrases; a long caption has more pairs than can be judged
 SMOOTHING: Final = 0.5  # added to counts before their ratio is taken
 
 
 class Modifier(NamedTuple):
-    """An attribute of a noun phrase that may be exchanged.
+    """An attribute or number of a noun phrase that may be exchanged.
 
     Attributes:
         words: its words; "black and white" has two.
+        number: the exact number that it states; 0 of an attribute.
     """
 
     phrase: NounPhrase
     start: int
     end: int
     words: tuple[str, ...]
+    number: int = 0
 
 
 class Swap(NamedTuple):
@@ -52,21 +59,31 @@ class Swap(NamedTuple):
     weight: float
 
 
-def swap_attributes(caption: Caption, materials: EditMaterials, one: Modifier, other: Modifier) -> Swap:
-    """Return the swap of two attributes of `swapped_pairs`."""
-    changes = caption.exchange((one.start, one.end), (other.start, other.end))
+def swap_attributes(caption: Caption, materials: EditMaterials, one: Modifier, other: Modifier) -> Swap | str:
+    """Return the swap of two attributes or numbers of `swapped_pairs`, or the reason code of a rejection."""
+    if one.number:
+        if 1 in {one.number, other.number} and not _can_change_number(caption, one.phrase, other.phrase):
+            return "not_grammatical"
+        changes = (*_changes(caption, one, other.number), *_changes(caption, other, one.number))
+    else:
+        changes = caption.exchange((one.start, one.end), (other.start, other.end))
     return Swap(changes, _weight(caption, materials.knowledge, one, other))
 
 
 def swapped_pairs(
     caption: Caption, known: Knowledge, constraints: Sequence[Constraint]
 ) -> list[tuple[Modifier, Modifier, str]]:
-    """Return pairs of attributes of different phrases, in order of position.
+    """Return pairs of attributes, then of numbers, of different phrases, in order of position.
 
     Each comes with the reason code why neither they nor their nouns may be exchanged, or an empty string.
     """
     attributes = [each for phrase in caption.phrases for each in _modifiers_of(caption, known, phrase)]
-    pairs = ((one, other) for one, other in _near(attributes) if set(one.words).isdisjoint(other.words))
+    counted = ((each, max(each.count, each.start), _number(caption, each)) for each in caption.phrases)
+    numbers = [Modifier(each, at, at + 1, (NUMBER_WORDS[exact - 1],), exact) for each, at, exact in counted if exact]
+    pairs = [
+        *((one, other) for one, other in _near(attributes) if set(one.words).isdisjoint(other.words)),
+        *((one, other) for one, other in _near(numbers) if one.number != other.number),
+    ]
     return [(one, other, _reject(caption, known, constraints, one, other)) for one, other in pairs]
 
 
@@ -81,7 +98,7 @@ def _near(modifiers: Sequence[Modifier]) -> Iterator[tuple[Modifier, Modifier]]:
 def _reject(
     caption: Caption, known: Knowledge, constraints: Sequence[Constraint], one: Modifier, other: Modifier
 ) -> str:
-    """Return why a swap of two attributes, or of their nouns, is rejected; else an empty string."""
+    """Return why a swap of two attributes or numbers, or of their nouns, is rejected; else an empty string."""
     first, second = caption.head(one.phrase), caption.head(other.phrase)
     if first == second:
         return "identical"
@@ -95,6 +112,10 @@ def _reject(
         found = first_violated(constraints, edit, known)
         return found.reason if found is not None else ""
 
+    if one.number:
+        if _count_may_hold(caption, one, other.number) or _count_may_hold(caption, other, one.number):
+            return "true_of_image"
+        return violated(first, "") if one.number < other.number else violated("", second)
     if not all(are_opposed(*words, distinguished=True) for words in product(one.words, other.words)):
         return "no_candidate"  # "a small bathroom with a green toilet" may also be a green one with a small toilet
     return violated(first, "") and violated("", second)  # one of the two is false, which is enough
@@ -119,18 +140,77 @@ def _modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Ite
             yield Modifier(phrase, at, at + 1, (word,))
 
 
+def _number(caption: Caption, phrase: NounPhrase) -> int:
+    """Return the exact number that a phrase states ("two dogs", "a dog"), 0 if there is none."""
+    if not caption.is_thing(phrase) or not caption.is_whole(phrase) or not is_countable(caption, phrase):
+        return 0
+    if phrase.count >= 0:
+        word = caption.word(phrase.count)
+        whole = caption.tag(phrase.count + 1) != "HYPH" and word in NUMBER_WORDS and phrase.determiner < 0
+        number = NUMBER_WORDS.index(word) + 1 if whole else 0
+        return number if (number > 1) is caption.plural(phrase) else 0
+    opens = phrase.determiner == phrase.start and caption.word(phrase.start) in ARTICLES
+    return int(opens and not caption.plural(phrase))
+
+
 def is_countable(caption: Caption, phrase: NounPhrase) -> bool:
     """Return whether the noun of a phrase is countable."""
     head = caption.head(phrase)
     return head not in flagged("mass") and head not in flagged("plural_only")
 
 
+def _count_may_hold(caption: Caption, counted: Modifier, new: int) -> bool:
+    """Return whether a phrase may also hold with the number ``new``; only larger numbers are refuted."""
+    head, number = caption.head(counted.phrase), counted.number
+    if new < number:
+        return False
+    exact = caption.words.may_be_exact_count(head, number) if number > 1 else _is_single(caption, head)
+    return not exact or count_in_doubt(caption.words, head, number, new)
+
+
+def _is_single(caption: Caption, noun: str) -> bool:
+    """Return whether no caption and no box shows several instances of a noun, under any name."""
+    return not any(map(caption.words.several, loosely_same(noun))) and noun not in caption.words.crowds
+
+
+def _can_change_number(caption: Caption, *phrases: NounPhrase) -> bool:
+    """Return whether only the phrases and the verbs right after them depend on their number."""
+    verbs = {phrase.end for phrase in phrases}
+    listed = any(caption.word(at) in {"and", ","} for phrase in phrases for at in (phrase.start - 1, phrase.end))
+    finite = {at for at, tag in enumerate(caption.tags) if tag in FINITE}
+    if not finite <= verbs or (listed and finite):
+        return False
+    if not (ANAPHORS | words_with("together")).isdisjoint(caption.lower):
+        return False
+    return all(caption.word(phrase.start - 1) not in words_with("at_one_place") for phrase in phrases)
+
+
+def _changes(caption: Caption, counted: Modifier, number: int) -> Iterator[Change]:
+    """Yield the changes of number word, noun and following verb that give a phrase another number."""
+    phrase, several = counted.phrase, number > 1
+    single = caption.word(phrase.count + 1) if phrase.count + 1 < phrase.head else caption.head(phrase)
+    yield caption.change(counted.start, counted.end, NUMBER_WORDS[number - 1] if several else article(single))
+    if caption.plural(phrase) is not several:
+        yield caption.change(phrase.head, phrase.end, inflect(caption.head(phrase), "NNS" if several else "NN"))
+        if caption.tag(phrase.end) in FINITE:
+            verb = inflect(caption.lemmas[phrase.end], "VBP" if several else "VBZ")
+            yield caption.change(phrase.end, phrase.end + 1, verb)
+
+
 def _weight(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> float:
-    """Return the weight of a swap of two attributes."""
+    """Return the weight of a swap of two attributes or numbers; 0 if the pool hardly has such a number of a noun."""
     weight = 1.0
     for own, moved in ((one, other), (other, one)):
-        old, seen = (
-            min(known.pool.adjacency(word, caption.head(own.phrase)) for word in each.words) for each in (own, moved)
-        )
-        weight *= (seen + SMOOTHING) / (old + SMOOTHING)
+        old, seen = (_count_attested(caption, known, each, own.phrase) for each in (own, moved))
+        rare = moved.number and seen < MIN_COUNT
+        weight *= 0.0 if rare else (seen + SMOOTHING) / (old + SMOOTHING)
     return weight
+
+
+def _count_attested(caption: Caption, known: Knowledge, modifier: Modifier, phrase: NounPhrase) -> int:
+    """Return the number of captions of the pool with an attribute or number right before the noun of a phrase."""
+    head, number = caption.head(phrase), modifier.number
+    if not number:
+        return min(known.pool.adjacency(word, head) for word in modifier.words)
+    noun = inflect(head, "NNS" if number > 1 else "NN")
+    return known.pool.bigram(NUMBER_WORDS[number - 1] if number > 1 else article(noun), noun)

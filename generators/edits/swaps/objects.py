@@ -1,6 +1,7 @@
-"""Object swaps: the nouns of two phrases are exchanged, and their attributes stay.
+"""Object swaps: the nouns of two phrases are exchanged, and their attributes or numbers stay.
 
-"A blue car behind a red truck" gives "a blue truck behind a red car".
+"A blue car behind a red truck" gives "a blue truck behind a red car", "two men and a woman" gives "two women and a
+man".
 
 The weight of a swap is the probability of each noun in the place of the other, relative to its own, by the cloze model.
 """

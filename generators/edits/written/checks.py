@@ -15,7 +15,7 @@ A text is only compared with its own source, so prompt injection in a caption ca
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -27,7 +27,7 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import applicable_constraints, first_violated
 from pairwright.generators.edits.written.agreement import adds_agreement_error
-from pairwright.generators.edits.written.alignment import Difference, differences, lower_words
+from pairwright.generators.edits.written.alignment import Difference, TokenSpan, differences, lower_words
 from pairwright.generators.edits.written.edit_location import (
     agrees_with_edit,
     as_proposed_edit,
@@ -44,8 +44,8 @@ from pairwright.generators.edits.written.source_changes import (
     without_final_mark,
 )
 from pairwright.generators.edits.written.swaps import as_proposed_swap, find_swap, is_of_target
-from pairwright.generators.edits.written.targets import RELATION, RequestedEdit
-from pairwright.generators.language.lemmas import dictionary_lemmas
+from pairwright.generators.edits.written.targets import RELATION, RequestedEdit, verb_of_phrase
+from pairwright.generators.language.lemmas import dictionary_lemmas, lemmatize
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
@@ -268,9 +268,25 @@ class EditChecks:
         if grown:
             changes.append(comma_for_and(found[0].old))
         agreed = {at for each in taken for _, at in each.agreed}
-        if reason := find_mismatch(requested, main.old, main.new):
+        old, fresh = main.old, self._retag_new_word(main)
+        if reason := find_mismatch(requested, old, fresh):
             return reason
-        return _FoundEdit(as_proposed_edit(caption, requested, main.old, main.new), changes, len(agreed) + bool(grown))
+        return _FoundEdit(as_proposed_edit(caption, requested, old, fresh), changes, len(agreed) + bool(grown))
+
+    def _retag_new_word(self, main: Difference) -> TokenSpan:
+        """Return the span of the text with its last new word (in verb phrases the first) tagged like the old one, if possible.
+
+        Taggers often misread rare words; the slot tells the part of speech.
+        """
+        if not main.old.at or not main.new.at:
+            return main.new
+        end = 0 if verb_of_phrase(main.old) else -1
+        old, at, new = main.old.words[end], main.new.at[end], main.new.tokens
+        base = lemmatize(new[at].text, old.tag)
+        if old.pos == new[at].pos or old.pos not in _OPEN or not self._is_listed(base, old.pos):
+            return main.new
+        retagged = replace(new[at], tag=old.tag, pos=old.pos, lemma=base)
+        return replace(main.new, tokens=[*new[:at], retagged, *new[at + 1 :]])
 
     def _is_listed(self, word: str, pos: str) -> bool:
         return self._thesaurus.has(word, pos) or self._pool.frequency(word, pos) > 0

@@ -1,4 +1,4 @@
-"""Proposals of swaps: attributes, nouns and noun phrases that change places."""
+"""Proposals of swaps: attributes, numbers, nouns and noun phrases that change places."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -60,6 +60,8 @@ def swaps_of(materials: EditMaterials, name: str, texts: Sequence[str]) -> list[
     [
         ("A red car behind a blue bus.", "A blue car behind a red bus."),
         ("A small cat in a large bowl", "A large cat in a small bowl"),
+        ("Two dogs near a man", "A dog near two men"),
+        ("A man is near two dogs.", "Two men are near a dog."),
     ],
 )
 def test_attributes_of_two_things_change_places(materials: EditMaterials, caption: str, expected: str) -> None:
@@ -75,6 +77,10 @@ def test_attributes_of_two_things_change_places(materials: EditMaterials, captio
         ("A red car behind a bus.", ()),
         ("A red car behind an odd bus.", ()),
         ("A small bathroom has a green toilet.", ()),
+        ("Two dogs near a man", ("two men and some dogs",)),
+        ("A dog between two men", ()),
+        ("Two men in a field", ()),
+        ("Two dogs near each other and a man", ()),
     ],
 )
 def test_attributes_stay_where_a_swap_may_be_true_or_odd(
@@ -92,6 +98,7 @@ def test_one_false_attribute_makes_a_swap_false(materials: EditMaterials) -> Non
     ("caption", "expected"),
     [
         ("A red car behind a blue bus.", "A red bus behind a blue car."),
+        ("Two giraffes and a zebra", "Two zebras and a giraffe"),
     ],
 )
 def test_things_change_places(materials: EditMaterials, caption: str, expected: str) -> None:
@@ -131,7 +138,7 @@ def test_attributes_that_the_pool_gives_to_other_things_only_are_not_exchanged()
 
 def test_nouns_that_a_language_model_finds_unlikely_in_their_places_are_not_exchanged() -> None:
     materials = EditMaterials.of(load_wordnet(), counted(POOL * 3), load_bundled_model())
-    texts = "A blue car driving in front of a red truck.", "White street signs atop a post beneath green trees."
+    texts = "A blue car driving in front of a red truck.", "Two street signs atop a post beneath several trees."
     likely, unlikely = swaps_of(materials, "swap-object", texts)
     assert [rewrite(texts[0], each)[0] for each in likely.changes] == ["A blue truck driving in front of a red car."]
     assert not unlikely.changes
