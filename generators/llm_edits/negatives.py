@@ -30,7 +30,7 @@ from pairwright.generators.llm_edits.sugarcrepe_workflow import SugarCrepeWorkfl
 from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-negatives"
-VERSION = 18  # raise when the same answers would give other rows
+VERSION = 19  # raise when the same answers would give other rows
 ONE_CALL_PROMPT, PAIRS_PROMPT = "negatives-at-once", "negatives-both-sides"
 
 VARIANTS = ("one-call", "workflow")

@@ -22,7 +22,7 @@ from pairwright.generators.llm_edits.requests import EditCandidate, PairRequests
 from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-positives"
-VERSION = 18  # raise when the same answers would give other rows
+VERSION = 19  # raise when the same answers would give other rows
 MAX_SWAP_WORDS = 15  # words: longer captions are not swapped
 
 PROMPT = "positives-at-once"
