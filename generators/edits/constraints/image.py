@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Final
 
-from pairwright.generators.captions.box_checks import count_may_hold, is_vague, number_of
+from pairwright.generators.captions.box_checks import count_may_hold, is_vague, number_of, position_in_doubt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
@@ -20,6 +20,7 @@ from pairwright.generators.edits.constraints.lexical import (
     names_of,
     relations_between,
     same_forms,
+    split_relation,
     supports_relation,
     verbs_in,
 )
@@ -116,6 +117,14 @@ def is_stated_action(edit: ProposedEdit, known: Knowledge) -> bool:
 def stated_verbs(caption: Caption) -> frozenset[str]:
     """Return the verbs of the other captions of an image as relation phrases."""
     return frozenset[str]().union(*map(verbs_in, caption.words.others))
+
+
+def may_hold_by_boxes(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether boxes leave the new spatial relation possible."""
+    words, relation = edit.caption.words, relation_of(edit) if edit.caption.words.boxes else None
+    if relation is None:
+        return False
+    return position_in_doubt(words, relation.before, split_relation(relation.new)[1] or relation.new, relation.after)
 
 
 def may_hold_of_other_instance(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -101,6 +101,7 @@ def applicable_constraints(
 _THINGS: Final = ("replace-object", "add-object")
 _QUALITIES: Final = ("replace-attribute", "add-attribute", "swap-attribute")
 _DOGS: Final = tuple(Box("dog", x, 0.1, x + 0.1, 0.3) for x in (0.0, 0.3, 0.6))
+_LEFT_RIGHT: Final = (Box("dog", 0.8, 0.1, 0.9, 0.3), Box("cat", 0.5, 0.1, 0.6, 0.3))
 
 CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     Constraint(
@@ -276,6 +277,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         EditExample("a [dog] on a bed", "cat", "replace-object", ("two cats on a bed",)),
         EditExample("a [dog] on a bed", "cat", "replace-object", ("a dog and a lamp",)),
         of_rules=("replace-object",),
+    ),
+    Constraint(
+        "possible_position", "truth", "true_of_image", ("replace-relation", "swap-object"), image.may_hold_by_boxes,
+        EditExample("a dog [to the left of] a cat", "to the right of", "replace-relation", boxes=_LEFT_RIGHT),
+        EditExample("a dog [to the right of] a cat", "to the left of", "replace-relation", boxes=_LEFT_RIGHT),
     ),
     Constraint(
         "stated_relation", "truth", "true_of_image", ("replace-relation", "swap-object"), image.is_stated_relation,

@@ -498,11 +498,6 @@ def test_a_count_that_the_boxes_bear_out_is_no_negative() -> None:
         ("Several dogs here", "true_of_image"),
     ):
         assert check_with_wordnet("Two dogs here", text, "replace-attribute", boxes=three).reason == reason
-    exchanged = check_with_wordnet("A dog and two cats", "Two dogs and a cat", "swap-attribute", boxes=three[:2])
-    assert exchanged.reason == "true_of_image"
-    assert (
-        check_with_wordnet("Two dogs here", "3 dogs here", "replace-attribute", "three dogs").reason == "true_of_image"
-    )
 
 
 @pytest.mark.parametrize(
