@@ -31,7 +31,7 @@ class GenerateOptions:
 
     out: Annotated[Path, output_option(help="File to write; its extension is the format.")]
     pool: Annotated[
-        str, typer.Option(help="Reference captions for word and co-occurrence statistics; else INPUT's.")
+        str, typer.Option(help="Captions to learn words from; else INPUT's. Rules learn nothing from photographs.")
     ] = ""
     quota: Annotated[str, limit_option(metavar="N or TYPE=N,...", help="Rows to keep of each type, at most.")] = ""
     max_word_share: Annotated[float, limit_option(min=0, max=1, help="Share of kept rows with the same new word.")] = (
