@@ -98,7 +98,7 @@ def test_a_closed_standard_input_is_a_wrong_usage(run: Run, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(("data", "says"), [(b"", "stdin.jsonl: there are no rows."), (b"{\n", "stdin.jsonl:1: ")])
-def test_errors_do_not_name_the_copy(run_model: Run, pipe: Pipe, data: bytes, says: str) -> None:
+def test_errors_do_not_name_the_copy(run: Run, pipe: Pipe, data: bytes, says: str) -> None:
     pipe(data)
-    done = run_model("generate", "negatives", "-", "--out", "n.jsonl", ok=False)
+    done = run("generate", "negatives", "-", "--out", "n.jsonl", ok=False)
     assert done.stderr.startswith(f"pairwright: {says}")

@@ -260,7 +260,7 @@ def test_broken_rows_stop_the_build_with_one_line_that_names_the_place(tmp_path:
 @pytest.mark.parametrize(
     ("row", "given", "told"),
     [
-        ({"words": "a"}, {}, r"Name the column: `columns: {caption: NAME}` under input\."),
+        ({"words": "a"}, {}, r"Name the column: `columns: {caption: NAME}` under input; `pairwright init` "),
         ({"text": "a", "title": "b"}, {}, r"Choose one: `columns: {caption: text}` under input\."),
         ({"caption": "a"}, {"columns": {"capton": "caption"}}, "`columns` under input: no such name: capton"),
         ({"caption": "a"}, {"columns": {"key": "di"}}, r"no row has a column di\. Correct `columns` under input"),
