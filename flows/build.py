@@ -331,7 +331,9 @@ def _old_version_note(manifest: dict[str, Any], to: str) -> str:
     lines = [f"Version {number} ({samples}) stays in place until this build is complete."]
     if url := manifest.get("shards", {}).get("url", ""):
         replaced = f"Its shards in {url} do not: changed ones are replaced one by one."
-        lines.append(replaced if url == to else f"Its shards in {url} stay: remove them when they are no longer needed.")
+        lines.append(
+            replaced if url == to else f"Its shards in {url} stay: remove them when they are no longer needed."
+        )
     if number != full:
         what = "The new version has the pairs of this input alone"
         lines.append(f"{what}: increments are not kept (--incremental adds to them).")
