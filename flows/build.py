@@ -328,13 +328,16 @@ def _old_version_note(manifest: dict[str, Any], to: str) -> str:
     """Return what happens to the finished version while a new one is built."""
     number, full = (manifest.get("build", {}).get(name, "") for name in ("number", "full"))
     samples = count_phrase(manifest.get("contents", {}).get("samples", 0), "sample")
-    line = f"Version {number} ({samples}) stays in place until this build is complete"
+    lines = [f"Version {number} ({samples}) stays in place until this build is complete."]
+    if url := manifest.get("shards", {}).get("url", ""):
+        replaced = f"Its shards in {url} do not: changed ones are replaced one by one."
+        lines.append(
+            replaced if url == to else f"Its shards in {url} stay: remove them when they are no longer needed."
+        )
     if number != full:
-        line += ", which then has the pairs of its input alone: increments are not kept (--incremental adds to them)"
-    url = manifest.get("shards", {}).get("url", "")
-    if url == to:
-        return f"{line}, except its shards in {url}: changed ones are replaced one by one." if url else f"{line}."
-    return f"{line}. Its shards in {url} stay: remove them when they are no longer needed." if url else f"{line}."
+        what = "The new version has the pairs of this input alone"
+        lines.append(f"{what}: increments are not kept (--incremental adds to them).")
+    return " ".join(lines)
 
 
 def _increment_base(config: BuildConfig, root: Path, settings: _RunSettings) -> IncrementBase | None:

@@ -104,11 +104,11 @@ def plan_mistakes(
             each.settings()  # reports invalid settings before any work
     work = Validation(request.make_candidates(note).rows)
     rows = work.undecided()
-    tasks = [_task(access, work, rows)]
+    out, pairs = work.request.out, [pair_for_row(row) for row in rows.values()]
+    plans = [_task(access, work, rows).estimate(pairs, out)]
     if judge is not None:
-        tasks.append(work.judging_task(judge, rows.values()))
-    pairs = [pair_for_row(row) for row in rows.values()]
-    return [task.estimate(pairs) for task in tasks]
+        plans.append(work.judging_task(judge, rows.values()).estimate(pairs, _of_judge(out)))
+    return plans
 
 
 def _task(access: ModelAccess, work: Validation, rows: Mapping[int, ValidationRow]) -> PairTask:

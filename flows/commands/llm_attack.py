@@ -55,14 +55,14 @@ def score_with_model(
     return PrecomputedGaps(gaps), {**run.bill(), "rows": len(rows), "scored": len(gaps)}
 
 
-def plan_scoring(rows: Sequence[TextPair], access: ModelAccess) -> StagePlan:
+def plan_scoring(rows: Sequence[TextPair], access: ModelAccess, out: Path) -> StagePlan:
     """Return an estimate of `score_with_model`.
 
     Raises:
         PairwrightError: the run could not start.
     """
     access.settings()  # reports invalid settings before any work
-    return _scoring_task(access, rows).estimate(map(pair_for_row, rows))
+    return _scoring_task(access, rows).estimate(map(pair_for_row, rows), out)
 
 
 def _scoring_task(access: ModelAccess, rows: Sequence[TextPair]) -> PairTask:

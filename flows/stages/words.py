@@ -117,7 +117,7 @@ def count_pool(root: Path, names: list[str]) -> JobResult:
 
 
 def sample_pool(root: Path, names: list[str]) -> JobResult:
-    """Write the slots on which the cloze model of a pool is trained, or the bundled edit model if that is better.
+    """Write the slots on which the cloze model of a pool is trained, or the bundled edit model if it knows most of them.
 
     The fact ``to_train`` tells which; a pool of too few captions has neither.
 

@@ -232,10 +232,11 @@ def test_a_stopped_increment_is_not_dropped_by_a_build_without_the_option(corpus
         build(config, out, StopsAt("tag"))
     given = config.model_copy(update={"incremental": False}).model_dump(mode="json", exclude_unset=True)
     (copied / "build.yaml").write_text(yaml.safe_dump(given))
-    command = ["build", str(copied / "build.yaml"), "--out", str(out), "--no-prefect", "--quiet"]
+    command = ["build", str(copied / "build.yaml"), "--out", str(out), "--no-prefect"]
     refused = CliRunner().invoke(app, command)
     assert isinstance(refused.exception, UsageError)
     assert "an increment is unfinished. Add --incremental to finish it, or --full" in str(refused.exception)
+    assert "Building" not in refused.output
     assert (out / ".next" / "kind").read_text() == "increment"
     assert CliRunner().invoke(app, [*command, "--incremental"]).exit_code == 0
     assert len(captions_in(out)) == ALL

@@ -101,6 +101,7 @@ def build(
     from pairwright.flows.config.build import load_config
     from pairwright.flows.runners.worker_start import start_early
     from pairwright.flows.stage_selection import Share, StageSelection
+    from pairwright.flows.state.build_versions import newest_manifest, refuse_unfinished_increment
 
     _refuse_exclusive(part=part, wait=wait, finish=finish, retry_failed=retry_failed, dry_run=dry_run)
     share = Share.parse(part, wait) if part else None
@@ -120,15 +121,14 @@ def build(
     if publish is not None:
         (dataset_of if is_hub(publish) else split_url)(publish)
     loaded = loaded.model_copy(update={name: value for name, value in values.items() if value is not None})
+    if incremental is None and not loaded.incremental:
+        refuse_unfinished_increment(folder)
     progress = StageBars()
     no_prefect = no_prefect or finish or share is not None
     progress.note(f"Building {loaded.name} in {folder}{start_message(no_prefect)} ...")
     start_early(loaded, folder)
     from pairwright.flows.build import build as run_build
-    from pairwright.flows.state.build_versions import newest_manifest, refuse_unfinished_increment
 
-    if incremental is None and not loaded.incremental:
-        refuse_unfinished_increment(folder)
     before = newest_manifest(folder).get("build") if loaded.incremental else None
     resumable_on_interrupt()
     selection = StageSelection(only, begin, share)

@@ -199,6 +199,17 @@ def test_a_plan_sends_nothing_and_writes_nothing(corpus: Corpus, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_plan_refuses_a_retry_of_nothing_as_the_run_does(
+    corpus: Corpus, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    options = ["--model", "vlm", "--base-url", "http://localhost:9", "--out", str(tmp_path / "hard.jsonl"), *more]
+    command = ["generate", "mistakes", str(corpus[0] / "captions.jsonl"), *options, "--retry-failed"]
+    ended = CliRunner().invoke(app, command).exception
+    assert isinstance(ended, PairwrightError)
+    assert "there is nothing to retry" in str(ended)
+
+
 def test_rows_without_an_image_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"id": "a", "image": "none.png", "caption": "a cat", "negative": "a dog"}) + "\n")

@@ -95,7 +95,7 @@ class ExtraAttacks:
                 model_options,
                 access,
                 "rows",
-                plan=lambda: plan_scoring(rows, access),
+                plan=lambda: plan_scoring(rows, access, out),
                 run=lambda bar: score_with_model(rows, access, out, note, bar),
                 as_json=as_json,
             )
