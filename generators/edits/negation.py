@@ -142,9 +142,9 @@ class Negations:
         )
 
     def _is_unmentioned(self, caption: Caption, label: str) -> bool:
-        """Return whether boxes have a label that the caption does not mention."""
-        words = caption.words
-        return label in words.labels and not any(f" {name} " in words.own_text for name in self._names[label])
+        """Return whether boxes have a label that the caption does not mention, even as an owner ("a giraffe's head")."""
+        text = f" {' '.join(caption.lower)} "  # of tokens
+        return label in caption.words.labels and not any(f" {name} " in text for name in self._names[label])
 
     def _slots(self, caption: Caption) -> Iterator[NegationSlot]:
         if not NEGATION_WORDS.isdisjoint(caption.lower):

@@ -10,6 +10,7 @@ from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judg
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.realisation import rewrite
+from pairwright.generators.edits.edit_model import load_bundled_model
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.edits.negation import Negations
 from pairwright.generators.edits.proposals import WordProposals
@@ -73,6 +74,15 @@ def test_both_texts_have_the_same_frame() -> None:
 def test_nothing_is_denied_that_a_caption_names_by_another_word() -> None:
     assert not any("cat" in true for _, true in negated("a man with a dog", "a kitten sits"))
     assert not any("dog" in false for false, _ in negated("a man and a puppy on a street"))
+    assert not any("dog" in false for false, _ in negated("a dog's ball on a street"))
+
+
+def test_a_pronoun_names_a_person() -> None:
+    negations = Negations(load_bundled_model().cloze, load_wordnet(), ("coco",))
+    boxes = (Box("person", 0.1, 0.1, 0.2, 0.2),)
+    for subject, named in (("A bike is", False), ("They are", True)):
+        [found] = negations.propose([caption_of(f"{subject} standing on a street.", boxes=boxes)])
+        assert any("no person" in false for false, _ in texts_of(found)) is not named
 
 
 @pytest.mark.parametrize(
