@@ -150,7 +150,7 @@ def increment_folder(root: Path) -> Path:
 
 
 def refuse_unfinished_increment(root: Path) -> None:
-    """Refuse a full build that nobody asked for where an increment was stopped: it would replace all versions.
+    """Refuse a full build without `--full` where an increment was stopped: it would replace all versions.
 
     Raises:
         UsageError: an increment in ``root`` is unfinished.

@@ -71,14 +71,14 @@ class EditModel:
 
 
 class _BundledModel(EditModel):
-    """Pickled by name: a process has one of it."""
+    """Pickled as the call that loads it, so that a process has one copy."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return load_bundled_model, ()
 
 
 class _BundledStatistics(PoolStatistics):
-    """Likewise."""
+    """Pickled likewise."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return load_bundled_statistics, ()

@@ -91,13 +91,13 @@ class WordEditor(Editor):
         yield from proposals.reasons
         written = False
         for group in self._groups(proposals, order):
-            nothing = False  # is drawn: it counts if no edit was drawn before, and one is allowed
+            nothing_drawn = False  # which counts if no edit was drawn before, and one is allowed
             for at in group:
                 if at == len(proposals):
-                    nothing = not written
+                    nothing_drawn = not written
                 elif violated := self._violated(proposals, at):
                     yield violated.reason
-                elif nothing:
+                elif nothing_drawn:
                     yield "overused_word"
                     return
                 else:
@@ -113,7 +113,7 @@ class WordEditor(Editor):
             yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
     def _groups(self, proposals: WordProposals, order: Sequence[int]) -> Iterator[list[int]]:
-        """Yield the first preferred proposals, and the first others, each with the number behind the last proposal."""
+        """Yield the first preferred proposals, then the first others, both with the index that stands for drawing nothing."""
         preferred = proposals.preferred.tolist()
         for wanted in (True, False):
             tried = (at for at in order if at == len(preferred) or preferred[at] is wanted)

@@ -69,7 +69,7 @@ def test_a_sound_set_exits_0_and_the_page_is_written(run: Run, tmp_path: Path) -
 def test_input_that_cannot_be_audited_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "none.jsonl").write_text('{"caption": "a", "negative": "b", "status": "rejected"}\n')
     assert "all rows are rejected" in run("audit", "none.jsonl", ok=False).stderr
-    assert run("audit", "rows.txt", ok=False).returncode == 1  # there is none
+    assert run("audit", "rows.txt", ok=False).returncode == 1  # a missing file
     (tmp_path / "rows.txt").write_text("a dog\n")
     assert run("audit", "rows.txt", ok=False).returncode == 2
     written(tmp_path / "rows.jsonl", hacked=False)

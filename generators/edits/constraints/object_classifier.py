@@ -73,9 +73,9 @@ class NounContext(NamedTuple):
         words: other nouns and verbs.
         before: modifiers, verb and preposition to the left of the noun.
         behind: the verb or preposition to the right.
-        link: what governs the noun, and the preposition between; empty if there is none.
-        linked: the preposition that it governs, and the noun behind; empty if there is none.
-        modifier: the noun that modifies it, as written in lower case; empty if there is none.
+        link: what governs the noun, and the preposition between; empty without a preposition.
+        linked: the preposition that it governs, and the noun behind; empty without a preposition.
+        modifier: the noun that modifies it, as written in lower case, or empty.
         tag: Penn Treebank tag of the noun.
         length: tokens of the sentence.
     """
