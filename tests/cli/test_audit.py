@@ -46,6 +46,15 @@ def test_a_set_that_can_be_hacked_names_the_next_step(run: Run, tmp_path: Path) 
     assert run("refine", "rows.jsonl", "--out", "rows-refined.jsonl", ok=False).returncode in {0, 3}
 
 
+def test_the_next_step_reads_the_rows_as_the_audit_did(run: Run, tmp_path: Path) -> None:
+    with written(tmp_path / "rows.jsonl", hacked=True).open("a") as rows:
+        rows.write("no JSON\n")
+    done = run("audit", "rows.jsonl", "--format", "jsonl", "--on-error", "skip", ok=False)
+    suggested = "refine rows.jsonl --format jsonl --on-error skip --out rows-refined.jsonl"
+    assert done.stdout.splitlines()[-1] == f"Next: pairwright {suggested}"
+    assert run(*suggested.split(), ok=False).returncode in {0, 3}
+
+
 def test_a_build_that_can_be_hacked_names_the_method_that_refines_more(run: Run, tmp_path: Path) -> None:
     texts = [f"A {colour} cup {number} stands on the table." for number in range(60) for colour in ("red", "blue")]
     (tmp_path / "c.jsonl").write_text("".join(json.dumps({"caption": text}) + "\n" for text in texts))

@@ -95,14 +95,14 @@ def audit(
     }
     lines = [*_lines(found, report, details=details), *skipped_lines(result), *(bill_lines(result) if bill else [])]
     if found.verdict == "hackable":
-        lines += _next_lines(input_)
+        lines += _next_lines(input_, layout, on_error)
     emit(result, lines, as_json=as_json)
     if found.verdict == "hackable":
         exit_below_target()
 
 
-def _next_lines(input_: Path) -> list[str]:
-    """Return how the rows of INPUT can be refined: a build's by its config, those of a file by `refine`."""
+def _next_lines(input_: Path, layout: str, on_error: str) -> list[str]:
+    """Return how the rows of INPUT can be refined: a build's by its config, those of a file, read alike, by `refine`."""
     from pairwright.datasets.build_manifest import is_build, read_manifest
     from pairwright.datasets.directories import is_standard_input
 
@@ -113,7 +113,8 @@ def _next_lines(input_: Path) -> list[str]:
         return [StyledLine("Next: set `refine: {method: general}` in the config and build again.", "cyan")]
     if not input_.is_file() or input_.suffix == ".tar" or is_standard_input(input_):
         return []
-    return next_step("refine", input_, "--out", input_.with_name(f"{input_.stem}-refined.jsonl"))
+    reading = [*(["--format", layout] if layout else []), *(["--on-error", on_error] if on_error != "stop" else [])]
+    return next_step("refine", input_, *reading, "--out", input_.with_name(f"{input_.stem}-refined.jsonl"))
 
 
 def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
