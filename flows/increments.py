@@ -6,7 +6,8 @@ shards do not change. An increment is made in ``.next/``, as a small build of it
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,23 @@ def increment_summary(manifest: Mapping[str, Any]) -> str:
     if audit.get("breaks"):
         worst = audit["breaks"][0]
         line += f"; audit of all versions: hackable ({worst['attack']} in {worst['of']}: {worst['accuracy']:.1%})"
+    if mixed := mixed_generators(manifest["contents"].get("makers", ())):
+        line += f"; texts by different versions of a generator ({', '.join(mixed)}): --full makes all by the newest"
     return f"{line}."
+
+
+def mixed_generators(makers: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the generators of which a dataset holds several versions, such as ``rules 1 and 2``.
+
+    Args:
+        makers: of the contents of a manifest.
+    """
+    versions: defaultdict[str, set[int]] = defaultdict(set)
+    for maker in makers:
+        versions[maker["generator"]].add(maker["version"])
+    return [
+        f"{name} {' and '.join(map(str, sorted(found)))}" for name, found in sorted(versions.items()) if len(found) > 1
+    ]
 
 
 def _old_pairs_summary(facts: Mapping[str, Any], rejected: Mapping[str, int]) -> str:

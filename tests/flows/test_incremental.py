@@ -28,7 +28,7 @@ from pairwright.datasets.shards.reading import read_shard
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.increments import prepare_increment
+from pairwright.flows.increments import mixed_generators, prepare_increment
 from pairwright.flows.stage_selection import StageSelection
 from pairwright.flows.stages.words import STATISTICS
 from pairwright.flows.state.build_settings import refuse_changed_settings
@@ -153,6 +153,26 @@ def test_versions_are_kept_and_the_manifest_tells_of_all(first: Path, both: Path
     assert manifest["contents"]["texts"]["hard_negatives"] == manifest["stages"]["refine"]["kept"]
     for kind, counts in manifest["types"].items():
         assert counts["made"] == counts["kept"] + sum(counts["rejected"].values()), kind
+
+
+def test_an_increment_names_generators_of_which_there_are_several_versions(corpus: Path, copied: Path) -> None:
+    for path in (copied / "build" / "manifest.json", *(copied / "build" / "manifests").iterdir()):
+        manifest = json.loads(path.read_text())
+        for maker in manifest["contents"]["makers"]:
+            maker["version"] = 0  # of older rules
+        path.write_text(json.dumps(manifest))
+    heard = Heard()
+    made = build(configured(copied, corpus, rows_of(corpus)), copied / "build", heard)
+    name, newer = next(
+        (maker["generator"], maker["version"]) for maker in made["contents"]["makers"] if maker["version"]
+    )
+    assert "; texts by different versions of a generator (" in heard.notes[-1]
+    assert f"{name} 0 and {newer}" in heard.notes[-1]
+    assert heard.notes[-1].endswith("): --full makes all by the newest.")
+
+
+def test_an_increment_of_the_same_rules_names_no_versions(both: Path) -> None:
+    assert not mixed_generators(manifest_of(both / "build")["contents"]["makers"])
 
 
 def test_the_union_is_audited_and_card_and_report_tell_it(both: Path) -> None:
