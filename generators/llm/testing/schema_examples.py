@@ -1,10 +1,12 @@
 """Small instances of JSON schemas, deterministic in schema and salt.
 
 Supported are the keywords that schemas of answers have (`output.json_schema`): type (also a list of types), enum, const,
-properties, required, items, anyOf, and $ref inside the schema. Optional members are included except deep in a recursive
-schema. A schema with another keyword, such as a bound, is refused with a 400; script the answer instead.
+properties, required, items, anyOf, $ref inside the schema, and bounds of numbers, texts and lists. Optional members are
+included except deep in a recursive schema. A schema with another keyword, such as a pattern, is refused with a 400;
+script the answer instead.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,12 +16,23 @@ from pairwright.generators.llm.testing.api_errors import APIError
 
 DEPTH = 6  # from here on without optional members and items
 MAX_DEPTH = 40
+MAX_LENGTH = 1000  # upper limit of minItems and minLength
 
 _Schema = Mapping[str, Any] | bool
 
 _KEYWORDS = frozenset(
     {
         *("type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "$ref", "$defs"),
+        *(
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "minLength",
+            "maxLength",
+            "minItems",
+            "maxItems",
+        ),
         *("title", "description", "default", "examples", "deprecated", "$schema", "$id", "$comment"),
     }
 )
@@ -78,13 +91,17 @@ class _ExampleBuilder:
             names = dict.fromkeys([*(members if depth < DEPTH else ()), *needed])
             return {name: self.make(members.get(name, True), depth + 1) for name in names}
         if kind == "array":
-            return [self.make(schema.get("items", True), depth + 1)] if depth < DEPTH else []
-        if kind in {"integer", "boolean", "string"}:
-            number = self._number()
-            return {"integer": number % 10, "boolean": number % 2 == 0, "string": f"text {number:x}"}[kind]
-        if kind not in {"number", "null"}:
+            length = _length(schema, "Items", int(depth < DEPTH))
+            return [self.make(schema.get("items", True), depth + 1) for _ in range(length)]
+        if kind == "integer":
+            low, high = _integer_range(schema)
+            return low + self._number() % (high - low + 1)
+        if kind == "string":
+            text = f"text {self._number():x}"
+            return text.ljust(length := _length(schema, "Length", len(text)), "x")[:length]
+        if kind not in {"boolean", "number", "null"}:
             raise _cannot(f"{kind!r} is not a type")
-        return 0.5 if kind == "number" else None
+        return {"boolean": self._number() % 2 == 0, "number": _fraction(schema), "null": None}[kind]
 
     def _option(self, options: list[Mapping[str, Any]] | None, depth: int) -> Mapping[str, Any] | None:
         # Deep in a schema, a branch without members ends the recursion.
@@ -115,6 +132,39 @@ def _type_of(schema: Mapping[str, Any]) -> str:
     if "properties" in schema or "required" in schema:
         return "object"
     return "array" if "items" in schema else "string"
+
+
+def _length(schema: Mapping[str, Any], unit: str, usual: int) -> int:
+    """Return the length of a list or text: the usual one, moved into the bounds of the schema."""
+    low, high = schema.get(f"min{unit}", 0), schema.get(f"max{unit}", MAX_LENGTH)
+    if not 0 <= low <= min(high, MAX_LENGTH):
+        raise _cannot(f"its min{unit} is above max{unit}, or not in 0 to {MAX_LENGTH:,}")
+    return int(min(max(usual, low), high))
+
+
+def _integer_range(schema: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the smallest and largest integer of a schema: one digit where it has no bounds."""
+    lows = [math.ceil(schema["minimum"])] if "minimum" in schema else []
+    lows += [math.floor(schema["exclusiveMinimum"]) + 1] if "exclusiveMinimum" in schema else []
+    highs = [math.floor(schema["maximum"])] if "maximum" in schema else []
+    highs += [math.ceil(schema["exclusiveMaximum"]) - 1] if "exclusiveMaximum" in schema else []
+    low = max(lows) if lows else min([0, *highs])
+    high = min(highs) if highs else max(9, low)
+    if low > high:
+        raise _cannot("its bounds allow no integer")
+    return low, high
+
+
+def _fraction(schema: Mapping[str, Any]) -> float:
+    """Return the middle of the bounds of a schema, or a number beside the only one."""
+    lows = [schema[name] for name in ("minimum", "exclusiveMinimum") if name in schema]
+    highs = [schema[name] for name in ("maximum", "exclusiveMaximum") if name in schema]
+    low = max(lows) if lows else min([0, *(high - 1 for high in highs)])
+    high = min(highs) if highs else max(1, low + 1)
+    middle = low + (high - low) / 2
+    if low > high or middle in {schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")}:
+        raise _cannot("its bounds allow no number")
+    return float(middle)
 
 
 def _without(schema: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -31,6 +31,29 @@ def nested(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[s
     )
 
 
+def bounded(low: int, spread: int) -> st.SearchStrategy[dict[str, Any]]:
+    high = low + spread
+    numbers = [{}, {"minimum": low}, {"maximum": low}, {"minimum": low, "maximum": high}, {"exclusiveMinimum": low}]
+    numbers += [{"exclusiveMaximum": low}, {"exclusiveMinimum": low, "exclusiveMaximum": high + 2}]
+    size = abs(low)
+    items = [{"minItems": size}, {"maxItems": size}, {"minItems": size, "maxItems": size + spread}]
+    texts = [{"minLength": size}, {"maxLength": size}, {"minLength": size, "maxLength": size + spread}]
+    return st.one_of(
+        st.builds(
+            lambda kind, bounds: {"type": kind, **bounds},
+            st.sampled_from(["integer", "number"]),
+            st.sampled_from(numbers),
+        ),
+        st.sampled_from(items).map(lambda bounds: {"type": "array", "items": {"type": "integer"}, **bounds}),
+        st.sampled_from(texts).map(lambda bounds: {"type": "string", **bounds}),
+    )
+
+
+@given(st.tuples(st.integers(-50, 50), st.integers(0, 5)).flatmap(lambda ends: bounded(*ends)), st.integers(0, 999))
+def test_an_instance_is_within_the_bounds(schema: dict[str, Any], salt: int) -> None:
+    jsonschema.validate(schema_example(schema, salt), schema)
+
+
 @given(st.recursive(leaves(), nested, max_leaves=8), st.integers(0, 2**64 - 1))
 def test_an_instance_is_valid_and_the_same_for_the_same_salt(schema: dict[str, Any], salt: int) -> None:
     made = schema_example(schema, salt)
@@ -61,6 +84,9 @@ def test_enum_members_are_spread_over_the_salts() -> None:
         {"type": "string", "pattern": "^[A-Z]"},
         {"type": "string", "format": "date"},
         {"type": "integer", "multipleOf": 3},
+        {"type": "number", "exclusiveMinimum": 2, "maximum": 2},
+        {"type": "string", "minLength": 3, "maxLength": 2},
+        {"type": "array", "items": {"type": "integer"}, "minItems": 10**9},
         {"allOf": [{"type": "integer"}]},
         {"type": "integer", "minimum": 3, "maximum": 2},
         {"type": "array", "items": False, "minItems": 1},
