@@ -3,9 +3,10 @@
     python -m benchmarks.index_scale [--vectors 1000000] [--shards 4] [--workers 2] [--storage fp16] [--work DIR]
         [--json scale.json] [--page benchmarks/RESULTS.md]
 
-Writes a folder of embeddings as clip-retrieval does (half precision, image and text vectors of `mixture.py`, made in
-blocks; 2 KiB a pair at 512 dimensions, kept in --work), builds an index over the image vectors in parts, side by
-side, and opens and searches it. Build and search run in processes of their own, whose trees' memory is measured. Then:
+Writes a folder of embeddings as clip-retrieval does (half precision, image and text vectors of
+`synthetic_embeddings.py`, made in blocks; 2 KiB a pair at 512 dimensions, kept in --work), builds an index over the image
+vectors in parts, side by side, and opens and searches it. Build and search run in processes of their own, whose trees'
+memory is measured. Then:
 
 - recall@10 against the nearest of all vectors by brute force, for new images and for text-like queries;
 - the merged results against a merge, made here, of what each part finds on its own;

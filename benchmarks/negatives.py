@@ -3,7 +3,7 @@
     python -m benchmarks.negatives CAPTIONS.jsonl {cpu,wall,published} [--images N]
 
 Rows are ``{"image_id", "captions": [...]}``; every caption becomes a pair with the others of its image. What the rules
-make, by type, is measured by `edits.py`.
+make, by type, is measured by `editing/run.py`.
 
 - *cpu*: microseconds a caption in one process, chunk by chunk in turn: spaCy's ``pipe`` as whoever loads the same
   pipeline has it, our use of the pipeline, and the rules of all types; the median of the chunks. *ratio*: tagging and

@@ -3,7 +3,7 @@
     python -m benchmarks.trainer.found_in_the_middle --results found.jsonl [--seeds 5] [--questions 200] [--documents 10]
                                             [--html curves.html]
 
-`found_task` trains the decoders, each from nothing by its own seed. Temperatures are chosen on decoders of other seeds,
+`document_lookup` trains the decoders, each from nothing by its own seed. Temperatures are chosen on decoders of other seeds,
 100 and 101: those that answer most, all places together. A seed that stands in the results is not trained again, so a
 broken run goes on where it was.
 

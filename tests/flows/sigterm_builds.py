@@ -1,4 +1,4 @@
-"""Builds as flows that end by SIGTERM at five moments, for `test_ending.py`: prints what is said of each.
+"""Builds as flows that end by SIGTERM at five moments, for `test_signals.py`: prints what is said of each.
 
 In a process of its own: the signal is the whole process's, and whoever has run a flow cannot fork any more.
 """

@@ -1,4 +1,4 @@
-"""A flow that tells Prefect of a build, for `test_story.py`: prints as JSON what Prefect's page has of it.
+"""A flow that tells Prefect of a build, for `test_artifacts.py`: prints as JSON what Prefect's page has of it.
 
 And which threads beside the main one have parsed Python's grammar meanwhile.
 

@@ -2,7 +2,7 @@
 
 What an uncaught error of pairwright would print goes to stdout.
 
-In a process of its own, as in `story_told.py`.
+In a process of its own, as in `artifacts_flow.py`.
 """
 
 import asyncio

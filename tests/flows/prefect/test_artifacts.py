@@ -23,7 +23,7 @@ def test_a_build_leaves_bar_tables_card_and_links_under_the_name_of_its_dataset(
     assert json.loads(found["types"])[0]["kept"] == 1
     assert found["card"] == "# Birds\n"
     assert (tmp_path / "report.html").as_uri() in found["report"]
-    assert not found["parsing"], "a second thread parses Python while a build does: see `prefect_api`"
+    assert not found["parsing"], "a second thread parses Python while a build does: see `flows/prefect/api.py`"
 
 
 def test_outside_of_a_flow_no_artifact_is_created(tmp_path: Path) -> None:
