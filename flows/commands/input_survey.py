@@ -67,6 +67,7 @@ _DOCUMENT_FIX = (
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _IMAGE_COLUMN = re.compile(r"^(?:image|img|photo|picture)", re.IGNORECASE)
+_QUESTION_COLUMN = re.compile(r"question|prompt|instruction|query|(?:^|_)qa?s?$", re.IGNORECASE)
 _ID_COLUMN = re.compile(r"(?:^|_)(?:id|key|name|image|img)$", re.IGNORECASE)
 _NAMED_BY_ID = ("}.jpg", f":0{COCO_DIGITS}}}.jpg", "}.jpeg", "}.png", "}.webp")  # ends of templates
 _MAX_ID, _CHECKED_IDS = 64, 10
@@ -77,6 +78,7 @@ _SHOWN_TABLES = 5
 _HTML, _WEB = "HTML", "an address, mention, hashtag, emoji or note of an agency"
 _NO_SENTENCE = "a file name, address or placeholder"
 _MIN_SHARE = 0.6  # of the values of a column of a kind
+_MIN_QUESTIONS = 0.9  # of the values of a column that is not named as one of questions
 _MIN_BESIDE = 0.9  # share of the images that a folder next to the input has, which may be unrelated
 
 
@@ -533,6 +535,9 @@ def _columns(source: _Source, mapped: Mapping[str, str], within: Path | None) ->
     located = source.located
     read = select_reader(ReadOptions(source.written, encoding=source.encoding), located.format)(located.files[0])
     rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
+    if not rows and (about := describe_negatives(located.files[0])):
+        fix = _negatives_advice(about).strip()
+        raise InputError("no rows with a caption field", where=str(located.files[0]), fix=fix)
     if all(row.missing_caption for row in rows):  # or there are none
         return _ReadColumns(dict(mapped))
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
@@ -684,13 +689,27 @@ def _negatives_advice(about: str) -> str:
 
 
 def _of_kind(values: Mapping[str, Sequence[Any]], names: Iterable[str], kind: Callable[[Any], bool]) -> list[str]:
-    return [name for name in names if values[name] and sum(map(kind, values[name])) >= _MIN_SHARE * len(values[name])]
+    found = [name for name in names if values[name] and _share(kind, values[name]) >= _MIN_SHARE]
+    return [name for name in found if not _has_questions(name, values[name])]
+
+
+def _share(kind: Callable[[Any], bool], column: Sequence[Any]) -> float:
+    return sum(map(kind, column)) / len(column)
+
+
+def _has_questions(name: str, column: Sequence[Any]) -> bool:
+    """Return whether a column holds questions about the images, not captions of which some end with a question mark."""
+    most = 1 - _MIN_SHARE if _QUESTION_COLUMN.search(name) else _MIN_QUESTIONS
+    return _share(_is_question, column) > most
+
+
+def _is_question(value: Any) -> bool:
+    texts = value if isinstance(value, list) else [value]
+    return bool(texts) and all(isinstance(text, str) and text.rstrip().endswith("?") for text in texts)
 
 
 def _is_text(value: Any) -> bool:
     if not isinstance(value, str) or len(_WORD.findall(value)) < 2 or is_url(value) or _is_image(value):
-        return False
-    if value.rstrip().endswith("?"):  # a question about the image
         return False
     return not value.isascii() or " " in value.strip()  # else a name: image/jpeg, gemini-pro-vision
 

@@ -791,6 +791,30 @@ def test_negatives_beside_captions_are_named_as_such(
     assert "instead" not in done.stderr
 
 
+def test_a_benchmark_without_rows_of_captions_is_named_with_its_commands(run: Run, tmp_path: Path) -> None:
+    rows = [[f"{n}.jpg", {"POS": ["a red car"], "NEG": ["a blue car"]}] for n in range(3)]
+    write(tmp_path / "a.json", json.dumps(rows))
+    done = run("init", "--input", "a.json", "--out", "build.yaml", ok=False)
+    assert done.returncode == 1
+    assert "To use the negatives (VL-CheckList: images with captions and negatives): `pairwright audit`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "questions", "returncode"), [("title_text", 20, 0), ("title_text", 40, 1), ("question", 20, 1)]
+)
+def test_a_caption_column_may_hold_some_questions(
+    run: Run, tmp_path: Path, name: str, questions: int, returncode: int
+) -> None:
+    texts = [f"A red car {n} on a street{'. Whose is it?' if n < questions else ''}" for n in range(40)]
+    write(
+        tmp_path / "a.jsonl",
+        "".join(json.dumps({"image": f"{n}.jpg", name: text}) + "\n" for n, text in enumerate(texts)),
+    )
+    done = run("init", "--input", "a.jsonl", "--out", "build.yaml", ok=False)
+    assert done.returncode == returncode
+    assert (tmp_path / "build.yaml").exists() == (returncode == 0)
+
+
 def test_a_model_writes_the_captions_of_images_in_tars_that_have_none(run: Run, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tar", "w") as tar:
         for name, data in (("0.jpg", picture(0)), ("0.cls", b"7"), ("0.json", b'{"label": 7}')):
