@@ -53,7 +53,8 @@ class SubsetBalancer:
         return self.features.T  # a view
 
     @cached_property
-    def _squares(self) -> "Differences":
+    def squares(self) -> "Differences":
+        """The squared features, (n, d)."""
         from scipy.sparse import csr_matrix
 
         of = self.features
@@ -68,7 +69,7 @@ class SubsetBalancer:
         """
         rows = self.features.shape[0]
         step = 1.0 / (estimate_largest_eigenvalue(self.features, self._transposed, weights) + 1e-12)
-        own = self._squares @ weights
+        own = self.squares @ weights
         shares = np.full(rows, 0.5)
         ahead, pace = shares, 1.0
         for number in range(STEPS):

@@ -185,6 +185,9 @@ def choose_rows(  # noqa: PLR0913, PLR0917 - a step's arguments
         penalties: on the imbalance of each piece of evidence.
         random_weight: of the random sums that the scorers' features are brought near to.
         target: folded accuracy that no attack may exceed, 0.5-1.
+
+    Returns:
+        The file, and the fact ``imbalance``, of each piece of evidence (`_compare_with_random_signs`).
     """
     array = map_arrays(folder / f"stacked-{stratum}.arrow")
     slots = array["slots"] if len(array["slots"]) else None
@@ -198,7 +201,9 @@ def choose_rows(  # noqa: PLR0913, PLR0917 - a step's arguments
     by_name = [features @ np.where(owner == place, pull, 0.0) for place in range(len(penalties))]
     detected_by = np.argmax(np.round(np.stack(by_name, axis=1), 9), axis=1).astype(np.int64)
     name = name_chosen(number, stratum)
-    return [_save_chosen(folder, name, array["rows"], SubsetRows(balancer.whole(shares), detected_by), shares)], {}
+    chosen = SubsetRows(balancer.whole(shares), detected_by)
+    imbalance = _compare_with_random_signs(balancer, chosen.kept, owner, len(penalties))
+    return [_save_chosen(folder, name, array["rows"], chosen, shares)], {"imbalance": imbalance}
 
 
 def name_chosen(number: int, stratum: int) -> str:
@@ -331,6 +336,17 @@ def _sum_random_signs(
         beyond = sums[block[0]] - np.clip(sums[block[0]], -limit, limit)
         goal[block] = sums[block] - beyond * np.where(np.arange(len(block)) == 0, 1.0, 1.0 / (len(block) - 1))
     return goal
+
+
+def _compare_with_random_signs(balancer: SubsetBalancer, kept: KeptMask, owner: IntArray, pieces: int) -> list[float]:
+    # Squared sums of each piece's features over the kept rows, as a multiple of their mean under random signs: the sum
+    # of the squared features. At 1, a row and the sum over the others have a mean product of 0. Below 1 it is negative:
+    # a classifier that is trained on the others is wrong about the row. 1 without features.
+    rows = kept.astype(np.float64)
+    squared = np.bincount(owner, (balancer.features.T @ rows) ** 2, pieces)
+    expected = np.bincount(owner, balancer.squares.T @ rows, pieces)
+    imbalance: list[float] = np.round(np.divide(squared, expected, np.ones(pieces), where=expected > 0), 6).tolist()
+    return imbalance
 
 
 def _find_most_confident(gaps: list[FloatArray], rows: IntArray, target: float, label: str) -> IntArray:

@@ -11,7 +11,9 @@ would keep of them exceed the limit of their type, so no round would hold.
 Every round selects the largest subset whose evidence is balanced (`balanced_subset.py`), under a penalty on the
 imbalance of each piece of evidence within each type. Then classifiers are trained on the selected rows, over new folds,
 and the penalty of their features follows the preference on held-out rows: it rises where the classifier prefers the
-positive and falls where it prefers the negative, in steps that shrink from round to round.
+positive and falls where it prefers the negative, in steps that shrink from round to round. It also falls in a type whose
+features are more even than random signs would leave them: there a classifier of this type alone is wrong about held-out
+rows, which one of all types need not show.
 
 An attack can be *too* weak: when a set is balanced to the last row, a classifier of four fifths of it is wrong about
 the other fifth, and right when inverted. A set whose positives were drawn at random is balanced no better than random
@@ -67,6 +69,8 @@ _PENALTY_STEP = 0.06
 # Weight of random sums: at first above 1, as a finite penalty falls short.
 _RANDOM_WEIGHT, _MIN_RANDOM_WEIGHT, _MAX_RANDOM_WEIGHT = 1.3, 0.03, 3.0
 _TYPE_WEIGHT = 0.7
+# What a perfectly even type takes off the logarithm of a classifier's penalty in a round.
+_EVENNESS_STEP = 0.5
 _TRANSFER_SLACK = 0.02
 _MIN_HOLDING_ROUNDS = 3
 LARGE_CORPUS = 100_000
@@ -242,7 +246,7 @@ class SubsetSearch:
         found: list[Measured] = []
         for number in range(self.requirements.rounds):
             subset = (*(name_chosen(number, each) for each in strata), *dropped.values())
-            yield [
+            chosen = yield [
                 Step(
                     name_chosen(number, each),
                     choose_rows,
@@ -257,10 +261,13 @@ class SubsetSearch:
                 break
             step = _PENALTY_STEP * float(np.sqrt(1.0 + number / 3.0))
             penalties = {
-                stratum: each.update(
-                    {name: (parts[0], parts[stratum + 1]) for name, parts in rates.items()}, target, step
+                stratum: penalties[stratum].update(
+                    {name: (parts[0], parts[stratum + 1]) for name, parts in rates.items()},
+                    facts["imbalance"],
+                    target,
+                    step,
                 )
-                for stratum, each in penalties.items()
+                for stratum, facts in zip(strata, chosen, strict=True)
             }
         return (yield from self._choose_best_round(rounds, found))
 
@@ -395,13 +402,17 @@ class _Penalties:
     def of(cls, evidence: Sequence[PlannedEvidence]) -> "_Penalties":
         return cls(evidence, tuple(_choose_initial_penalty(each) for each in evidence))
 
-    def update(self, rates: Mapping[str, tuple[_Rate, _Rate]], target: float, step: float) -> "_Penalties":
+    def update(
+        self, rates: Mapping[str, tuple[_Rate, _Rate]], imbalance: Sequence[float], target: float, step: float
+    ) -> "_Penalties":
         """Raise the penalty of evidence that detects more than its goal, and lower that of evidence that detects less.
 
         The weight of the random sums follows the combined classifier, the other way round.
 
         Args:
             rates: of each attack, in all rows and in those of this stratum, with the number of rows.
+            imbalance: of each piece of evidence in this stratum, as a multiple of what random signs give
+                (`round_steps.choose_rows`).
             target: as in `SubsetRequirements`.
             step: distance from the goal at which a penalty is multiplied by e.
         """
@@ -423,7 +434,9 @@ class _Penalties:
         values = np.array(self.values)
         for number, each in enumerate(self.evidence):
             if each.name in tried:
-                values[number] *= np.exp(np.clip((tried[each.name] - goal + shared) / 2.0 / step, -1.0, 1.0))
+                too_even = _EVENNESS_STEP * max(1.0 - imbalance[number], 0.0)
+                above = (tried[each.name] - goal + shared) / 2.0 / step
+                values[number] *= np.exp(np.clip(above - too_even, -1.0, 1.0))
             elif each.name == TRANSFER:
                 values[number] *= np.exp(-min(far / _TRANSFER_SLACK, 1.0))
         together = tried.get(COMBINED, 0.5)

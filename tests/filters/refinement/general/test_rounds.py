@@ -159,7 +159,7 @@ def test_the_transfer_penalty_falls_only_in_the_type_whose_scorer_is_too_far_on_
     while len(penalties) < 6:
         steps = plan.send(facts) if facts else next(plan)
         penalties += [step.args[2] for step in steps if step.run is choose_rows]
-        facts = [{"rates": rates, "rows": 9_000, "groups": 3_000} for _ in steps]
+        facts = [{"rates": rates, "rows": 9_000, "groups": 3_000, "imbalance": [1.0, 1.0]} for _ in steps]
     (before, *_), (add, few, swap) = penalties[:3], penalties[3:]
     assert add[1] < before[1]
     assert few == swap == before
@@ -171,7 +171,8 @@ def test_the_weight_of_random_sums_follows_the_combined_classifier_in_each_type(
     search = SubsetSearch(PlannedRows(9_000, kinds, kinds), evidence, SubsetRequirements(0.52), 0)
     even = [(0.5, 9_000), *[(0.5, 3_000)] * 3]
     together = [(0.5, 9_000), (0.5, 3_000), (0.56, 3_000), (0.44, 3_000)]
-    facts = {"rates": {"seer": even, "words": even, COMBINED: together}, "rows": 9_000, "groups": 3_000}
+    rates = {"seer": even, "words": even, COMBINED: together}
+    facts = {"rates": rates, "rows": 9_000, "groups": 3_000, "imbalance": [1.0, 1.0]}
     plan, given, weights = search.select(), list[Facts](), list[float]()
     while len(weights) < 6:
         steps = plan.send(given) if given else next(plan)
@@ -180,6 +181,42 @@ def test_the_weight_of_random_sums_follows_the_combined_classifier_in_each_type(
     before, (same, lower, higher) = weights[:3], weights[3:]
     assert len(set(before)) == 1
     assert lower < same == before[0] < higher
+
+
+def test_the_penalty_of_a_classifier_falls_in_the_type_that_is_more_even_than_random_signs() -> None:
+    evidence = [PlannedEvidence("seer", scorer=True, within_goals=False), PlannedEvidence("words", scorer=False)]
+    kinds = ["even", "random", "uneven"]
+    search = SubsetSearch(PlannedRows(9_000, kinds, kinds), evidence, SubsetRequirements(0.52), 0)
+    half = [(0.5, 9_000), *[(0.5, 3_000)] * 3]
+    measured: Facts = {"rates": {"seer": half, "words": half, COMBINED: half}, "rows": 9_000, "groups": 3_000}
+    plan, given, penalties = search.select(), list[Facts](), list[tuple[float, ...]]()
+    imbalance = {0: [0.2, 0.2], 1: [1.0, 1.0], 2: [3.0, 3.0]}
+    while len(penalties) < 6:
+        steps = plan.send(given) if given else next(plan)
+        penalties += [step.args[2] for step in steps if step.run is choose_rows]
+        given = [{"imbalance": imbalance[step.args[0]]} if step.run is choose_rows else measured for step in steps]
+    (before, *_), (even, random, uneven) = penalties[:3], penalties[3:]
+    assert even[1] < before[1]
+    assert even[0] == before[0]  # scorers have random sums for it
+    assert random == uneven == before
+
+
+def test_imbalance_is_measured_against_random_signs(tmp_path: Path) -> None:
+    # Words that are in as many positives as negatives, and one of eight rows that is always in the positive.
+    words = np.array([0] * 200 + [1] * 2 + [2] * 8)
+    signs = np.array([1.0, -1.0] * 100 + [1.0, -1.0] + [1.0] * 8)
+    rows = len(words)
+    one, other = (
+        Evidence(name, csr_matrix((signs[own], (np.flatnonzero(own), words[own])), (rows, 3)))
+        for name, own in (("paired", words < 2), ("alone", words == 2))
+    )
+    stored_search(tmp_path, one, ["add"] * rows, SubsetRequirements(TARGET))
+    save_evidence(tmp_path, other)
+    stack_features(tmp_path, 0, ["paired", "alone"], 0)
+    _, facts = choose_rows(tmp_path, 0, 0, (1e-4, 1e-4), 1.0, TARGET)
+    kept = load_subset(tmp_path, (name_chosen(0, 0),)).kept
+    assert kept.all()
+    assert facts["imbalance"] == [0.0, 8.0]
 
 
 TRIM_ROWS = 400
