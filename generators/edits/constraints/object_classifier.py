@@ -5,10 +5,10 @@ the caption, and classes of both nouns. `edit_classifier` says how it is trained
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,15 +28,13 @@ from pairwright.generators.edits.constraints.edit_classifier import (
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
+from pairwright.generators.language.prepositional_links import find_links
 
 MIN_NATURAL: Final = 0.65  # probability of a natural text; benchmarks/RESULTS.md has the figures
 MAX_POSSIBLY_TRUE: Final = 0.04  # probability of a text that may be true
 _SMOOTHING: Final = 0.3  # captions added to counts, so that their ratio to chance is finite
 _MAX_LENGTH, _MAX_WORDS = 24, 10  # of marked captions, mostly; the weights say nothing of longer ones
 _ADJACENT: Final = 0.2  # share of the captions with two words in which they are adjacent, by chance
-
-_Item = TypeVar("_Item")
 
 _weights = partial(load_weights, "object_weights")
 
@@ -97,8 +95,8 @@ class NounContext(NamedTuple):
     words: tuple[str, ...]
     before: Sequence[str]
     behind: Sequence[str]
-    link: tuple[str, ...]
-    linked: tuple[str, ...]
+    link: tuple[()] | tuple[str, str]
+    linked: tuple[()] | tuple[str, str]
     modifier: str
     tag: str
     length: int
@@ -214,17 +212,14 @@ def features_of_candidates(
         yield role, beside.reduced(np.minimum, found)
         yield f"{role}, mean", beside.mean(found)
         yield f"unseen {role}", beside.reduced(np.add, (found < 0).astype(float))
-    words = [(contexts[place], noun) for place, noun in zip(own, nouns, strict=True)]
-    by = [(*each.link, noun) if each.link else None for each, noun in words]
-    yield "link", of_pool.links(by)
-    yield "preposition", of_pool.links([("", *each[1:]) if each else None for each in by])
-    yield "linked", of_pool.links([(noun, *each.linked) if each.linked else None for each, noun in words])
-    yield (
-        "modifier",
-        of_pool.compounds(
-            [(each.modifier, inflect(noun, each.tag)) if each.modifier else None for each, noun in words]
-        ),
-    )
+    link, words = of_pool.link, [(contexts[place], noun) for place, noun in zip(own, nouns, strict=True)]
+    yield "link", np.array([link(*each.link, noun) if each.link else 0.0 for each, noun in words])
+    yield "preposition", np.array([link("", each.preposition, noun) if each.link else 0.0 for each, noun in words])
+    yield "linked", np.array([link(noun, *each.linked) if each.linked else 0.0 for each, noun in words])
+    compounds = [
+        of_pool.compound(each.modifier, inflect(noun, each.tag)) if each.modifier else 0.0 for each, noun in words
+    ]
+    yield "modifier", np.array(compounds)
     beside = _Beside([each.words for each in contexts], at)
     found = of_pool.together(*beside.pairs(nouns))
     old = of_pool.together(*beside.pairs([replaced[place] for place in own]))
@@ -272,6 +267,8 @@ class PoolAssociations:
         # These caches go with the object, so that they do not keep the pool in memory.
         self.old_logits = lru_cache(maxsize=20_000)(partial(self._noun_logits, "old"))
         self.new_logits = lru_cache(maxsize=20_000)(partial(self._noun_logits, "new"))
+        self.link = lru_cache(maxsize=100_000)(self._find_link)
+        self.compound = lru_cache(maxsize=20_000)(self._find_compound)
 
     def _noun_logits(self, role: str, noun: str) -> Logits:
         return _weights().logits(features_of_noun(role, noun, self._known))
@@ -293,36 +290,20 @@ class PoolAssociations:
         counts = map(self._pool.adjacency, *((words, nouns) if before else (nouns, words)))
         return _log_ratios([*counts], _ADJACENT * self._expected(words, nouns))
 
-    def compounds(self, compounds: Sequence[tuple[str, str] | None]) -> FloatArray:
-        """Return the association of modifiers with nouns right behind them, as written; 0 for None."""
+    def _find_compound(self, modifier: str, noun: str) -> float:
+        """Return the association of a modifier with a noun right behind it, both as written."""
+        expected = self._known.captions_with(modifier) * self._known.captions_with(noun) / max(self._pool.captions, 1)
+        return _log_ratio(self._pool.bigram(modifier, noun), expected)
 
-        def of_some(some: Sequence[tuple[str, str]]) -> FloatArray:
-            return _log_ratios([self._pool.bigram(*each) for each in some], self._expected(*zip(*some, strict=True)))
-
-        return _of_given(compounds, of_some)
-
-    def links(self, links: Sequence[PrepositionalLink | None]) -> FloatArray:
-        """Return the association of what governs a preposition with the noun behind it; "" matches anything, None is 0."""
+    def _find_link(self, left: str, preposition: str, noun: str) -> float:
+        """Return the association of what governs a preposition with the noun behind it; "" matches anything."""
         count = self._pool.linked
-
-        def of_some(some: Sequence[PrepositionalLink]) -> FloatArray:
-            governing = np.array([count(left, by, "") for left, by, _ in some])
-            behind = np.array([count("", "", noun) for _, _, noun in some])
-            return _log_ratios([count(*each) for each in some], governing * behind / max(count("", "", ""), 1))
-
-        return _of_given(links, of_some)
+        expected = count(left, preposition, "") * count("", "", noun) / max(count("", "", ""), 1)
+        return _log_ratio(count(left, preposition, noun), expected)
 
     def _expected(self, words: Sequence[str], nouns: Sequence[str]) -> FloatArray:
         """Return how many captions have each word and the noun beside it by chance, shape (words,)."""
         return self.frequencies(words) * self.frequencies(nouns) / max(self._pool.captions, 1)
-
-
-def _of_given(each: Sequence[_Item | None], values_of: Callable[[Sequence[_Item]], FloatArray]) -> FloatArray:
-    """Return a value for each item, 0 for None."""
-    found = np.zeros(len(each))
-    if given := [at for at, item in enumerate(each) if item is not None]:
-        found[given] = values_of([item for item in each if item is not None])
-    return found
 
 
 @lru_cache(maxsize=5_000)
@@ -342,6 +323,10 @@ def _pool_associations(known: Knowledge) -> PoolAssociations:
 
 def _log_ratios(counts: Sequence[int] | FloatArray, expected: FloatArray) -> FloatArray:
     return np.asarray(np.log((np.array(counts) + _SMOOTHING) / (expected + _SMOOTHING)))
+
+
+def _log_ratio(count: int, expected: float) -> float:
+    return math.log((count + _SMOOTHING) / (expected + _SMOOTHING))
 
 
 def _head(noun: str) -> str:
