@@ -89,19 +89,25 @@ class OnlineNegatives:
             UsageError: an unknown type, or a caption that is no text.
         """
         _check_is_text(caption, "caption")
-        if len(caption) > self.max_caption:
-            return _by_type(self.types, ())
-        words = load_tagger(self.tagger).tag([caption])[0] if tokens is None else tokens
         pair = Pair(pair_key("", "", caption), caption, captions=_texts(captions), boxes=tuple(boxes))
-        rng = make_rng(self.seed, epoch, NAME, VERSION, pair.key)
-        maker = _build_generator(self.pool, self.types, self.per_type, self.floor)
-        return _by_type(self.types, maker.annotate(pair, words, rng))
+        return self._of_pairs([pair], self._tag([caption]) if tokens is None else [tokens], epoch)[0]
 
     def many(self, captions: Sequence[str], *, epoch: int = 0) -> list[Texts]:
-        """Return the negatives of several captions; tagging them together is faster than one call each."""
+        """Return the negatives of several captions; all of them together are faster than one call each."""
         texts = _texts(captions)
-        tokens = load_tagger(self.tagger).tag([text if len(text) <= self.max_caption else "" for text in texts])
-        return [self(caption, epoch=epoch, tokens=words) for caption, words in zip(texts, tokens, strict=True)]
+        return self._of_pairs([Pair(pair_key("", "", text), text) for text in texts], self._tag(texts), epoch)
+
+    def _tag(self, captions: Sequence[str]) -> Sequence[Sequence[Token]]:
+        return load_tagger(self.tagger).tag([text if len(text) <= self.max_caption else "" for text in captions])
+
+    def _of_pairs(self, pairs: Sequence[Pair], tokens: Sequence[Sequence[Token]], epoch: int) -> list[Texts]:
+        maker = _build_generator(self.pool, self.types, self.per_type, self.floor)
+        words = {pair.key: own for pair, own in zip(pairs, tokens, strict=True)}
+        short = {pair.key: pair for pair in pairs if len(pair.caption) <= self.max_caption}
+        rngs = [make_rng(self.seed, epoch, NAME, VERSION, key) for key in short]
+        rows = maker.annotate_batch([*short.values()], [words[key] for key in short], rngs)
+        made = dict(zip(short, rows, strict=True))
+        return [_by_type(self.types, made.get(pair.key, ())) for pair in pairs]
 
 
 def _texts(captions: Sequence[str]) -> tuple[str, ...]:

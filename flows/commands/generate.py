@@ -9,7 +9,7 @@ formats other than JSON lines all rows.
 
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -250,12 +250,12 @@ def _load_for_generator(
     from pairwright.generators.edits.learning import bundled_model_for, learn_edit_model  # imports all editors
     from pairwright.generators.edits.materials import are_of_photographs
 
-    captions, pairs = read_pool(request)
     learns = needs_edit_model(request.generator)
     if learns:
-        some = tag_pool([pair.caption for pair in pairs[:_SAMPLED_CAPTIONS]], processes)
+        some = tag_pool([pair.caption for pair in sample_pairs(request)], processes)
         if bundled_model_for(some.slots) and are_of_photographs(some.counts.frozen()):
             return replace(bundled, edits=load_bundled_model()), some.tokens
+    captions, pairs = read_pool(request)
     tagged = tag_pool(captions, processes)
     pool = pool_or_note(tagged.counts.frozen(), note)
     if pool is bundled.pool or not learns:
@@ -265,6 +265,14 @@ def _load_for_generator(
         tagged_pairs = tagged.with_tokens(pairs)
         edits = learn_edit_model(tagged.slots, tagged_pairs, bundled.wordnet, pool, types, threads=processes.workers)
     return replace(bundled, pool=pool, edits=edits), tagged.tokens
+
+
+def sample_pairs(request: GenerateRequest) -> Sequence[Pair]:
+    """Return a random sample of the pairs of the pool of a request, which tells whether all of the pool must be read."""
+    sample = PairSample(_SAMPLED_CAPTIONS)
+    pairs = sample.watch(islice(_pairs(_pool_options(request)), POOL_CAPTIONS))
+    deque(track(pairs, "sampling captions", unit="captions"), maxlen=0)
+    return sample.pairs()
 
 
 def read_pool(request: GenerateRequest) -> tuple[Sequence[str], Sequence[Pair]]:

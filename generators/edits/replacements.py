@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.edit_classifier import EditClassifier, are_preferred
+from pairwright.generators.edits.constraints.edit_classifier import Candidates, EditClassifier, are_preferred
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
@@ -127,14 +127,9 @@ class Replacements:
             return _Verdict(np.ones(len(at), bool), np.zeros(len(at), bool), np.ones(len(at), bool))
         targets = self._model.targets(REPLACED_KINDS[name])
         keys = np.array(_lexicon_keys(targets) if REPLACED_KINDS[name] == RELATION else targets, object)
-        starts = np.flatnonzero(np.diff(at, prepend=-1)).tolist()
-        found = [
-            classifier.probabilities(
-                places[at[start]], keys[new[start:end]].tolist(), log_probs[start:end], self._known
-            )
-            for start, end in zip(starts, [*starts[1:], len(at)], strict=True)
-        ]
-        probabilities = np.concatenate(found, axis=1)
+        judged, of_judged = np.unique(at, return_inverse=True)
+        candidates = Candidates([places[each] for each in judged], of_judged, keys[new].tolist(), log_probs)
+        probabilities = classifier.judge(candidates, self._known)
         natural = probabilities[0] >= classifier.min_natural
         true = probabilities[1] > classifier.max_possibly_true
         return _Verdict(natural & ~true, natural & true, are_preferred(probabilities))

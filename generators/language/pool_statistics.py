@@ -273,19 +273,6 @@ class PoolStatistics:
         """Return `cooccurrence` of a word with each of others."""
         return np.array([*map(self._cooccurring.get(word, _NONE).get, others, repeat(0))], np.int64)
 
-    def adjacencies(self, word: str, others: Sequence[str], *, before: bool) -> list[int]:
-        """Return `adjacency` of a word with each of others, before or behind them."""
-        table = self._following if before else self._preceding
-        return [*map(table.get(word, _NONE).get, others, repeat(0))]
-
-    def linked_nouns(self, left: str, preposition: str, nouns: Sequence[str]) -> list[int]:
-        """Return `linked` of what governs a preposition with each noun behind it."""
-        return [*map(self._behind.get((left, preposition), _NONE).get, nouns, repeat(0))]
-
-    def linked_governors(self, lefts: Sequence[str], preposition: str, noun: str) -> list[int]:
-        """Return `linked` of each word that governs a preposition with the noun behind it."""
-        return [*map(self._governing.get((preposition, noun), _NONE).get, lefts, repeat(0))]
-
     def plausibilities(self, word: str, others: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return `plausibility` of each of some words with one other."""
         own, alone = self._alone.get(word, math.nan), [*map(self._alone.get, others, repeat(math.nan))]
@@ -313,10 +300,6 @@ class PoolStatistics:
         return _by_first(self.adjacent)
 
     @cached_property
-    def _preceding(self) -> dict[str, dict[str, int]]:
-        return _by_first({(second, first): count for (first, second), count in self.adjacent.items()})
-
-    @cached_property
     def _running(self) -> dict[str, dict[str, int]]:
         return _by_first(self.runs)
 
@@ -329,12 +312,6 @@ class PoolStatistics:
                 nouns = table.setdefault((governor, by), {})
                 nouns[thing] = nouns.get(thing, 0) + count
         return table
-
-    @cached_property
-    def _governing(self) -> dict[Pair, dict[str, int]]:
-        """Counts of `_behind` by the preposition and the noun behind it."""
-        found = self._behind.items()
-        return _grouped(((by, noun), left, count) for (left, by), nouns in found for noun, count in nouns.items())
 
     @cached_property
     def digest(self) -> str:

@@ -153,7 +153,7 @@ class NounLexicon:
 
     def is_alive(self, noun: str) -> bool:
         """Return whether a noun names a person or an animal."""
-        return not _ALIVE.isdisjoint(self.profile(noun).classes)
+        return are_alive(self.profile(noun).classes)
 
     def exclusive(self, one: str, other: str) -> bool:
         """Return whether two nouns cannot name the same thing; symmetric."""
@@ -212,6 +212,11 @@ class NounLexicon:
     def _class_of(self, noun: str) -> tuple[str, ...]:
         path, by_kind = self._thesaurus.hypernym_path(noun, "NOUN"), _class_by_kind()
         return tuple(by_kind[kind] for kind in path if kind in by_kind)[:1]
+
+
+def are_alive(classes: frozenset[str]) -> bool:
+    """Return whether the classes of a noun are those of a person or an animal."""
+    return not _ALIVE.isdisjoint(classes)
 
 
 def _are_exclusive_persons(one: frozenset[str], other: frozenset[str]) -> bool:

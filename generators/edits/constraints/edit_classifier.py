@@ -7,7 +7,7 @@ The weights of a classifier are a table of the lexicon, learned from edits that 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,29 @@ PREFERRED_POSSIBLY_TRUE: Final = 0.02
 
 FloatArray = npt.NDArray[np.floating[Any]]
 Feature = tuple[str, float]
-CandidateFeature = tuple[str, FloatArray]  # one value for each of the candidates of a slot
+CandidateFeature = tuple[str, FloatArray]  # one value for each candidate
 Logits = tuple[float, float]  # of `LABELS`
+
+
+class Candidates(NamedTuple):
+    """Words that may replace those of some slots, of any captions: n candidates.
+
+    Attributes:
+        places: an edit for each slot; its new word does not matter.
+        at: index into ``places`` of each candidate, int64 (n,).
+        new: the words.
+        log_probs: natural logarithms of their probabilities by the cloze model, shape (n,).
+    """
+
+    places: Sequence[ProposedEdit]
+    at: npt.NDArray[np.int64]
+    new: Sequence[str]
+    log_probs: FloatArray
+
+    @classmethod
+    def of_slot(cls, place: ProposedEdit, new: Sequence[str], log_probs: FloatArray) -> "Candidates":
+        """Return the candidates of one slot."""
+        return cls([place], np.zeros(len(new), np.int64), new, log_probs)
 
 
 class EditWeights:
@@ -53,10 +74,9 @@ class EditWeights:
         return natural, possible
 
     def candidate_logits(self, features: Iterable[CandidateFeature]) -> FloatArray:
-        """Return the same for the candidates of a slot, float64 (2, n); at least one feature must have weights."""
-        found = [(self._by_feature[name], values) for name, values in features if name in self._by_feature]
-        weights, table = np.array([each for each, _ in found]), np.array([values for _, values in found])
-        return np.asarray((weights.T[:, :, None] * table).sum(axis=1))  # sums in the same order on every processor
+        """Return the same for n candidates, float64 (2, n)."""
+        found = [np.outer(self._by_feature[name], values) for name, values in features if name in self._by_feature]
+        return np.asarray(sum(found))  # in the same order on every processor, whatever is judged together
 
 
 @lru_cache(maxsize=8)
@@ -75,14 +95,13 @@ class EditClassifier:
     """What the rules ask of a classifier.
 
     Attributes:
-        probabilities: of each of `LABELS`, float64 (2, n), if the replaced words of an edit become one of n others: the edit,
-            these words, the natural logarithms of their probabilities by the cloze model, shape (n,), and the pool.
+        judge: returns the probability of each of `LABELS` for n candidates, float64 (2, n), given what is known of a pool.
         constraints: ids of those that reject unnatural edits, and edits that may be true.
         min_natural: least probability of a natural text.
         max_possibly_true: greatest probability of a text that may be true.
     """
 
-    probabilities: Callable[[ProposedEdit, Sequence[str], FloatArray, Knowledge], FloatArray]
+    judge: Callable[[Candidates, Knowledge], FloatArray]
     constraints: tuple[str, str]
     min_natural: float
     max_possibly_true: float
@@ -97,6 +116,12 @@ class EditClassifier:
             min_natural=self.min_natural if natural else 0.0,
             max_possibly_true=self.max_possibly_true if possible else 1.0,
         )
+
+    def probabilities(
+        self, edit: ProposedEdit, new: Sequence[str], log_probs: FloatArray, known: Knowledge
+    ) -> FloatArray:
+        """Return the probabilities for the candidates of one slot, float64 (2, n)."""
+        return self.judge(Candidates.of_slot(edit, new, log_probs), known)
 
     def is_unnatural(self, edit: ProposedEdit, known: Knowledge) -> bool:
         """Return whether readers would probably find the text of an edit odd."""

@@ -5,16 +5,19 @@ the caption, and classes of both nouns. `edit_classifier` says how it is trained
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple
+from itertools import chain
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.edit_classifier import (
     NONE,
     CandidateFeature,
+    Candidates,
     EditClassifier,
     Feature,
     FloatArray,
@@ -36,16 +39,25 @@ _ADJACENT: Final = 0.2  # share of the captions with two words in which they are
 _weights = partial(load_weights, "object_weights")
 
 
-def probabilities(edit: ProposedEdit, new: Sequence[str], log_probs: FloatArray, known: Knowledge) -> FloatArray:
-    """Return the probability of each of `edit_classifier.LABELS` for nouns that replace one, float64 (2, n)."""
+def probabilities(candidates: Candidates, known: Knowledge) -> FloatArray:
+    """Return the probability of each of `edit_classifier.LABELS` for nouns that replace others, float64 (2, n)."""
+    places, at, new, _ = candidates
     weights, of_pool = _weights(), _pool_associations(known)
-    context = noun_context(edit.caption, edit.start, edit.end, _head(edit.old))
-    found = weights.candidate_logits(features_of_candidates(context, edit.old, new, log_probs, of_pool))
-    found += np.array([of_pool.pair_logits(edit.old, word) for word in new]).T
-    if context.link:
-        found += np.array([of_pool.preposition_logits(context.preposition, _head(word)) for word in new]).T
-    of_slot = np.add(weights.bias, weights.logits(features_of_slot(context)))
-    return probabilities_of(found + of_slot[:, None])
+    contexts = [_context_of(place) for place in places]
+    found = weights.candidate_logits(features_of_candidates(candidates, contexts, of_pool))
+    replaced = [known.nouns.classes(place.old) for place in places]
+    of_words = [
+        (
+            _logits_of_classes(replaced[place], known.nouns.classes(word)),
+            of_pool.old_logits(_head(places[place].old)),
+            of_pool.new_logits(_head(word)),
+            _logits_of_preposition(contexts[place].preposition, known.nouns.classes(_head(word))),
+        )
+        for place, word in zip(at.tolist(), new, strict=True)
+    ]
+    found += np.array(of_words).sum(axis=1).T
+    of_slots = np.array([np.add(weights.bias, weights.logits(features_of_slot(each))) for each in contexts])
+    return probabilities_of(found + of_slots[at].T)
 
 
 OBJECT_CLASSIFIER: Final = EditClassifier(
@@ -55,14 +67,14 @@ OBJECT_CLASSIFIER: Final = EditClassifier(
 
 def object_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
     """Yield all features of a replaced object, each once; what is left out is 0."""
-    of_pool = _pool_associations(known)
-    context = noun_context(edit.caption, edit.start, edit.end, _head(edit.old))
-    yield from features_of_pair(edit.old, edit.new, known)
+    context = _context_of(edit)
+    yield from features_of_classes(known.nouns.classes(edit.old), known.nouns.classes(edit.new))
+    yield from features_of_noun("old", _head(edit.old), known)
+    yield from features_of_noun("new", _head(edit.new), known)
     yield from features_of_slot(context)
-    if context.link:
-        yield from features_of_preposition(context.preposition, _head(edit.new), of_pool)
-    log_probs = np.array([edit.log_prob])
-    for name, [value] in features_of_candidates(context, edit.old, [edit.new], log_probs, of_pool):
+    yield from features_of_preposition(context.preposition, known.nouns.classes(_head(edit.new)))
+    candidates = Candidates.of_slot(edit, [edit.new], np.array([edit.log_prob]))
+    for name, [value] in features_of_candidates(candidates, [context], _pool_associations(known)):
         yield name, float(value)
 
 
@@ -83,8 +95,8 @@ class NounContext(NamedTuple):
     words: tuple[str, ...]
     before: Sequence[str]
     behind: Sequence[str]
-    link: tuple[str, ...]
-    linked: tuple[str, ...]
+    link: tuple[()] | tuple[str, str]
+    linked: tuple[()] | tuple[str, str]
     modifier: str
     tag: str
     length: int
@@ -93,6 +105,10 @@ class NounContext(NamedTuple):
     def preposition(self) -> str:
         """The preposition that governs the noun, or `NONE`."""
         return self.link[1] if self.link else NONE
+
+
+def _context_of(edit: ProposedEdit) -> NounContext:
+    return noun_context(edit.caption, edit.start, edit.end, _head(edit.old))
 
 
 def noun_context(caption: Caption, start: int, end: int, noun: str) -> NounContext:
@@ -138,31 +154,27 @@ def _sentence_around(caption: Caption, start: int, end: int) -> tuple[int, int]:
     return first, last
 
 
-def features_of_pair(old: str, new: str, known: Knowledge) -> Iterator[Feature]:
-    """Yield the features of the replaced and the new noun."""
-    classes, old_classes = known.nouns.classes(new), known.nouns.classes(old)
-    one, other = _head(old), _head(new)
-    for name in sorted(classes):
+def features_of_classes(old: frozenset[str], new: frozenset[str]) -> Iterator[Feature]:
+    """Yield the features of the classes of the replaced and the new noun."""
+    for name in sorted(new):
         yield f"new {name}", 1.0
-    for name in sorted(old_classes):
+    for name in sorted(old):
         yield f"old {name}", 1.0
-        for new_name in sorted(classes):
+        for new_name in sorted(new):
             yield f"{name} > {new_name}", 1.0
-    yield "same classes", float(classes == old_classes)
-    yield f"old noun {one}", 1.0
-    yield f"new noun {other}", 1.0
-    counts, both = [max(known.captions_with(word), 1) for word in (one, other)], known.pool.cooccurrence(one, other)
-    yield "old frequency", math.log(counts[0])
-    yield "new frequency", math.log(counts[1])
-    yield "new with old", both / counts[0]
-    yield "old with new", both / counts[1]
+    yield "same classes", float(new == old)
 
 
-def features_of_preposition(preposition: str, new: str, of_pool: "PoolAssociations") -> Iterator[Feature]:
-    """Yield the features of the new noun behind the preposition that governs it."""
-    for name in sorted(of_pool.known.nouns.classes(new)):
+def features_of_noun(role: str, noun: str, known: Knowledge) -> Iterator[Feature]:
+    """Yield the features of the replaced ("old") or the new noun alone."""
+    yield f"{role} noun {noun}", 1.0
+    yield f"{role} frequency", math.log(max(known.captions_with(noun), 1))
+
+
+def features_of_preposition(preposition: str, new: frozenset[str]) -> Iterator[Feature]:
+    """Yield the features of the classes of the new noun behind the preposition that governs it, if one does."""
+    for name in sorted(new) if preposition != NONE else ():
         yield f"{preposition}: {name}", 1.0
-    yield "preposition", float(of_pool.links("", preposition, [new])[0])
 
 
 def features_of_slot(context: NounContext) -> Iterator[Feature]:
@@ -176,91 +188,132 @@ def features_of_slot(context: NounContext) -> Iterator[Feature]:
 
 
 def features_of_candidates(
-    context: NounContext, old: str, new: Sequence[str], log_probs: FloatArray, of_pool: "PoolAssociations"
+    candidates: Candidates, contexts: Sequence[NounContext], of_pool: "PoolAssociations"
 ) -> Iterator[CandidateFeature]:
-    """Yield how often the pool has new nouns with the words of a sentence: logarithms of the ratio to chance.
+    """Yield how often the pool has new nouns with the words of their sentences: logarithms of the ratio to chance.
 
     Args:
-        context: of the replaced noun.
-        old: the replaced noun.
-        new: n nouns.
-        log_probs: natural logarithms of their probabilities by the cloze model, shape (n,).
+        candidates: n nouns.
+        contexts: of the replaced nouns, one for each place.
         of_pool: associations of words.
 
     Yields:
-        Names with values of shape (n,).
+        Names with values of shape (n,); 0 where a context lacks the words.
     """
-    nouns = [_head(noun) for noun in new]
+    places, at, new, log_probs = candidates
+    nouns, replaced, own = [*map(_head, new)], [_head(place.old) for place in places], at.tolist()
     yield "log probability", log_probs
-    for role, words in (("before", context.before), ("behind", context.behind)):
-        if words:
-            found = of_pool.adjacent(words, nouns, before=role == "before")
-            yield role, found.min(axis=0)
-            yield f"{role}, mean", found.sum(axis=0) / len(found)
-            yield f"unseen {role}", (found < 0).sum(axis=0)
-    if context.link:
-        left, preposition = context.link
-        yield "link", of_pool.links(left, preposition, nouns)
-    if context.linked:
-        preposition, thing = context.linked
-        yield "linked", of_pool.linked(preposition, thing, nouns)
-    if context.modifier:
-        yield "modifier", of_pool.compounds(context.modifier, nouns, context.tag)
-    if context.words:
-        together = of_pool.together(context.words, [*nouns, _head(old)])
-        found, replaced = together[:, :-1], together[:, -1:]
-        yield "together", found.sum(axis=0) / len(found)
-        yield "least together", found.min(axis=0)
-        yield "least together, beside old", (found - replaced).min(axis=0)
+    both, frequency = of_pool.cooccurrences((replaced[place] for place in own), nouns), of_pool.frequencies
+    yield "new with old", both / np.maximum(frequency(replaced)[at], 1)
+    yield "old with new", both / np.maximum(frequency(nouns), 1)
+    for role in ("before", "behind"):
+        beside = _Beside([getattr(each, role) for each in contexts], at)
+        found = of_pool.adjacent(*beside.pairs(nouns), before=role == "before")
+        yield role, beside.reduced(np.minimum, found)
+        yield f"{role}, mean", beside.mean(found)
+        yield f"unseen {role}", beside.reduced(np.add, (found < 0).astype(float))
+    link, words = of_pool.link, [(contexts[place], noun) for place, noun in zip(own, nouns, strict=True)]
+    yield "link", np.array([link(*each.link, noun) if each.link else 0.0 for each, noun in words])
+    yield "preposition", np.array([link("", each.preposition, noun) if each.link else 0.0 for each, noun in words])
+    yield "linked", np.array([link(noun, *each.linked) if each.linked else 0.0 for each, noun in words])
+    compounds = [
+        of_pool.compound(each.modifier, inflect(noun, each.tag)) if each.modifier else 0.0 for each, noun in words
+    ]
+    yield "modifier", np.array(compounds)
+    beside = _Beside([each.words for each in contexts], at)
+    found = of_pool.together(*beside.pairs(nouns))
+    old = of_pool.together(*beside.pairs([replaced[place] for place in own]))
+    yield "together", beside.mean(found)
+    yield "least together", beside.reduced(np.minimum, found)
+    yield "least together, beside old", beside.reduced(np.minimum, found - old)
+
+
+class _Beside:
+    """Each of n candidates with each of the words beside it; a candidate without any has 0.
+
+    Args:
+        words: of each place.
+        at: place of each candidate, shape (n,).
+    """
+
+    def __init__(self, words: Sequence[Sequence[str]], at: npt.NDArray[np.int64]) -> None:
+        self._words = [words[place] for place in at.tolist()]
+        self._sizes = np.array([len(each) for each in self._words], np.int64)
+        self._some = np.flatnonzero(self._sizes)
+        self._starts = (np.cumsum(self._sizes) - self._sizes)[self._some]
+
+    def pairs(self, nouns: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the words of all candidates, and beside each its candidate, given as one of n nouns."""
+        beside = [noun for noun, words in zip(nouns, self._words, strict=True) for _ in words]
+        return [*chain.from_iterable(self._words)], beside
+
+    def reduced(self, ufunc: np.ufunc, values: FloatArray) -> FloatArray:
+        """Return the values of pairs reduced to one of each candidate."""
+        found = np.zeros(len(self._sizes))
+        if len(self._some):
+            found[self._some] = ufunc.reduceat(values, self._starts)
+        return found
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Return the mean of the values of each candidate."""
+        return np.asarray(self.reduced(np.add, values) / np.maximum(self._sizes, 1))
 
 
 class PoolAssociations:
     """Associations of words in a pool: logarithms of how often they are together, relative to chance."""
 
     def __init__(self, known: Knowledge) -> None:
-        self.known, self._pool = known, known.pool
+        self._known, self._pool = known, known.pool
         # These caches go with the object, so that they do not keep the pool in memory.
-        self.pair_logits = lru_cache(maxsize=100_000)(self._pair_logits)
-        self.preposition_logits = lru_cache(maxsize=20_000)(self._preposition_logits)
+        self.old_logits = lru_cache(maxsize=20_000)(partial(self._noun_logits, "old"))
+        self.new_logits = lru_cache(maxsize=20_000)(partial(self._noun_logits, "new"))
+        self.link = lru_cache(maxsize=100_000)(self._find_link)
+        self.compound = lru_cache(maxsize=20_000)(self._find_compound)
 
-    def _pair_logits(self, old: str, new: str) -> Logits:
-        return _weights().logits(features_of_pair(old, new, self.known))
+    def _noun_logits(self, role: str, noun: str) -> Logits:
+        return _weights().logits(features_of_noun(role, noun, self._known))
 
-    def _preposition_logits(self, preposition: str, new: str) -> Logits:
-        return _weights().logits(features_of_preposition(preposition, new, self))
+    def frequencies(self, words: Sequence[str]) -> FloatArray:
+        """Return the number of captions with each word, shape (words,)."""
+        return np.array([*map(self._known.captions_with, words)], float)
+
+    def cooccurrences(self, words: Iterable[str], nouns: Sequence[str]) -> FloatArray:
+        """Return the number of captions with each word and the noun beside it, shape (nouns,)."""
+        return np.array([*map(self._pool.cooccurrence, words, nouns)], float)
 
     def together(self, words: Sequence[str], nouns: Sequence[str]) -> FloatArray:
-        """Return the association of words with nouns of the same caption, shape (words, nouns)."""
-        return _log_ratios([self._pool.cooccurrences(word, nouns) for word in words], self._expected(words, nouns))
+        """Return the association of each word with a noun of the same caption, shape (words,)."""
+        return _log_ratios(self.cooccurrences(words, nouns), self._expected(words, nouns))
 
     def adjacent(self, words: Sequence[str], nouns: Sequence[str], *, before: bool) -> FloatArray:
-        """Return the association of words with nouns that follow them or that they follow, shape (words, nouns)."""
-        counts = [self._pool.adjacencies(word, nouns, before=before) for word in words]
-        return _log_ratios(counts, _ADJACENT * self._expected(words, nouns))
+        """Return the association of each word with a noun that follows it or that it follows, shape (words,)."""
+        counts = map(self._pool.adjacency, *((words, nouns) if before else (nouns, words)))
+        return _log_ratios([*counts], _ADJACENT * self._expected(words, nouns))
 
-    def compounds(self, modifier: str, nouns: Sequence[str], tag: str) -> FloatArray:
-        """Return the association of a noun with others right behind it, as written for a tag, shape (nouns,)."""
-        forms = [inflect(noun, tag) for noun in nouns]
-        return _log_ratios([self._pool.bigram(modifier, form) for form in forms], self._expected([modifier], forms)[0])
+    def _find_compound(self, modifier: str, noun: str) -> float:
+        """Return the association of a modifier with a noun right behind it, both as written."""
+        expected = self._known.captions_with(modifier) * self._known.captions_with(noun) / max(self._pool.captions, 1)
+        return _log_ratio(self._pool.bigram(modifier, noun), expected)
 
-    def links(self, left: str, preposition: str, nouns: Sequence[str]) -> FloatArray:
-        """Return the association of what governs a preposition with nouns behind it; "" matches anything."""
-        count = self._pool.linked_nouns
-        [governing, *counts] = count(left, preposition, ["", *nouns])
-        [every, *behind] = count("", "", ["", *nouns])
-        return _log_ratios(counts, governing * np.array(behind) / max(every, 1))
-
-    def linked(self, preposition: str, thing: str, nouns: Sequence[str]) -> FloatArray:
-        """Return the association of nouns that govern a preposition with the noun behind it."""
-        count = self._pool.linked_governors
-        behind, every = self._pool.linked_nouns("", "", [thing, ""])
-        governing = np.array(count(nouns, preposition, ""))
-        return _log_ratios(count(nouns, preposition, thing), governing * behind / max(every, 1))
+    def _find_link(self, left: str, preposition: str, noun: str) -> float:
+        """Return the association of what governs a preposition with the noun behind it; "" matches anything."""
+        count = self._pool.linked
+        expected = count(left, preposition, "") * count("", "", noun) / max(count("", "", ""), 1)
+        return _log_ratio(count(left, preposition, noun), expected)
 
     def _expected(self, words: Sequence[str], nouns: Sequence[str]) -> FloatArray:
-        """Return how many captions have two words by chance, shape (words, nouns)."""
-        one, other = (np.array([self.known.captions_with(word) for word in some], float) for some in (words, nouns))
-        return np.asarray(one[:, None] * other / max(self._pool.captions, 1))
+        """Return how many captions have each word and the noun beside it by chance, shape (words,)."""
+        return self.frequencies(words) * self.frequencies(nouns) / max(self._pool.captions, 1)
+
+
+@lru_cache(maxsize=5_000)
+def _logits_of_classes(old: frozenset[str], new: frozenset[str]) -> Logits:
+    return _weights().logits(features_of_classes(old, new))
+
+
+@lru_cache(maxsize=5_000)
+def _logits_of_preposition(preposition: str, new: frozenset[str]) -> Logits:
+    return _weights().logits(features_of_preposition(preposition, new))
 
 
 @lru_cache(maxsize=1)  # edits of one pool follow one another
@@ -268,8 +321,12 @@ def _pool_associations(known: Knowledge) -> PoolAssociations:
     return PoolAssociations(known)
 
 
-def _log_ratios(counts: Sequence[Any], expected: FloatArray) -> FloatArray:
+def _log_ratios(counts: Sequence[int] | FloatArray, expected: FloatArray) -> FloatArray:
     return np.asarray(np.log((np.array(counts) + _SMOOTHING) / (expected + _SMOOTHING)))
+
+
+def _log_ratio(count: int, expected: float) -> float:
+    return math.log((count + _SMOOTHING) / (expected + _SMOOTHING))
 
 
 def _head(noun: str) -> str:

@@ -7,7 +7,7 @@ figures.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Final
 
@@ -16,6 +16,7 @@ import numpy as np
 from pairwright.generators.edits.constraints.edit_classifier import (
     NONE,
     CandidateFeature,
+    Candidates,
     EditClassifier,
     Feature,
     FloatArray,
@@ -28,6 +29,7 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.scope import has_ambiguous_attachment
+from pairwright.generators.lexicon.nouns import are_alive
 from pairwright.generators.lexicon.relations import UNKNOWN, NounClass, load_relations
 
 MIN_NATURAL: Final = 0.75  # probability of a natural text; benchmarks/RESULTS.md has the figures
@@ -37,23 +39,31 @@ _SMOOTHING: Final = 0.1  # captions added to counts, so that their ratio to chan
 _weights = partial(load_weights, "relation_weights")
 
 
-def probabilities(edit: ProposedEdit, new: Sequence[str], log_probs: FloatArray, known: Knowledge) -> FloatArray:
-    """Return the probability of each of `edit_classifier.LABELS` for relations that replace one, float64 (2, n)."""
-    subject, thing, of_pool, weights = edit.before, edit.after, _logits_of_pool(known), _weights()
-    classes = load_relations().noun_classes(subject or UNKNOWN, thing)
+def probabilities(candidates: Candidates, known: Knowledge) -> FloatArray:
+    """Return the probability of each of `edit_classifier.LABELS` for relations that replace others, float64 (2, n)."""
+    places, at, new, _ = candidates
+    of_counts, weights, nouns, relations = _logits_of_counts(known), _weights(), known.nouns, load_relations()
+    classes = [[nouns.classes(noun) if noun else None for noun in (place.before, place.after)] for place in places]
     parts = [
         (
-            _logits_of_phrases(edit.old, relation),
-            of_pool.noun("subject", subject, relation),
-            of_pool.noun("object", thing, relation),
-            of_pool.counts(relation, subject, thing),
+            _logits_of_phrases(places[place].old, relation),
+            _logits_of_noun("subject", classes[place][0], relation),
+            _logits_of_noun("object", classes[place][1], relation),
+            of_counts(relation, places[place].before, places[place].after),
         )
-        for relation in new
+        for place, relation in zip(at.tolist(), new, strict=True)
     ]
-    found = weights.candidate_logits(features_of_candidates(edit, new, log_probs, known))
+    found = weights.candidate_logits(features_of_candidates(candidates, known))
     found += np.array(parts).sum(axis=1).T
-    of_slot = np.sum([weights.bias, _logits_of_classes(classes), weights.logits(features_of_slot(edit, known))], axis=0)
-    return probabilities_of(found + of_slot[:, None])
+    of_slots = [
+        (
+            weights.bias,
+            _logits_of_classes(relations.noun_classes(place.before or UNKNOWN, place.after)),
+            weights.logits(features_of_slot(place, known)),
+        )
+        for place in places
+    ]
+    return probabilities_of(found + np.array(of_slots).sum(axis=1)[at].T)
 
 
 RELATION_CLASSIFIER: Final = EditClassifier(
@@ -65,12 +75,13 @@ def relation_features(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]
     """Yield all features of a replaced relation, each once; what is left out is 0."""
     old, new, subject, thing = edit.old, edit.new, edit.before, edit.after
     yield from features_of_phrases(old, new)
-    yield from features_of_noun("subject", subject, new, known)
-    yield from features_of_noun("object", thing, new, known)
+    for role, noun in (("subject", subject), ("object", thing)):
+        yield from features_of_noun(role, known.nouns.classes(noun) if noun else None, new)
     yield from features_of_classes(load_relations().noun_classes(subject or UNKNOWN, thing))
     yield from features_of_counts(new, subject, thing, known)
     yield from features_of_slot(edit, known)
-    for name, [value] in features_of_candidates(edit, [new], np.array([edit.log_prob]), known):
+    candidates = Candidates.of_slot(edit, [new], np.array([edit.log_prob]))
+    for name, [value] in features_of_candidates(candidates, known):
         yield name, float(value)
 
 
@@ -88,16 +99,16 @@ def features_of_phrases(old: str, new: str) -> Iterator[Feature]:
     yield "same shape", float(bool(verb) == bool(old_verb) and bool(preposition) == bool(old_preposition))
 
 
-def features_of_noun(role: str, noun: str, new: str, known: Knowledge) -> Iterator[Feature]:
-    """Yield the features of the subject or object of a new relation; an empty string is an unknown noun."""
+def features_of_noun(role: str, classes: frozenset[str] | None, new: str) -> Iterator[Feature]:
+    """Yield the features of the subject or object of a new relation, given its classes; None for an unknown noun."""
     verb, preposition = split_relation(new)
-    for name in sorted(known.nouns.classes(noun)) if noun else ("unknown",):
+    for name in ("unknown",) if classes is None else sorted(classes):
         yield f"{role} {name}", 1.0
         yield f"{role} {name}: {preposition or NONE}", 1.0
         yield f"{role} {name}, verb {verb or NONE}", 1.0
     relation = load_relations().analyse(new)
-    if role == "subject" and noun and relation and relation.subject:
-        yield "wrong subject", float(known.nouns.is_alive(noun) is not (relation.subject == "animate"))
+    if role == "subject" and classes is not None and relation and relation.subject:
+        yield "wrong subject", float(are_alive(classes) is not (relation.subject == "animate"))
 
 
 def features_of_classes(classes: Iterable[NounClass]) -> Iterator[Feature]:
@@ -126,15 +137,15 @@ def features_of_slot(edit: ProposedEdit, known: Knowledge) -> Iterator[Feature]:
     yield "plural subject", float(has_plural_subject(edit))
 
 
-def features_of_candidates(
-    edit: ProposedEdit, new: Sequence[str], log_probs: FloatArray, known: Knowledge
-) -> Iterator[CandidateFeature]:
-    """Yield how n new relations fit the caption, as names with values of shape (n,)."""
+def features_of_candidates(candidates: Candidates, known: Knowledge) -> Iterator[CandidateFeature]:
+    """Yield how n new relations fit their captions, as names with values of shape (n,)."""
+    places, at, new, log_probs = candidates
     yield "log probability", log_probs
-    rest = [lemma for lemma in edit.caption.contents if lemma not in edit.old.split()]
+    rests = [[lemma for lemma in each.caption.contents if lemma not in each.old.split()] for each in places]
     words = [(verb or preposition).rpartition(" ")[2] for verb, preposition in map(split_relation, new)]
-    fits = {word: known.pool.plausibility(word, rest) for word in dict.fromkeys(words)}
-    yield "plausibility", np.array([fits[word] for word in words])
+    pairs = [*zip(at.tolist(), words, strict=True)]
+    fits = {(place, word): known.pool.plausibility(word, rests[place]) for place, word in dict.fromkeys(pairs)}
+    yield "plausibility", np.array([fits[pair] for pair in pairs])
 
 
 def _association(one: str, other: str, known: Knowledge) -> float:
@@ -158,21 +169,14 @@ def _logits_of_classes(classes: tuple[NounClass, ...]) -> Logits:
     return _weights().logits(features_of_classes(classes))
 
 
-class _PoolLogits:
-    """Cached sums of what depends on a pool; the caches go with the object, so that they do not keep the pool in memory."""
-
-    def __init__(self, known: Knowledge) -> None:
-        self._known = known
-        self.noun = lru_cache(maxsize=50_000)(self._of_noun)
-        self.counts = lru_cache(maxsize=50_000)(self._of_counts)
-
-    def _of_noun(self, role: str, noun: str, new: str) -> Logits:
-        return _weights().logits(features_of_noun(role, noun, new, self._known))
-
-    def _of_counts(self, new: str, subject: str, thing: str) -> Logits:
-        return _weights().logits(features_of_counts(new, subject, thing, self._known))
+@lru_cache(maxsize=20_000)
+def _logits_of_noun(role: str, classes: frozenset[str] | None, new: str) -> Logits:
+    return _weights().logits(features_of_noun(role, classes, new))
 
 
 @lru_cache(maxsize=1)  # edits of one pool follow one another
-def _logits_of_pool(known: Knowledge) -> _PoolLogits:
-    return _PoolLogits(known)
+def _logits_of_counts(known: Knowledge) -> Callable[[str, str, str], Logits]:
+    """Return cached sums of what depends on a pool; the cache goes with the function, so that it does not keep the pool."""
+    return lru_cache(maxsize=50_000)(
+        lambda new, subject, thing: _weights().logits(features_of_counts(new, subject, thing, known))
+    )

@@ -107,6 +107,18 @@ def test_captions_of_photographs_are_edited_by_the_bundled_model_whatever_the_po
     assert not notes
 
 
+def test_captions_of_a_pool_are_not_kept_if_the_bundled_model_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: GenerateRequest) -> None:
+        raise AssertionError("the whole pool was read")
+
+    monkeypatch.setattr(generate, "read_pool", refuse)
+    given = tmp_path / "in.jsonl"
+    given.write_text("".join(json.dumps({"caption": each}) + "\n" for each in PHOTOGRAPHS), encoding="utf-8")
+    assert run_generator(request(given, tmp_path / "out.jsonl", 1), print)["captions"] == len(PHOTOGRAPHS)
+
+
 def test_a_few_captions_of_other_words_are_edited_with_a_note(tmp_path: Path) -> None:
     given, notes = tmp_path / "in.jsonl", list[str]()
     given.write_text(json.dumps({"caption": "The mitochondrion phosphorylates an enzyme."}), encoding="utf-8")

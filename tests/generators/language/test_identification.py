@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pairwright.generators.language import identification
 from pairwright.generators.language.identification import known_languages, other_language
 
 FOREIGN = [
@@ -41,3 +42,14 @@ def test_hardly_a_caption_of_coco_is_taken_for_another_language(real_data: Path)
     with (real_data / "coco_captions" / "captions.jsonl").open() as lines:
         captions = [caption for line in islice(lines, 600) for caption in json.loads(line)["captions"]]
     assert sum(map(bool, map(other_language, captions))) <= len(captions) / 1000
+
+
+def test_english_captions_with_names_or_misspelt_words_do_not_load_the_identifier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse() -> None:
+        raise AssertionError("py3langid was loaded")
+
+    monkeypatch.setattr(identification, "_identifier", refuse)
+    assert other_language("The famous corner of Haight and Ashbury in San Francisco.") == ""
+    assert other_language("there are people stsnding on thr beavh wth a surf bard") == ""

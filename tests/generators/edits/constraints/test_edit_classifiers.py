@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pairwright.generators.edits.constraints import object_classifier, relation_classifier
-from pairwright.generators.edits.constraints.edit_classifier import BIAS, LABELS, NONE, Feature
+from pairwright.generators.edits.constraints.edit_classifier import BIAS, LABELS, NONE, Candidates, Feature
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import EditExample
@@ -97,6 +97,14 @@ def test_candidates_of_a_slot_are_judged_as_each_alone(target: str, new: tuple[s
     together = CLASSIFIERS[target].probabilities(edit, new, log_probs, known())
     alone = [edit._replace(new=word, log_prob=log_prob) for word, log_prob in zip(new, log_probs.tolist(), strict=True)]
     assert together.T.tolist() == [pytest.approx(probabilities(target, each, known())) for each in alone]
+
+
+@pytest.mark.parametrize("target", FEATURES)
+def test_slots_of_several_captions_are_judged_as_each_alone_bit_by_bit(target: str) -> None:
+    edits = [edit_of(*each) for each in EDITS if each[0] == target]
+    at, log_probs = np.arange(len(edits)), np.array([edit.log_prob for edit in edits])
+    together = CLASSIFIERS[target].judge(Candidates(edits, at, [edit.new for edit in edits], log_probs), known())
+    assert together.T.tolist() == [probabilities(target, edit, known()) for edit in edits]
 
 
 def test_features_of_what_is_absent_have_weights() -> None:
