@@ -29,7 +29,7 @@ from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Token
 
 NAME = "rules-positives"
-VERSION = 17
+VERSION = 18
 BY_PREFERENCE = (
     "replace-attribute",
     "replace-relation",

@@ -3,19 +3,22 @@
     python -m benchmarks.editing.ablation CAPTIONS.jsonl [--half even] [--images 1000] [--constraints A,B] [--tables C,D]
     python -m benchmarks.editing.ablation CAPTIONS.jsonl --floors 0.001,0.003,0.01,0.03
 
-Captions are tagged, counted and learned from once; then the rules run in process once per constraint, with
-``skip_constraints={id}``, and once per table of the lexicon in a process of its own, with the rows of the table removed
-(``NAME``, or ``NAME:COLUMN=VALUE`` for a part of it). A line of the table is one type of edit that changes:
+Captions are tagged, counted and learned from once. Then the rules run without each constraint, with
+``skip_constraints={id}``, on the captions of which it rejected an edit (all, if it is one of a classifier), and without
+each table of the lexicon in a process of its own, with the rows of the table removed (``NAME``, or ``NAME:COLUMN=VALUE``
+for a part of it), positives included. A line of the table is one type of edit that changes:
 
 - *changed*: share of the captions whose edit differs, appears or disappears.
 - *yield*, *words*, *log prob*, *unlikely*, *plausibility*: figures of `attacks.py` without the constraint, each less
   that with all of them. A constraint of plausibility pays if they get worse without it.
 - *said*: the same for the share of edits whose inserted words occur in a caption of the image that was hidden from the
-  rules: a proxy for edits that are true. A constraint of truth pays if it rises without it.- *improbable*: the same for the share of replacements below `cloze.IMPROBABLE` times the probability of the words of
+  rules: a proxy for edits that are true. A constraint of truth pays if it rises without it.
+- *improbable*: the same for the share of replacements below `cloze.IMPROBABLE` times the probability of the words of
   the caption, under a cloze model of captions of other images.
 
 The last caption of each image is hidden. The pool is the whole half of the file; models that judge learn the other half.
-``--examples`` prints edits that only appear without the constraint: read them on captions that are not reported.
+``--examples`` prints edits that change, as they are and without the constraint: read them on captions that are not
+reported. The last line has the time: wall and CPU seconds of all processes.
 """
 
 import argparse
@@ -23,12 +26,15 @@ import json
 import pickle
 import random
 import re
+import resource
 import subprocess
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,14 +48,17 @@ from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.generators.edit_types import BENCHMARK_TYPES
-from pairwright.generators.edits.constraints.table import CONSTRAINTS
+from pairwright.generators.edits.constraints import table as constraint_table
+from pairwright.generators.edits.constraints.table import CONSTRAINTS, Constraint
 from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.edits.editors import CLASSIFIERS as EDIT_CLASSIFIERS
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.lexicon.tables import DATA
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
+from pairwright.generators.positives import RulePositives
 
 FIGURES = ("yield", "single_words", "words", "log_prob_change", "unlikely", "plausibility_change", "improbable", "said")
 CURVE = (
@@ -63,8 +72,10 @@ CURVE = (
     "said",
 )
 NATS = ("log_prob_change", "plausibility_change")
-MIN_CHANGED = 0.001  # share of captions
-MOST_NEW = 20
+MIN_CHANGED = 0.001  # share of captions from which figures are computed
+MOST_EXAMPLES = 40
+POSITIVE = "positive "  # before the type of a positive
+JUDGED = frozenset(name for each in EDIT_CLASSIFIERS.values() for name in each.constraints)  # of many edits at once
 BATCH = 500
 CLOZE_CAPTIONS = 25_000
 CLASSIFIERS = ("single_words", "words")
@@ -84,14 +95,15 @@ edit_saved(sys.argv[2], sys.argv[3])
 
 
 Edits = dict[str, dict[str, Annotation]]  # type to key of the pair to its kept edit
+Blocked = Mapping[str, Collection[str]]  # constraint to the keys of pairs of which it rejected an edit
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One change: other options, or rows of a table of the lexicon that are removed."""
+    """One change: constraints that are skipped, or rows of a table of the lexicon that are removed."""
 
     name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    skipped: frozenset[str] = frozenset()
     table: str = ""
 
 
@@ -124,12 +136,22 @@ class Materials:
         tokens = load_tagger().tag([pair.caption for pair in pairs])
         return cls(pairs, tokens, hidden, *learn_pool(read_pairs(rows)), options)
 
+    def of(self, keys: Collection[str]) -> "Materials":
+        """Return the materials with some of the pairs alone."""
+        chosen = [at for at, pair in enumerate(self.pairs) if pair.key in keys]
+        return replace(self, pairs=[self.pairs[at] for at in chosen], tokens=[self.tokens[at] for at in chosen])
+
 
 class Judges(NamedTuple):
     """Models of captions of other images."""
 
     models: HeldOutModels
     cloze: HeldOutCloze
+
+    @classmethod
+    def fit(cls, captions: Sequence[str]) -> "Judges":
+        """Return the models of captions."""
+        return cls(HeldOutModels.fit(captions), HeldOutCloze.fit(captions[:CLOZE_CAPTIONS]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,21 +162,68 @@ class Baseline:
     judges: Judges
     saved: Path
     edits: Edits
+    blocked: Blocked
     figures: Mapping[str, Mapping[str, float]]
 
 
 def make_edits(materials: Materials, options: Mapping[str, Any]) -> Edits:
-    """Return the edits by type with some options changed."""
+    """Return the negatives by type with some options changed."""
     maker = RuleNegatives(load_wordnet(), materials.pool, replace(materials.options, **options), materials.model)
+    return _annotate(maker, materials, "")
+
+
+def make_positives(materials: Materials) -> Edits:
+    """Return the positives by type."""
+    return _annotate(RulePositives(materials.pool, model=materials.model.cloze), materials, POSITIVE)
+
+
+def _annotate(maker: RuleNegatives | RulePositives, materials: Materials, prefix: str) -> Edits:
     rngs = [make_rng(0, 0, maker.name, maker.version, pair.key) for pair in materials.pairs]
     found: Edits = defaultdict(dict)
     for start in range(0, len(rngs), BATCH):
         batch = slice(start, start + BATCH)
         for rows in maker.annotate_batch(materials.pairs[batch], materials.tokens[batch], rngs[batch]):
             for row in rows:
-                if row.status == "kept" and row.kind == "hard_negative":
-                    found[annotation_type(row)][row.key] = row
+                if row.status == "kept":
+                    found[prefix + annotation_type(row)][row.key] = row
     return dict(found)
+
+
+@contextmanager
+def record_blocked() -> Iterator[Blocked]:
+    """Record of which pairs each constraint rejects edits."""
+    blocked: dict[str, set[str]] = defaultdict(set)
+
+    def recorded(each: Constraint) -> Callable[[Any, Any], bool]:
+        def violated(edit: Any, known: Any) -> bool:
+            found = each.violated(edit, known)
+            if found:
+                blocked[each.id].add(edit.caption.pair.key)
+            return found
+
+        return violated
+
+    constraint_table.CONSTRAINTS = tuple(replace(each, violated=recorded(each)) for each in CONSTRAINTS)  # type: ignore[misc]
+    constraint_table.applicable_constraints.cache_clear()
+    try:
+        yield blocked
+    finally:
+        constraint_table.CONSTRAINTS = CONSTRAINTS  # type: ignore[misc]
+        constraint_table.applicable_constraints.cache_clear()
+
+
+def edit_skipping(skipped: frozenset[str], baseline: Baseline) -> Edits:
+    """Return the edits without some constraints; only pairs of which they rejected an edit are edited again."""
+    keys = {pair.key for pair in baseline.materials.pairs}
+    if not skipped & JUDGED:
+        keys = {key for name in skipped for key in baseline.blocked.get(name, ())}
+    again = make_edits(baseline.materials.of(keys), {"skip_constraints": skipped})
+    return {
+        kind: found
+        if kind.startswith(POSITIVE)
+        else {key: row for key, row in found.items() if key not in keys} | again.get(kind, {})
+        for kind, found in baseline.edits.items()
+    }
 
 
 def save_materials(materials: Materials, folder: Path) -> None:
@@ -169,7 +238,7 @@ def edit_saved(folder: str, target: str) -> None:
     rest = (Path(folder) / "materials").read_bytes()
     pairs, tokens, hidden, pool, options = pickle.loads(rest)  # noqa: S301 - written by this program
     materials = Materials(pairs, tokens, hidden, pool, EditModel.load(Path(folder)), options)
-    Path(target).write_bytes(pickle.dumps(make_edits(materials, {})))
+    Path(target).write_bytes(pickle.dumps(make_edits(materials, {}) | make_positives(materials)))
 
 
 def edit_without(table_name: str, saved: Path) -> Edits | str:
@@ -196,8 +265,12 @@ def describe(kind: str, edits: Mapping[str, Annotation], materials: Materials, j
     return {
         "yield": round(len(made) / len(materials.pairs), 4),
         **measure_rows(texts, judges.models, CLASSIFIERS, seeds=(1,)),
-        **judges.cloze.describe(kind, made),
-        **({"said": round(sum(said) / len(said), 4)} if said and kind.startswith(EDITED_WORDS) else {}),
+        **judges.cloze.describe(kind.removeprefix(POSITIVE), made),
+        **(
+            {"said": round(sum(said) / len(said), 4)}
+            if said and kind.removeprefix(POSITIVE).startswith(EDITED_WORDS)
+            else {}
+        ),
     }
 
 
@@ -211,26 +284,35 @@ _baselines: list[Baseline] = []
 
 
 def compare(variant: Variant) -> dict[str, Any]:
-    """Return the figures of each type that a variant changes, each less that of the unchanged rules, and new edits."""
+    """Return for each type the edits that a variant changes, and its figures less those of the unchanged rules."""
     (baseline,) = _baselines
-    materials = baseline.materials
-    edits = edit_without(variant.table, baseline.saved) if variant.table else make_edits(materials, variant.options)
+    edits = edit_without(variant.table, baseline.saved) if variant.table else edit_skipping(variant.skipped, baseline)
     if isinstance(edits, str):
         return {"error": edits}
     found = {}
     for kind in sorted({*edits, *baseline.edits}):
         one, other = edits.get(kind, {}), baseline.edits.get(kind, {})
-        changed = {key for key in {*one, *other} if one.get(key) != other.get(key)}
-        if len(changed) >= MIN_CHANGED * len(materials.pairs):
-            figures, before = describe(kind, one, materials, baseline.judges), baseline.figures.get(kind, {})
-            both = [name for name in FIGURES if name in figures and name in before]
-            new = [one[key] for key in sorted(changed & one.keys())]
+        changed = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+        if changed:
             found[kind] = {
-                "changed": round(len(changed) / len(materials.pairs), 4),
-                "change": {name: round(figures[name] - before[name], 4) for name in both},
-                "new": [[row.source_text, row.text] for row in random.Random(0).sample(new, min(len(new), MOST_NEW))],
+                "changed": round(len(changed) / len(baseline.materials.pairs), 5),
+                "change": _compare_figures(kind, one, baseline, len(changed)),
+                "examples": [
+                    [
+                        (one.get(key) or other[key]).source_text,
+                        *(edit[key].text if key in edit else "" for edit in (other, one)),
+                    ]
+                    for key in random.Random(0).sample(changed, min(len(changed), MOST_EXAMPLES))
+                ],
             }
     return found
+
+
+def _compare_figures(kind: str, edits: Mapping[str, Annotation], baseline: Baseline, changed: int) -> dict[str, float]:
+    if changed < MIN_CHANGED * len(baseline.materials.pairs):
+        return {}
+    figures, before = describe(kind, edits, baseline.materials, baseline.judges), baseline.figures.get(kind, {})
+    return {name: round(figures[name] - before[name], 4) for name in FIGURES if name in figures and name in before}
 
 
 def measure_floor(floor: float) -> dict[str, Any]:
@@ -241,17 +323,22 @@ def measure_floor(floor: float) -> dict[str, Any]:
 
 
 def render_comparison(found: Mapping[str, Mapping[str, Any]], examples: int) -> str:
-    """Return a table of the variants that change something, the names of the others, and new edits of each."""
+    """Return a table of what changes enough, the names of the others, and edits that change."""
     failed = [f"{name} ({types['error']})" for name, types in found.items() if "error" in types]
     lines = [(name, *item) for name, types in found.items() if "error" not in types for item in types.items()]
     rows = [
         [name, kind, percent(one["changed"]), *(_signed(name, one["change"].get(name)) for name in FIGURES)]
         for name, kind, one in lines
+        if one["change"]
     ]
-    new = [f"{name} | {kind} | {a}  ->  {b}" for name, kind, one in lines for a, b in one["new"][:examples]]
+    few = ", ".join(f"{name} ({kind} {one['changed']:.2%})" for name, kind, one in lines if not one["change"])
+    texts = [
+        f"{name} | {kind} | {' -> '.join(each)}" for name, kind, one in lines for each in one["examples"][:examples]
+    ]
     nothing = ", ".join(name for name, types in found.items() if not types)
     head = ["without", "type", "changed", *(name.replace("_", " ") for name in FIGURES)]
-    return "\n".join([table(head, rows), f"change nothing: {nothing}", f"do not run: {'; '.join(failed)}", *new])
+    notes = [f"change little: {few}", f"change nothing: {nothing}", f"do not run: {'; '.join(failed)}"]
+    return "\n\n".join([table(head, rows), *notes, *texts])
 
 
 def _signed(name: str, value: float | None) -> str:
@@ -280,8 +367,14 @@ def list_variants(constraints: Sequence[str] | None, tables: Sequence[str] | Non
     for each in tables:
         if not (DATA / f"{each.partition(':')[0]}.tsv").exists():
             raise SystemExit(f"--tables: {DATA} has no table {each!r}")
-    skipped = [Variant(each, {"skip_constraints": frozenset({each})}) for each in constraints]
-    return [*skipped, *(Variant(f"table {each}", table=each) for each in tables)]
+    members = {each: frozenset(one.id for one in CONSTRAINTS if each in (one.id, one.group)) for each in constraints}
+    # Tables first, which take longest.
+    return [*(Variant(f"table {each}", table=each) for each in tables), *(Variant(*each) for each in members.items())]
+
+
+def _time_used(start: float) -> str:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return f"{time.monotonic() - start:.0f} s, {sum(each.ru_utime + each.ru_stime for each in used):.0f} s of CPU"
 
 
 def _names(text: str) -> list[str]:
@@ -302,19 +395,26 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
+    start = time.monotonic()
     rows = [json.loads(line) for line in asked.captions.read_text(encoding="utf-8").splitlines()]
     rows = [row | {"captions": [text for text in row["captions"] if text.strip()]} for row in rows]
     first = int(asked.half == "odd")
-    materials = Materials.read(rows[first::2], asked.images, NegativeOptions(types=tuple(asked.types)))
     others = [text for row in rows[1 - first :: 2] for text in row["captions"]]
-    judges = Judges(HeldOutModels.fit(others), HeldOutCloze.fit(others[:CLOZE_CAPTIONS]))
-    edits = make_edits(materials, {})
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as processes:
+        fitting = processes.submit(Judges.fit, others)
+        materials = Materials.read(rows[first::2], asked.images, NegativeOptions(types=tuple(asked.types)))
+        with record_blocked() as blocked:
+            edits = make_edits(materials, {}) | make_positives(materials)
+        judges = fitting.result()
     figures = {kind: describe(kind, found, materials, judges) for kind, found in sorted(edits.items())}
-    print(f"{len(materials.pairs):,} captions of {asked.images:,} images\n\n{render_curve({'default': figures})}")
+    print(
+        f"{len(materials.pairs):,} captions of {asked.images:,} images\n\n{render_curve({'default': figures})}",
+        flush=True,
+    )
     with TemporaryDirectory() as folder:
         saved = Path(folder)
         save_materials(materials, saved)
-        _baselines.append(Baseline(materials, judges, saved, edits, figures))
+        _baselines.append(Baseline(materials, judges, saved, edits, blocked, figures))
         with ProcessPoolExecutor(asked.workers, mp_context=get_context("fork")) as processes:
             if asked.floors:
                 found: dict[Any, Any] = dict(zip(asked.floors, processes.map(measure_floor, asked.floors), strict=True))
@@ -323,8 +423,10 @@ def main() -> None:
                 variants = list_variants(asked.constraints, asked.tables)
                 found = dict(zip([each.name for each in variants], processes.map(compare, variants), strict=True))
                 print(render_comparison(found, asked.examples))
+    print(_time_used(start))
     if asked.json:
-        asked.json.write_text(json.dumps({"default": figures, "variants": found}, indent=1) + "\n", encoding="utf-8")
+        saved_figures = {"default": figures, "variants": found}
+        asked.json.write_text(json.dumps(saved_figures, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ _VISIBLE = frozenset(
         "substance",
     )
 )
-# Rank (from 0) of the sense in captions, if it is neither the first nor the most frequent visible one.
-_CAPTION_SENSES: Final = {row["noun"]: int(row["rank"]) for row in read_rows("noun_senses") if row["rank"]}
+# Rank (from 0) of the only sense in captions.
+_CAPTION_SENSES: Final = {row["noun"]: int(row["rank"]) for row in read_rows("noun_senses")}
 _PLANT: Final = LEXICAL_DOMAINS.index("noun.plant")
 _FOOD: Final = LEXICAL_DOMAINS.index("noun.food")
 _DOMINANCE_RATIO = 4  # count of the first sense to that of a visible one, from which the first is the main one

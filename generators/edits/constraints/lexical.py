@@ -10,12 +10,9 @@ from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.states import ACTION_DIMENSIONS
 from pairwright.generators.lexicon.synonyms import rewordings
-from pairwright.generators.lexicon.tables import cell_words, read_rows
+from pairwright.generators.lexicon.tables import read_rows
 
-_REWORDED_NOUNS: Final = frozenset(
-    frozenset((row["noun"], other)) for row in read_rows("reworded_nouns") for other in cell_words(row["others"])
-)
-SENSES: Final = {row["noun"]: row["sense"] for row in read_rows("noun_senses") if row["sense"]}
+ONE_SENSE: Final = frozenset(row["noun"] for row in read_rows("noun_senses"))
 _AUXILIARIES: Final = frozenset({"be", "have"})
 
 
@@ -27,8 +24,7 @@ def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
     """
     if one == other or other in rewordings(one, pos, noun) or one in rewordings(other, pos, noun):
         return True
-    entailed = rewordings(one, pos, noun, "entailed_rewordings")
-    return other in entailed or (pos == "noun" and frozenset((one, other)) in _REWORDED_NOUNS)
+    return other in rewordings(one, pos, noun, "entailed_rewordings")
 
 
 def plain_relation(key: str) -> str:

@@ -11,7 +11,7 @@ from pairwright.generators.captions.box_checks import is_vague
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
-    SENSES,
+    ONE_SENSE,
     are_opposed,
     plain_relation,
     reworded,
@@ -133,8 +133,8 @@ def _entails_object(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def _is_hyponym_in_captions(old: str, new: str, known: Knowledge) -> bool:
     """Return whether ``old`` is a hyponym of ``new`` in the sense that captions use, or a common synonym."""
-    is_a, sense = known.thesaurus.is_a, SENSES.get(old)
-    if not is_a(old, new, "NOUN") or not (sense is None or is_a(sense, new, "NOUN") or is_a(new, sense, "NOUN")):
+    is_a = known.thesaurus.is_a
+    if not is_a(old, new, "NOUN") or (old in ONE_SENSE and new not in known.thesaurus.hypernym_path(old, "NOUN")):
         return False
     return not is_a(new, old, "NOUN") or new in known.thesaurus.synonyms(old, "NOUN", _SENSES)
 

@@ -618,6 +618,9 @@ def test_another_thing_or_number_is_no_positive_but_another_name_for_it_is(
         ("A table in a room", "A group in a room", "may_be_false"),
         ("A chicken in a yard", "A bird in a yard", ""),
         ("A dish on a table", "A food on a table", ""),
+        ("A plate on a table", "A base on a table", "may_be_false"),
+        ("A truck on a street", "A truck on a road", ""),
+        ("A dog in a field", "A dog in a meadow", "may_be_false"),
     ],
 )
 def test_a_positive_takes_a_noun_in_the_sense_that_captions_mean(source: str, text: str, reason: str) -> None:
