@@ -25,7 +25,7 @@ from pairwright.generators.lexicon.tables import read_rows
 MARGIN = 0.02  # minimum distance of centres for left, right, above and below
 NEAR_DISTANCE = 0.1  # boxes closer than this are not far apart
 FAR_DISTANCE = 0.3  # boxes farther apart than this are not near
-MIN_OVERLAP = 0.5
+MIN_OVERLAP = 0.5  # share of the smaller box that is inside the other: more inside than outside
 
 Refutes = Callable[[Box, Box], bool]
 _SEVERAL = words_with("vague")

@@ -10,12 +10,21 @@ from typing import Final
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.image_words import ImageWords
-from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases, span
+from pairwright.generators.captions.phrases import (
+    NOUNS,
+    PLURAL,
+    PROPER,
+    TWO_WORD_PREPOSITIONS,
+    NounPhrase,
+    noun_phrases,
+    span,
+)
 from pairwright.generators.captions.questions import is_question
 from pairwright.generators.captions.realisation import Change, Style, caption_style, joined_word_spans, lowercase_span
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH
 from pairwright.generators.language.identification import other_language
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.attributes import counts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged
 from pairwright.generators.lexicon.tables import grouped
@@ -40,10 +49,9 @@ _CONTENTS, _NOUNS_AND_VERBS = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NO
 # Anaphors: their antecedents cannot be moved, nor changed in number or gender.
 ANAPHORS = words_with("anaphor")
 GENDERED = words_with("gendered")
+_JUST_ONE = frozenset(word for word, value in counts().items() if value == 1)
 _INVARIANT = words_with("invariant")
 _ONE, _SEVERAL = words_with("one"), words_with("many") | words_with("amount")
-
-_BEGIN_RELATIONS = frozenset({("next", "to"), ("close", "to"), ("full", "of")})  # "a street | next to"
 
 
 class ParsedText:
@@ -123,7 +131,7 @@ class ParsedText:
 
     def counts_a_part(self, phrase: NounPhrase) -> bool:
         """Return whether a number counts parts of the head noun, not the noun itself: "a | two story | house"."""
-        return phrase.count >= 0 and self.lower[phrase.count] not in {"one", "1"} and not self.plural(phrase)
+        return phrase.count >= 0 and self.lower[phrase.count] not in _JUST_ONE and not self.plural(phrase)
 
     def is_thing(self, phrase: NounPhrase) -> bool:
         """Return whether the phrase names a visible object, not a view, a part or an amount."""
@@ -134,7 +142,7 @@ class ParsedText:
         after, end = self.tag(phrase.end), phrase.end
         continues = after in {"JJ", "HYPH", "CD", "NNP"}
         if continues or (after in {"VBN", "VBD"} and self.tag(end + 1).startswith("NN")):
-            return self.lower[end : end + 2] in _BEGIN_RELATIONS
+            return self.lower[end : end + 2] in TWO_WORD_PREPOSITIONS  # "a street | next to"
         return True
 
     def starting_at(self, index: int) -> NounPhrase | None:

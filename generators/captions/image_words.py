@@ -18,12 +18,12 @@ from functools import lru_cache
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.lexicon.attributes import same_concept, words_of_class
+from pairwright.generators.lexicon.attributes import counts, number_ranges, same_concept, words_of_class
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_BE = frozenset({"is", "are", "was", "were", "looks", "look"})
+_COPULA = words_with("copula")
 _WINDOW = 4  # words before a noun that are searched for its adjectives
 _OF_SEVERAL = words_with("of_several")
 _MORE_THAN_TWO = words_with("over_two")
@@ -157,7 +157,8 @@ def _doubts(number: int) -> frozenset[str]:
     """Return the words before a plural that contradict a count of two or more; "one" is "one of the"."""
     others = enumerate(NUMBER_WORDS[1:], 2)
     conflicting = {form for other, word in others if other != number for form in (word, str(other))}
-    return frozenset(conflicting | _MORE_THAN_TWO if number == 2 else conflicting | {"dozen", "dozens", "hundreds"})
+    larger = {word for word, (least, _) in number_ranges().items() if least > number and word not in counts()}
+    return frozenset(conflicting | (_MORE_THAN_TWO if number == 2 else larger))
 
 
 @lru_cache(maxsize=20_000)
@@ -173,7 +174,7 @@ def _is_predicated(words: tuple[str, ...], adjectives: AbstractSet[str], nouns: 
         return False
     predicates = (at for at in range(1, len(words)) if words[at - 1] in nouns)
     return any(
-        words[at] in adjectives or (words[at] in _BE and not adjectives.isdisjoint(words[at + 1 : at + _WINDOW]))
+        words[at] in adjectives or (words[at] in _COPULA and not adjectives.isdisjoint(words[at + 1 : at + _WINDOW]))
         for at in predicates
     )
 

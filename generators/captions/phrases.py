@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.attributes import counts
 from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.tables import read_rows
 
 NOUNS = frozenset({"NN", "NNS"})
 PROPER = frozenset({"NNP", "NNPS"})
@@ -28,8 +30,13 @@ _MODIFIED = NOUNS | ADJECTIVES
 _OPENING = DETERMINERS | {"CD"} | ADJECTIVES | _ANY_NOUN  # a phrase starts with one of these
 _ADJECTIVES_TAGGED_AS_NOUNS, _COLOURS = words_with("no_noun"), words_with("colour_noun")
 _COMPOUND_PARTICIPLES = words_with("covered")
+TWO_WORD_PREPOSITIONS = frozenset(
+    words for row in read_rows("prepositions") if len(words := tuple(row["phrase"].split())) == 2
+)
+"""Whose first word may be tagged as a noun or an adjective: "left of", "next to"."""
 
-NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_COUNT_WORDS = {value: word for word, value in reversed(counts().items()) if word.isalpha()}
+NUMBER_WORDS = tuple(_COUNT_WORDS[number] for number in range(1, 11))
 
 
 # Not frozen, as `language.tokens.Token`.
@@ -87,7 +94,7 @@ def _phrase_at(tokens: Sequence[Token], start: int) -> NounPhrase | None:
         more, index, both = _adjectives(tokens, index + 2, opened=True)
         adjectives, joined = adjectives + more, joined or both
     nouns: list[int] = []
-    while index < len(tokens) and tokens[index].tag in _ANY_NOUN and not _is_side_preposition(tokens, index, nouns):
+    while index < len(tokens) and tokens[index].tag in _ANY_NOUN and not _is_preposition(tokens, index, nouns):
         nouns.append(index)
         index += 1
     if not nouns:
@@ -137,10 +144,10 @@ def _is_participial_compound(tokens: Sequence[Token], index: int) -> bool:
     )
 
 
-def _is_side_preposition(tokens: Sequence[Token], index: int, nouns: list[int]) -> bool:
-    """Return whether a word tagged as a noun is the preposition of "a star left of a circle"."""
-    side = tokens[index].text.lower() in {"left", "right"}
-    return side and bool(nouns) and index + 1 < len(tokens) and tokens[index + 1].text.lower() == "of"
+def _is_preposition(tokens: Sequence[Token], index: int, nouns: list[int]) -> bool:
+    """Return whether a word tagged as a noun begins the preposition of "a star left of a circle"."""
+    following = tuple(token.text.lower() for token in tokens[index : index + 2])
+    return bool(nouns) and following in TWO_WORD_PREPOSITIONS
 
 
 def _modifies(tokens: Sequence[Token], index: int) -> bool:

@@ -101,4 +101,4 @@ def _is_clear_after(caption: Caption, other: NounPhrase) -> bool:
     after, tag = caption.word(other.end), caption.tag(other.end)
     if after in _SENTENCE_ENDS:
         return not tag.startswith(("NN", "JJ", "CD"))
-    return after in {"are", "were"}
+    return after in _words("be")

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from pairwright.datasets.records import Annotation
+from pairwright.generators.captions.phrases import ARTICLES
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.tables import read_rows
 
-_CONNECTIVES = frozenset({"a", "an", "with", "and", "near"})
-_DETERMINERS = frozenset({"a", "an", "the", "any", "of"})
 _FIRST = re.compile(r"(.+?) and \S+$")
-_FAR_FROM = ("far", "from")  # not in the table of relations
 
 
 def inserted_words(row: Annotation) -> tuple[str, ...]:
@@ -34,20 +33,20 @@ def inserted_words_of_edits(form: str, target: str, edits: Sequence[tuple[str, s
 
 
 @lru_cache(maxsize=1)
-def _tails() -> tuple[str, ...]:
-    """Return the parts of addition templates after the noun: "in the background"."""
-    tails = (row["template"].partition("{}")[2] for row in read_rows("addition_templates"))
-    return tuple(filter(None, tails))
+def _template_parts() -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the words of addition templates before the noun, and their parts after it: "in the background"."""
+    before, after = zip(*(row["template"].split("{}") for row in read_rows("addition_templates")), strict=True)
+    return frozenset(" ".join(before).split()) | ARTICLES, tuple(filter(None, after))
 
 
 @lru_cache(maxsize=65_536)
 def _object_words(after: str) -> tuple[str, ...]:
     """Return added words without their addition template; in front of a caption, its first word follows them."""
-    words = after.strip(" ,")
-    tail = next((tail for tail in _tails() if words.endswith(tail)), "")
+    (connectives, tails), words = _template_parts(), after.strip(" ,")
+    tail = next((tail for tail in tails if words.endswith(tail)), "")
     first = None if tail else _FIRST.match(words)
     added = (first[1] if first is not None else words.removesuffix(tail)).split()
-    while len(added) > 1 and added[0] in _CONNECTIVES:
+    while len(added) > 1 and added[0] in connectives:
         added = added[1:]
     return (" ".join(added),) if added else ()
 
@@ -64,7 +63,7 @@ def _split_phrase(wording: str) -> tuple[str, ...]:
     ends = load_relations().find_prepositions(words)
     parts, at = [], 0
     while at < len(words):
-        end = at + 2 if words[at : at + 2] == _FAR_FROM else ends.get(at, at + 1)
+        end = ends.get(at, at + 1)
         parts.append(" ".join(words[at:end]))
         at = end
-    return tuple(part for part in parts if part not in _DETERMINERS)
+    return tuple(part for part in parts if part not in words_with("determiner"))

@@ -21,7 +21,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import WordNet
 
 BALANCE_CAPTIONS: Final = 8_000  # maximum number of pairs for the word balance
-BALANCE_BATCH: Final = 500
+BALANCE_BATCH: Final = 500  # captions whose proposals are scored at once: bounds memory, does not change the result
 _KNOWN_SHARE: Final = 0.8  # share of slots; the bundled model knows about 90% in other captions of photographs
 
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 from pairwright.generators.captions.caption import Caption, EditOutcome
 from pairwright.generators.captions.realisation import Change, lowercase_span
 
-BLOCK = 2
-_LEAST_BLOCKS = 3
+BLOCK = 2  # words: the bigrams of FSC-CLIP
+_LEAST_BLOCKS = 3  # of two blocks there is only one other order
 _ORDERS = 12  # maximum attempts
 _LETTERS = re.compile(r"\w+")
 _WORD = re.compile(r"\S+")

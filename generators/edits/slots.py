@@ -32,6 +32,7 @@ FINITE: Final = frozenset({"VBZ", "VBP"})
 PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger confuses them after a noun
 _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
 _CLAUSES: Final = words_with("opens_clause")
+_VERBAL: Final = frozenset({"VB", "RB", "RP", "WD", "WP"})  # first letters: verbs, adverbs, relative pronouns
 _FURTHEST: Final = 3  # tokens between a subject and its relation: "a man who is standing on"
 
 
@@ -193,8 +194,8 @@ def _slots_of_phrase(caption: ParsedText, phrase: NounPhrase, thesaurus: WordNet
 
 def _subject(caption: ParsedText, start: int) -> NounPhrase | None:
     """Return the subject of a relation: the noun phrase before it, with verbs and adverbs between."""
-    at, furthest, tags, lower = start, max(start - _FURTHEST, 0), caption.tags, caption.lower
-    while at > furthest and (tags[at - 1][:2] in {"VB", "RB", "RP"} or lower[at - 1] in {"that", "who", "which"}):
+    at, furthest, tags = start, max(start - _FURTHEST, 0), caption.tags
+    while at > furthest and tags[at - 1][:2] in _VERBAL:
         at -= 1
     if caption.word(at - 1) in _CLAUSES and caption.phrases[0].end < at:
         return caption.phrases[0]  # "a cat on a table | while sitting on": the subject is the cat

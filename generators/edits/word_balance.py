@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from pairwright.generators.edits.proposals import IntArray
 
-ROUNDS = 25
-_STEP = 0.5
+ROUNDS = 25  # words compete within captions, so that one step is not exact
+_STEP = 0.5  # a word's balance raises one count and lowers the other: half the log ratio equates them
 _PRIOR = 5.0  # insertions and replacements added to the expected numbers of each word
 _LIMIT = 5.0  # maximum absolute balance
 

@@ -23,7 +23,6 @@ from pairwright.generators.lexicon.nouns import flagged, nouns_of_class
 from pairwright.generators.lexicon.tables import read_rows
 
 OBJECT, ATTRIBUTE = "object", "attribute"
-_BE: Final = frozenset({"is", "are"})
 _FINITE_TAGS: Final = frozenset({"VBZ", "VBP", "VBD", "MD"})
 _VERB_TAGS: Final = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
 
@@ -169,9 +168,9 @@ def _last(caption: Caption) -> Iterator[InsertionPoint]:
     drawn = all(caption.head(each) in shape_nouns() for each in caption.things)
     of_scene = drawn or (caption.head(phrase) in flagged("surroundings") and caption.tag(phrase.start - 1) == "IN")
     # "blocking a road | with a truck", "a cup and a plate | with a fork", "a circle is above a square | with a star"
-    predicated = drawn and not _BE.isdisjoint(caption.lower) and caption.lower[0] != "there"
+    predicated = drawn and not words_with("copula").isdisjoint(caption.lower) and caption.lower[0] != "there"
     before = phrase.start - 1
-    joined = predicated or caption.tag(before) in _VERB_TAGS or caption.word(before) in {"and", "or", ","}
+    joined = predicated or caption.tag(before) in _VERB_TAGS | {"CC", ","}
     for template in closing_templates():
         bare = template.relation == "with" and not template.behind
         if template.unless.isdisjoint(caption.lower) and not (joined and bare) and not (drawn and template.behind):

@@ -19,13 +19,13 @@ from pairwright.generators.edits.constraints.lexical import (
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.lexicon.attributes import number_ranges, same_concept, share_class
+from pairwright.generators.lexicon.attributes import counts, number_ranges, same_concept, share_class
 from pairwright.generators.lexicon.relations import UNKNOWN
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
 _POS: Final = {"object": "noun", "attribute": "adjective", "relation": "relation"}
 _SMALL: Final = frozenset({"a", "of", "-"})  # "a pair of"
-_ONE: Final = ARTICLES | {"one", "1", "single"}  # words for one
+_ONE: Final = ARTICLES | {word for word, value in counts().items() if value == 1}
 _SEVERAL: Final = (3, 10**9)
 # "few" and "many" exclude each other for the same captioner, whatever the number.
 _CAPTION_RANGES: Final = {"few": (2, 3), "many": (4, 10**9), "numerous": (4, 10**9)}

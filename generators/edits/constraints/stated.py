@@ -22,7 +22,7 @@ from pairwright.generators.lexicon.nouns import NounLexicon, flagged
 
 _NO_THINGS = flagged("non_object") | flagged("surroundings")
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[.,;:!?()\"]")
-_MAX_ADJECTIVES: Final = 2
+_MAX_ADJECTIVES: Final = 2  # before a stated object: only the plainest pattern counts
 
 
 def stated_objects(caption: Caption, nouns: Container[str], lexicon: NounLexicon) -> list[str]:
@@ -78,14 +78,14 @@ def _tokens_of(text: str) -> tuple[str, ...]:
 
 def _is_complement(tokens: tuple[str, ...], at: int) -> bool:
     before, beyond = tokens[at - 1] if at else "", tokens[at - 2] if at > 1 else ""
-    return before in words_with("complement_marker") and not (before in {"of", "to"} and beyond in words_with("side"))
+    return before in words_with("complement_marker") and beyond not in words_with("side")
 
 
 def _is_intersective(word: str) -> bool:
-    """Return whether an adjective is intersective: not a wooden horse, nor a miniature train."""
+    """Return whether an adjective is intersective: not a wooden horse."""
     found = concepts().get(word, ())
     described = bool(found) or any(word in pair for pair in opposites())
-    return described and word not in {"mini", "miniature"} and all(name != "material" for name, _ in found)
+    return described and all(name != "material" for name, _ in found)
 
 
 def is_unstated(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -203,8 +203,8 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     ),
     Constraint(
         "frequent_cooccurrence", "truth", "true_of_image", ("replace-object",), plausibility.often_cooccurs,
-        EditExample("a [plate] on a table", "fork", "replace-object"),
-        EditExample("a [plate] on a table", "boat", "replace-object"),
+        EditExample("a bowl of [soup] on a table", "chicken", "replace-object"),
+        EditExample("a bowl of [soup] on a table", "rice", "replace-object"),
     ),
     Constraint(
         "unnatural_relation", "plausibility", "no_candidate", ("replace-relation",), RELATION_CLASSIFIER.is_unnatural,
@@ -226,7 +226,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     ),
     Constraint(
         "probable_object", "truth", "true_of_image", ("replace-object",), OBJECT_CLASSIFIER.may_be_true,
-        EditExample("a [plate] on a table", "fork", "replace-object"),
+        EditExample("a [plate] on a table", "bowl", "replace-object"),
         EditExample("a [plate] on a table", "boat", "replace-object"),
         of_texts=False,
     ),
@@ -256,8 +256,8 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     ),
     Constraint(
         "implausible", "plausibility", "no_candidate", ("replace-attribute",), plausibility.is_implausible,
-        EditExample("a [red] boat on the water", "wooden", "replace-attribute"),
-        EditExample("a [red] chair at a table", "wooden", "replace-attribute"),
+        EditExample("a [red] bus on a street", "wooden", "replace-attribute"),
+        EditExample("a [red] bus at a table", "wooden", "replace-attribute"),
         of_texts=False,
     ),
     Constraint(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from typing import Final
 
-from pairwright.generators.captions.phrases import ARTICLES
+from pairwright.generators.captions.phrases import ARTICLES, TWO_WORD_PREPOSITIONS
 from pairwright.generators.edits.written.alignment import TokenSpan, lower_words
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.attributes import opposites, words_of_class
@@ -31,7 +31,7 @@ _JOINS_MODIFIERS: Final = frozenset({"HYPH", "CC", ","})
 _PLACE_NOUNS, _NUMBERS, _COPULA = words_with("place_noun"), words_with("counts"), words_with("copula")
 _PURPOSE = words_with("purpose")
 _QUANTIFIES = ARTICLES | _NUMBERS | words_with("of_several")
-_RELATED: Final = frozenset({"next", "close"})
+_RELATED: Final = frozenset(first for first, _ in TWO_WORD_PREPOSITIONS)
 
 
 @dataclass(frozen=True, slots=True)
