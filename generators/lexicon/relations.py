@@ -53,6 +53,7 @@ class Relation:
         synonym: of the verb and of the preposition.
         subject: "animate" or "thing" if the verb requires such a subject.
         frame: of the verb ("i", "t", "p"; see `Verb`), or empty.
+        mutual: whether the verb may hold in both directions at once.
     """
 
     verb: str
@@ -62,6 +63,7 @@ class Relation:
     synonym: tuple[str, str]
     subject: str
     frame: Frame | None
+    mutual: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # one object for each class: a key of caches
@@ -134,6 +136,7 @@ class RelationLexicon:
             (verb.synonym if verb else "", preposition.synonym if preposition else ""),
             verb.subject if verb else "",
             verb.frame if verb else None,
+            bool(verb and verb.mutual),
         )
 
     def noun_classes(self, subject: str, thing: str) -> tuple[NounClass, ...]:
@@ -182,6 +185,13 @@ class RelationLexicon:
             return False
         pair = {one.synonym[1], other.synonym[1]}
         return len(pair) == 1 or any(pair <= group for each in self.noun_classes("", thing) for group in each.synonyms)
+
+    def is_mutual(self, key: str) -> bool:
+        """Return whether a phrase may hold of two things in both directions: "near", "talk to"."""
+        relation = self.analyse(key)
+        if relation is not None and relation.mutual:
+            return True
+        return any(self.paraphrase(key, other) for other in self.converse(key))
 
     def converse(self, key: str) -> frozenset[str]:
         """Return the phrases r for which "B r A" may say "A key B"; of a verb with an object, its passive ("hold by")."""

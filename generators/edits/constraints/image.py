@@ -162,7 +162,8 @@ def is_one_of_several(caption: Caption, noun: str) -> bool:
 def relation_of(edit: ProposedEdit) -> ProposedEdit | None:
     """Return an edit as one of the relation that it states: of swapped objects, the one between them; None if none."""
     if edit.form == "swap" and edit.target == "object":
-        between = edit.caption.lower[edit.end : edit.second[0]]
+        caption, places = edit.caption, range(edit.end, edit.second[0])
+        between = [(caption.lemmas if caption.tokens[at].pos == "VERB" else caption.lower)[at] for at in places]
         phrase = " ".join(word for word in between if word not in ARTICLES).removesuffix(" the")
         return edit._replace(before=edit.new, new=phrase, after=edit.old, old="") if phrase else None
     return edit if edit.target == "relation" and edit.after else None
