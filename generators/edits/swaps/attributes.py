@@ -208,7 +208,10 @@ def _count_may_hold(caption: Caption, counted: Modifier, new: int) -> bool:
 
 def _is_single(caption: Caption, noun: str) -> bool:
     """Return whether no caption and no box shows several instances of a noun, under any name."""
-    return not any(map(caption.words.several, loosely_same(noun))) and noun not in caption.words.crowds
+    others = caption.by_head.keys() - {
+        noun
+    }  # one caption uses different words for two things: "a truck with two trailers"
+    return not any(map(caption.words.several, loosely_same(noun) - others)) and noun not in caption.words.crowds
 
 
 def _can_change_number(caption: Caption, *phrases: NounPhrase) -> bool:
