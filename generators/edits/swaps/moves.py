@@ -72,7 +72,11 @@ def moved_pairs(
 def _is_place(caption: Caption, phrase: NounPhrase) -> bool:
     """Return whether a phrase has no attribute before its noun, nor words that may be one."""
     attached = phrase.is_bare and caption.tag(phrase.start - 1) in _ATTRIBUTIVE
-    return not (attached or count_attributes(caption, phrase))
+    predicated = any(  # "the hydrant (that) | is yellow"
+        caption.word(at) in words_with("copula") and caption.word(at + 1) in concepts()
+        for at in (phrase.end, phrase.end + 1)
+    )
+    return not (attached or predicated or count_attributes(caption, phrase))
 
 
 def _is_movable(caption: Caption, known: Knowledge, modifier: Modifier) -> bool:

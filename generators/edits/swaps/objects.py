@@ -14,6 +14,8 @@ from typing import Final
 from pairwright.generators.captions.caption import GENDERED, Caption, ParsedText, Span
 from pairwright.generators.captions.phrases import NounPhrase, span
 from pairwright.generators.captions.realisation import lowercase_span
+from pairwright.generators.edits.constraints.meaning import is_same_object
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.slots import TARGETS, context_of, find_slots
 from pairwright.generators.edits.swaps.attributes import Modifier, Swap, is_countable
@@ -46,7 +48,10 @@ def exchange_nouns(caption: Caption, materials: EditMaterials, one: Noun, other:
     (phrase, nouns), (second, second_nouns) = one, other
     if not all(caption.is_whole(each) and caption.word(each.end) not in _CONTINUES for each in (phrase, second)):
         return "not_grammatical"
-    persons = any(materials.knowledge.nouns.is_person(caption.head(each)) for each in (phrase, second))
+    names = caption.head(phrase), caption.head(second)
+    if is_same_object(ProposedEdit(caption, "swap", "object", *names), materials.knowledge):
+        return "same_meaning"
+    persons = any(materials.knowledge.nouns.is_person(name) for name in names)
     if persons and not GENDERED.isdisjoint(caption.distinct_words):
         return "not_grammatical"
     same_number = caption.plural(phrase) is caption.plural(second)

@@ -182,6 +182,8 @@ def test_an_attribute_goes_to_a_thing_of_which_another_caption_states_another_on
         ("A kitchen with white walls.", ("a black kitchen",)),
         ("A cat with green eyes beside a car.", ("a cat and a blue car",)),
         ("A blue car beside a dog.", ("a brown dog",)),
+        ("A green car beside a bus that is yellow.", ("a yellow bus",)),
+        ("The bus is yellow and beside a green car.", ("a yellow bus",)),
         ("A man in a white shirt and shorts.", ("a man in blue shorts",)),
         ("A red shirt beside a man.", ("a black man",)),
     ],
