@@ -21,6 +21,9 @@ from pairwright.generators.lexicon.states import StateGroup, States, StateSpace
 from pairwright.generators.lexicon.tables import grouped, read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
+_CONTACT: Final = (
+    "place top attached inside lodged worn held entry contains bears encircled"  # states of `prepositions.tsv`
+)
 UNKNOWN: Final = "thing"  # stands for an unknown subject
 
 
@@ -100,6 +103,7 @@ class RelationLexicon:
         }
         self._verbs = read_verbs(verbs, self.space)
         self._classes = _read_classes(nouns, self.space)
+        self._contact = self.space.groups(_CONTACT)
         self.analyse = lru_cache(maxsize=None)(self._analyse)
         self._weak_states = lru_cache(maxsize=64)(self._find_weak_states)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
@@ -192,6 +196,12 @@ class RelationLexicon:
         if relation is not None and relation.mutual:
             return True
         return any(self.paraphrase(key, other) for other in self.converse(key))
+
+    def keeps_apart(self, key: str) -> bool:
+        """Return whether neither of two things is on, in or fastened to the other: "behind"; not "carry"."""
+        relation = self.analyse(key)
+        (dimension, mask), *_ = self._contact
+        return relation is not None and not (relation.states[dimension] & mask).any()
 
     def converse(self, key: str) -> frozenset[str]:
         """Return the phrases r for which "B r A" may say "A key B"; of a verb with an object, its passive ("hold by")."""

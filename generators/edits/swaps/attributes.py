@@ -22,7 +22,7 @@ from pairwright.generators.captions.phrases import ARTICLES, NUMBER_WORDS, NounP
 from pairwright.generators.captions.realisation import Change
 from pairwright.generators.edits.constraints.image import is_one_of_several
 from pairwright.generators.edits.constraints.knowledge import MIN_COUNT, Knowledge
-from pairwright.generators.edits.constraints.lexical import are_opposed, names_of
+from pairwright.generators.edits.constraints.lexical import are_opposed, same_forms
 from pairwright.generators.edits.constraints.plausibility import MIN_PLURAL_SHARE
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
@@ -146,7 +146,7 @@ def is_refuted(caption: Caption, known: Knowledge, words: Sequence[str], noun: s
 
 def _stated_of(caption: Caption, noun: str) -> Iterator[str]:
     """Yield the words shortly before a noun in the other captions of an image."""
-    forms = names_of(noun)
+    forms = same_forms(noun)
     for line in caption.words.others:
         for at, word in enumerate(line):
             if word in forms:

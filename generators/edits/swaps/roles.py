@@ -14,8 +14,11 @@ from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
 from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.slots import find_relations, lexicon_key
 from pairwright.generators.edits.swaps.attributes import FURTHEST, Swap
 from pairwright.generators.edits.swaps.objects import exchange_nouns, nouns_of
+from pairwright.generators.lexicon.nouns import flagged
+from pairwright.generators.lexicon.relations import load_relations
 
 _AGENTS: Final = frozenset({"person", "animal", "vehicle"})
 
@@ -40,9 +43,18 @@ def _reject(
         return "identical"
     if nouns.classes(names[0]).isdisjoint(nouns.classes(names[1])):
         return "no_candidate"
+    babies = [name in flagged("baby") for name in names]
+    if babies[0] is not babies[1] or not (nouns.is_alive(names[0]) or _are_apart(caption, other)):
+        return "no_candidate"  # a baby bathes no woman, a boat tows no truck
     if any(len(caption.by_head[name]) > 1 for name in names):
         return "true_of_image"  # a man, another man and a woman
     first, second = nouns_of(one), nouns_of(other)
     edit = ProposedEdit(caption, "swap", "object", *names, "", "", *first, second)
     violated = first_violated(constraints, edit, materials.knowledge)
     return violated.reason if violated is not None else ""
+
+
+def _are_apart(caption: Caption, second: NounPhrase) -> bool:
+    """Return whether the relation to a phrase is one of position alone: "behind a car"."""
+    slots = (slot for slot in find_relations(caption) if slot.end == second.start)
+    return any(load_relations().keeps_apart(lexicon_key(slot.key)) for slot in slots)
