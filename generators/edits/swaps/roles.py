@@ -6,7 +6,6 @@ constraints on swaps of objects check.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from typing import Final
 
 from pairwright.generators.captions.caption import Caption
@@ -27,7 +26,8 @@ def swap_roles(caption: Caption, materials: EditMaterials, constraints: Sequence
     """Yield the swaps of two nouns of one class, or reason codes of rejections."""
     known = materials.knowledge
     agents = [each for each in caption.things if not _AGENTS.isdisjoint(known.nouns.classes(caption.head(each)))]
-    for one, other in combinations(agents, 2):
+    near = ((one, other) for at, one in enumerate(agents, 1) for other in agents[at : at + FURTHEST])
+    for one, other in near:
         if other.start - one.end > FURTHEST:
             continue
         reason = _reject(caption, materials, constraints, one, other)
@@ -46,6 +46,9 @@ def _reject(
     babies = [name in flagged("baby") for name in names]
     if babies[0] is not babies[1] or not (nouns.is_alive(names[0]) or _are_apart(caption, other)):
         return "no_candidate"  # a baby bathes no woman, a boat tows no truck
+    sexed = [name in flagged("male") | flagged("female") for name in names]
+    if not nouns.exclusive(*names) and sexed[0] is not sexed[1]:
+        return "true_of_image"  # the skier may be the man; the catcher is not the umpire
     if any(len(caption.by_head[name]) > 1 for name in names):
         return "true_of_image"  # a man, another man and a woman
     first, second = nouns_of(one), nouns_of(other)
