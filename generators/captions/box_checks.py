@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.captions.image_words import ImageWords, in_both_numbers
+from pairwright.generators.captions.image_words import ImageWords, in_both_numbers, plural_of
 from pairwright.generators.lexicon.attributes import counts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
@@ -53,7 +53,9 @@ def count_may_hold(words: ImageWords, nouns: Iterable[str], word: str, stated: i
             for labels in (_labels(words, noun) for noun in nouns)
         )
     same = {other for other, value in counts().items() if value == number} if number else set[str]()
-    if words.has_description(same, in_both_numbers(nouns), own=False):
+    # "Two girls on an elephant" are no two elephants.
+    forms = frozenset(map(plural_of, nouns)) if number > 1 else in_both_numbers(nouns)
+    if words.has_description(same, forms, own=False):
         return True
     return bool(number) and bounded and any(count_in_doubt(words, noun, stated, number) for noun in nouns)
 

@@ -195,8 +195,7 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
         negations = Negations(materials.model.cloze, materials.knowledge.thesaurus, vocabulary)
         proposers.append(_of_type("negation", negations.propose))
     if swapped:
-        constraints = applicable_constraints("hard_negative", "swap", "attribute", by_rules=True, skip=skip)
-        proposers.append(partial(propose_swaps, materials, swapped, constraints))
+        proposers.append(partial(propose_swaps, materials, swapped, skip=skip))
     return EditorSet(by_type, proposers)
 
 

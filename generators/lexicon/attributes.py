@@ -86,6 +86,12 @@ def class_conditions() -> dict[str, NounCondition]:
     return {row["class"]: NounCondition.of(row["beside"], row["never"]) for row in read_rows("attribute_classes")}
 
 
+@lru_cache(maxsize=1)
+def _usual_nouns() -> dict[str, frozenset[str]]:
+    """Return the nouns, lemmas and ``@class`` names, beside which every word of a class is usual."""
+    return {row["class"]: frozenset(cell_words(row["usual"])) for row in read_rows("attribute_classes")}
+
+
 @lru_cache(maxsize=2)
 def neighbours(*, distinguished: bool = True) -> dict[frozenset[str], NounCondition]:
     """Return the pairs of neighbouring concepts, and the nouns for which they are neighbours.
@@ -165,6 +171,11 @@ class AttributeLexicon:
             class_conditions()[group].holds(names) and not (pair in self._near and self._near[pair].holds(names))
             for group, pair in other_concepts(one, other)
         )
+
+    def is_usual(self, word: str, noun: str) -> bool:
+        """Return whether captions use every word of a class of an attribute beside a noun: a purse of any colour."""
+        names = self._names(noun)
+        return any(not names.isdisjoint(_usual_nouns()[group]) for group in _classes_of(word))
 
     def substitutes(self, word: str, noun: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
         """Return the words of a vocabulary that exclude a word for a noun, in the order of the vocabulary; symmetric."""

@@ -21,6 +21,9 @@ from pairwright.generators.lexicon.states import StateGroup, States, StateSpace
 from pairwright.generators.lexicon.tables import grouped, read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
+_CONTACT: Final = (
+    "place top attached inside lodged worn held entry contains bears encircled"  # states of `prepositions.tsv`
+)
 UNKNOWN: Final = "thing"  # stands for an unknown subject
 
 
@@ -53,6 +56,7 @@ class Relation:
         synonym: of the verb and of the preposition.
         subject: "animate" or "thing" if the verb requires such a subject.
         frame: of the verb ("i", "t", "p"; see `Verb`), or empty.
+        mutual: whether the verb may hold in both directions at once.
     """
 
     verb: str
@@ -62,6 +66,7 @@ class Relation:
     synonym: tuple[str, str]
     subject: str
     frame: Frame | None
+    mutual: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # one object for each class: a key of caches
@@ -98,6 +103,7 @@ class RelationLexicon:
         }
         self._verbs = read_verbs(verbs, self.space)
         self._classes = _read_classes(nouns, self.space)
+        self._contact = self.space.groups(_CONTACT)
         self.analyse = lru_cache(maxsize=None)(self._analyse)
         self._weak_states = lru_cache(maxsize=64)(self._find_weak_states)
         self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
@@ -134,6 +140,7 @@ class RelationLexicon:
             (verb.synonym if verb else "", preposition.synonym if preposition else ""),
             verb.subject if verb else "",
             verb.frame if verb else None,
+            bool(verb and verb.mutual),
         )
 
     def noun_classes(self, subject: str, thing: str) -> tuple[NounClass, ...]:
@@ -182,6 +189,19 @@ class RelationLexicon:
             return False
         pair = {one.synonym[1], other.synonym[1]}
         return len(pair) == 1 or any(pair <= group for each in self.noun_classes("", thing) for group in each.synonyms)
+
+    def is_mutual(self, key: str) -> bool:
+        """Return whether a phrase may hold of two things in both directions: "near", "talk to"."""
+        relation = self.analyse(key)
+        if relation is not None and relation.mutual:
+            return True
+        return any(self.paraphrase(key, other) for other in self.converse(key))
+
+    def keeps_apart(self, key: str) -> bool:
+        """Return whether neither of two things is on, in or fastened to the other: "behind"; not "carry"."""
+        relation = self.analyse(key)
+        (dimension, mask), *_ = self._contact
+        return relation is not None and not (relation.states[dimension] & mask).any()
 
     def converse(self, key: str) -> frozenset[str]:
         """Return the phrases r for which "B r A" may say "A key B"; of a verb with an object, its passive ("hold by")."""

@@ -22,6 +22,7 @@ class Verb:
         subject: "animate", "thing", or empty for both.
         synonym: shared name of synonymous verbs.
         particles: adverbs that may follow without a change of meaning ("hold up").
+        mutual: whether the object may do the same to the subject in the picture ("talk to").
     """
 
     lemma: str
@@ -30,6 +31,7 @@ class Verb:
     subject: str
     synonym: str
     particles: frozenset[str]
+    mutual: bool
 
 
 def read_verbs(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tuple[str, Frame], Verb]:
@@ -45,7 +47,8 @@ def read_verbs(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tuple[
         named = (stated.get((row["same"], each)) for each in (frame, "t", "p", "i"))
         states = space.parse(row if _is_stated(row) else next(filter(None, named), row))
         particles = frozenset(row["particles"].split())
-        verbs[row["verb"], frame] = Verb(row["verb"], frame, states, row["subject"], row["same"], particles)
+        mutual = bool(row["mutual"])
+        verbs[row["verb"], frame] = Verb(row["verb"], frame, states, row["subject"], row["same"], particles, mutual)
     return verbs
 
 

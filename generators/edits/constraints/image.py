@@ -12,6 +12,7 @@ from typing import Final
 
 from pairwright.generators.captions.box_checks import count_may_hold, is_vague, number_of, position_in_doubt
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.image_words import plural_of
 from pairwright.generators.captions.phrases import ARTICLES
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
@@ -61,7 +62,9 @@ def is_stated_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
         return False
     if edit.form != "swap":
         return any(words.describes(same_concept(word), names_of(noun), own=own) for word, noun in _new_attributes(edit))
-    stated = [words.describes(same_concept(word), same_forms(noun), own=False) for word, noun in _new_attributes(edit)]
+    stated = [
+        words.describes(same_concept(word), _forms_with(word, noun), own=False) for word, noun in _new_attributes(edit)
+    ]
     # For exclusive attributes both must be stated: each one refutes the other.
     exclusive = are_opposed(edit.old, edit.new) or count_differently(edit.old, edit.new)
     return all(stated) if exclusive else any(stated)
@@ -162,10 +165,17 @@ def is_one_of_several(caption: Caption, noun: str) -> bool:
 def relation_of(edit: ProposedEdit) -> ProposedEdit | None:
     """Return an edit as one of the relation that it states: of swapped objects, the one between them; None if none."""
     if edit.form == "swap" and edit.target == "object":
-        between = edit.caption.lower[edit.end : edit.second[0]]
+        caption, places = edit.caption, range(edit.end, edit.second[0])
+        between = [(caption.lemmas if caption.tokens[at].pos == "VERB" else caption.lower)[at] for at in places]
         phrase = " ".join(word for word in between if word not in ARTICLES).removesuffix(" the")
         return edit._replace(before=edit.new, new=phrase, after=edit.old, old="") if phrase else None
     return edit if edit.target == "relation" and edit.after else None
+
+
+def _forms_with(word: str, noun: str) -> frozenset[str]:
+    """Return the forms of a noun that a word may describe: with a number its plurals ("two girls on | an elephant")."""
+    forms = same_forms(noun)
+    return frozenset(map(plural_of, forms)) if number_of(word) > 1 else forms
 
 
 def _new_attributes(edit: ProposedEdit) -> Iterator[tuple[str, str]]:

@@ -2,14 +2,15 @@
 
 "A sink and a stove with a window" coordinates three things by "and", commas and one "with". Their order does not
 matter, and the attachment of "with" is ambiguous, so an exchange of two items is no negative. A second "with", or an
-animate owner ("a man with a hat and a woman"), makes attachment clear: there an exchange changes the meaning.
+animate owner ("a man with a hat and a woman"), makes attachment clear: there an exchange changes the meaning. Of a cat
+that lies on a bed next to a dog, the dog may lie there, too.
 """
 
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from pairwright.generators.captions.phrases import NOUNS, PROPER
+from pairwright.generators.captions.phrases import NOUNS, PROPER, NounPhrase
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.meaning import same_count
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
@@ -18,16 +19,16 @@ from pairwright.generators.lexicon.attributes import share_class
 from pairwright.generators.lexicon.function_words import words_with
 
 _BETWEEN_ITEMS: Final = words_with("joins_items")
-_AND: Final = frozenset({"and", "or"})
-_LISTS: Final = _AND | {"&", ","}
-_HAS: Final = "with"
+_CONJUNCTIONS: Final = words_with("conjunction")
+_LISTS: Final = words_with("lists")
+_ATTACHES: Final = words_with("attaches")
 _IN_PHRASE: Final = NOUNS | PROPER | {"DT", "PDT", "PRP$", "CD", "JJ", "JJR", "JJS", "HYPH", "POS"}
 _WITHIN: Final = frozenset({"JJ", "RB", "CC", "CD", "HYPH"})  # tags between words that describe one thing
 _RELATES: Final = frozenset({"VERB", "ADP"})
-_STATES: Final = frozenset(
-    {"of", "with", "has", "have", "having", "containing", "featuring", "show", "shows", "showing"}
-)
+_PREDICATES: Final = frozenset({"VERB", "AUX"})
+_STATES: Final = words_with("presents")
 _QUALIFIES: Final = frozenset({"JJ", "CD"})
+_LONGEST: Final = 3  # tokens of a relation before a noun phrase: "in front of"
 
 
 def is_symmetric(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -41,8 +42,28 @@ def is_symmetric(edit: ProposedEdit, known: Knowledge) -> bool:
         return False
     if all(word in _BETWEEN_ITEMS for word in words):
         return True
-    wording = " ".join(word for word in words if word not in _BETWEEN_ITEMS - _AND)
-    return _is_mutual(wording, known) and not _is_governed(edit, known)
+    wording = " ".join(word for word in words if word not in _BETWEEN_ITEMS - _CONJUNCTIONS)
+    return known.relations.is_mutual(wording) and not _is_governed(edit, known)
+
+
+def has_shared_predicate(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Return whether what a caption says of the first exchanged thing may hold of the second: "a cat lying next to a dog".
+
+    A mutual relation before the second thing relates both equally, unless something is said of the second alone.
+    """
+    caption, at = edit.caption, edit.second[0]
+    phrase = next((each for each in caption.phrases if each.start <= at < each.end), None)
+    if phrase is None:
+        return False
+    if _BETWEEN_ITEMS.issuperset(caption.lower[edit.end : phrase.start]):
+        return True  # "an elderly man and woman"
+    if _has_own_predicate(edit, phrase, known):
+        return False
+    before = range(max(phrase.start - _LONGEST, edit.end), phrase.start)
+    words = [caption.lemmas[at] if caption.tokens[at].pos in _PREDICATES else caption.lower[at] for at in before]
+    return not _LISTS.isdisjoint(words[-1:]) or any(
+        known.relations.is_mutual(" ".join(words[start:])) for start in range(len(words))
+    )
 
 
 def is_in_one_list(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -53,9 +74,9 @@ def is_in_one_list(edit: ProposedEdit, known: Knowledge) -> bool:
     for in_phrase, inside in groupby(range(edit.end, edit.second[0]), lambda at: caption.tokens[at].tag in _IN_PHRASE):
         places = [*inside]
         words = set[str]() if in_phrase else {caption.lower[at] for at in places}
-        if not words <= _LISTS | {_HAS}:
+        if not words <= _LISTS | _ATTACHES:
             return False
-        owners += [caption.lemmas[places[0] - 1]] if _HAS in words else []
+        owners += [] if _ATTACHES.isdisjoint(words) else [caption.lemmas[places[0] - 1]]
     return edit.end < edit.second[0] and len(owners) <= 1 and not any(map(known.nouns.is_alive, owners))
 
 
@@ -78,12 +99,7 @@ def is_not_coordination(edit: ProposedEdit, known: Knowledge) -> bool:
     """Return whether a positive exchanges spans that are not coordinated, or not independent: "a man and his dog"."""
     words = [token.text.lower() for token in _between(edit)]
     owned = any(token.tag == "PRP$" for token in edit.caption.tokens[slice(*edit.second)])
-    return owned or _AND.isdisjoint(words) or not all(word in _BETWEEN_ITEMS for word in words)
-
-
-def _is_mutual(wording: str, known: Knowledge) -> bool:
-    """Return whether a relation holds in both directions: "near"."""
-    return any(known.relations.paraphrase(wording, other) for other in known.relations.converse(wording))
+    return owned or _CONJUNCTIONS.isdisjoint(words) or not all(word in _BETWEEN_ITEMS for word in words)
 
 
 def _is_governed(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -93,7 +109,22 @@ def _is_governed(edit: ProposedEdit, known: Knowledge) -> bool:
     end = phrase.start if phrase is not None else edit.start
     if not end or caption.tokens[end - 1].pos not in _RELATES or caption.lower[end - 1] in _STATES:
         return False
-    return not any(_is_mutual(" ".join(caption.lower[start:end]), known) for start in range(max(end - 3, 0), end))
+    return not any(
+        known.relations.is_mutual(" ".join(caption.lower[start:end])) for start in range(max(end - _LONGEST, 0), end)
+    )
+
+
+def _has_own_predicate(edit: ProposedEdit, phrase: NounPhrase, known: Knowledge) -> bool:
+    """Return whether a verb or clothes after a phrase describe its noun: "a woman wearing glasses", "a man in a suit"."""
+    caption = edit.caption
+    if phrase.end >= len(caption.tokens):
+        return False
+    worn = caption.starting_at(phrase.end + 1)
+    return (
+        caption.tokens[phrase.end].pos in _PREDICATES
+        or caption.tag(phrase.end) in {"WP", "WDT"}
+        or (worn is not None and "clothing" in known.nouns.classes(caption.head(worn)))
+    )
 
 
 def _between(edit: ProposedEdit) -> Sequence[Token]:

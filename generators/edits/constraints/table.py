@@ -182,6 +182,12 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         EditExample("a [dog] under a [cat]", "", "swap-object"),
     ),
     Constraint(
+        "shared_predicate", "truth", "true_of_image", ("swap-object",), swapped.has_shared_predicate,
+        EditExample("a [cat] lying on a bed next to a [dog]", "", "swap-object"),
+        EditExample("a [cat] lying on a bed next to a [dog] eating food", "", "swap-object"),
+        of_texts=False,
+    ),
+    Constraint(
         "permuted_list", "truth", "true_of_image", ("swap-object",), swapped.is_in_one_list,
         EditExample("a [bed] with a lamp and a [table]", "", "swap-object"),
         EditExample("a man with a [hat] and a woman with a [dress]", "", "swap-object"),

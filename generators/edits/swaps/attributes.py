@@ -1,16 +1,18 @@
 """Attribute swaps: adjectives, materials and numbers of two noun phrases are exchanged.
 
 "A red car and a blue bus" gives "a blue car and a red bus"; "a man with two dogs" gives "two men with a dog". A swap is
-false if the two attributes exclude each other for both nouns. One captioner who uses both words distinguishes them,
-even if viewers often confuse them (gray and silver are one colour, blue and green two). Attributes of different classes
-("a small bathroom with a green toilet") are not exchanged: both nouns may have both. Nor are phrases far apart, of which a
-long caption has the square of their number. Of two numbers, the larger one must be false of the noun with the smaller one.
+false if one of the two nouns cannot have its new attribute: because its own one excludes it, or one that another caption
+states (`is_refuted`). One captioner who uses both words distinguishes them, even if viewers often confuse them (gray and
+silver are one colour, blue and green two). Else both nouns may have both: "a small bathroom with a green toilet".
+Phrases far apart are not paired, of which a long caption has the square of their number. Of two numbers, the larger one
+must be false of the noun with the smaller one.
 
 The weight of a swap is how often the pool has each attribute or number with the other noun, relative to its own, so that
 the frequencies of all words cancel out.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -18,8 +20,10 @@ from pairwright.generators.captions.box_checks import count_in_doubt
 from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import ARTICLES, NUMBER_WORDS, NounPhrase
 from pairwright.generators.captions.realisation import Change
+from pairwright.generators.edits.constraints.image import is_one_of_several
 from pairwright.generators.edits.constraints.knowledge import MIN_COUNT, Knowledge
-from pairwright.generators.edits.constraints.lexical import are_opposed
+from pairwright.generators.edits.constraints.lexical import are_opposed, same_forms
+from pairwright.generators.edits.constraints.plausibility import MIN_PLURAL_SHARE
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import Constraint, first_violated
 from pairwright.generators.edits.materials import EditMaterials
@@ -31,13 +35,14 @@ from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
 FURTHEST: Final = 64  # tokens between two phrases; a long caption has more pairs than can be judged
 SMOOTHING: Final = 0.5  # added to counts before their ratio is taken
+_NEAREST: Final = 2  # words before a noun among which another caption describes it
 
 
 class Modifier(NamedTuple):
-    """An attribute or number of a noun phrase that may be exchanged.
+    """An attribute or number of a noun phrase that may be exchanged, or the place for one before a noun without any.
 
     Attributes:
-        words: its words; "black and white" has two.
+        words: its words; "black and white" has two, a place for one none.
         number: the exact number that it states; 0 of an attribute.
     """
 
@@ -52,9 +57,11 @@ class Swap(NamedTuple):
     """A swap that makes a caption false.
 
     Attributes:
+        kind: of `floors.SWAP_FLOORS`.
         weight: probability of the new caption relative to the old one, for sampling.
     """
 
+    kind: str
     changes: tuple[Change, ...]
     weight: float
 
@@ -64,10 +71,11 @@ def swap_attributes(caption: Caption, materials: EditMaterials, one: Modifier, o
     if one.number:
         if 1 in {one.number, other.number} and not _can_change_number(caption, one.phrase, other.phrase):
             return "not_grammatical"
+        kind = "number"
         changes = (*_changes(caption, one, other.number), *_changes(caption, other, one.number))
     else:
-        changes = caption.exchange((one.start, one.end), (other.start, other.end))
-    return Swap(changes, _weight(caption, materials.knowledge, one, other))
+        kind, changes = "attribute", caption.exchange((one.start, one.end), (other.start, other.end))
+    return Swap(kind, changes, weigh_exchange(caption, materials.knowledge, one, other))
 
 
 def swapped_pairs(
@@ -77,17 +85,17 @@ def swapped_pairs(
 
     Each comes with the reason code why neither they nor their nouns may be exchanged, or an empty string.
     """
-    attributes = [each for phrase in caption.phrases for each in _modifiers_of(caption, known, phrase)]
+    attributes = [each for phrase in caption.phrases for each in modifiers_of(caption, known, phrase)]
     counted = ((each, max(each.count, each.start), _number(caption, each)) for each in caption.phrases)
     numbers = [Modifier(each, at, at + 1, (NUMBER_WORDS[exact - 1],), exact) for each, at, exact in counted if exact]
     pairs = [
-        *((one, other) for one, other in _near(attributes) if set(one.words).isdisjoint(other.words)),
-        *((one, other) for one, other in _near(numbers) if one.number != other.number),
+        *((one, other) for one, other in near_pairs(attributes) if set(one.words).isdisjoint(other.words)),
+        *((one, other) for one, other in near_pairs(numbers) if one.number != other.number),
     ]
-    return [(one, other, _reject(caption, known, constraints, one, other)) for one, other in pairs]
+    return [(one, other, reject_exchange(caption, known, constraints, one, other)) for one, other in pairs]
 
 
-def _near(modifiers: Sequence[Modifier]) -> Iterator[tuple[Modifier, Modifier]]:
+def near_pairs(modifiers: Sequence[Modifier]) -> Iterator[tuple[Modifier, Modifier]]:
     """Yield the pairs of modifiers of different phrases that are at most `FURTHEST` tokens apart, in order of position."""
     for at, one in enumerate(modifiers, 1):
         for other in modifiers[at : at + FURTHEST + 1]:
@@ -95,11 +103,12 @@ def _near(modifiers: Sequence[Modifier]) -> Iterator[tuple[Modifier, Modifier]]:
                 yield one, other
 
 
-def _reject(
+def reject_exchange(
     caption: Caption, known: Knowledge, constraints: Sequence[Constraint], one: Modifier, other: Modifier
 ) -> str:
     """Return why a swap of two attributes or numbers, or of their nouns, is rejected; else an empty string."""
-    first, second = caption.head(one.phrase), caption.head(other.phrase)
+    phrases = one.phrase, other.phrase
+    first, second = map(caption.head, phrases)
     if first == second:
         return "identical"
 
@@ -116,19 +125,43 @@ def _reject(
         if _count_may_hold(caption, one, other.number) or _count_may_hold(caption, other, one.number):
             return "true_of_image"
         return violated(first, "") if one.number < other.number else violated("", second)
-    if not all(are_opposed(*words, distinguished=True) for words in product(one.words, other.words)):
-        return "no_candidate"  # "a small bathroom with a green toilet" may also be a green one with a small toilet
-    return violated(first, "") and violated("", second)  # one of the two is false, which is enough
+    opposed = all(are_opposed(*words, distinguished=True) for words in product(one.words, other.words))
+    exclusive = opposed and bool(one.words and other.words)
+    if one.words and other.words and not exclusive and max(map(partial(count_attributes, caption), phrases)) > 1:
+        return "not_grammatical"  # "a large orange | triangle" would become green orange
+    claims = ((other.words, first, (first, "")), (one.words, second, ("", second)))
+    refuted = [nouns for words, noun, nouns in claims if exclusive or is_refuted(caption, known, words, noun)]
+    reasons = [violated(*nouns) for nouns in refuted]  # one of the two is false, which is enough
+    return "" if "" in reasons else next(iter(reasons), "no_candidate")
 
 
-def _modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Iterator[Modifier]:
+def is_refuted(caption: Caption, known: Knowledge, words: Sequence[str], noun: str) -> bool:
+    """Return whether another caption states of a noun an attribute that excludes all of ``words``."""
+    if not words or len(caption.by_head[noun]) > 1 or is_one_of_several(caption, noun):
+        return False
+    return any(
+        all(known.attributes.exclusive(word, stated, noun) for word in words) for stated in _stated_of(caption, noun)
+    )
+
+
+def _stated_of(caption: Caption, noun: str) -> Iterator[str]:
+    """Yield the words shortly before a noun in the other captions of an image."""
+    forms = same_forms(noun)
+    for line in caption.words.others:
+        for at, word in enumerate(line):
+            if word in forms:
+                yield from line[max(at - _NEAREST, 0) : at]
+
+
+def modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Iterator[Modifier]:
+    """Yield the attributes of a phrase that may be exchanged."""
     if not (phrase.adjectives or len(phrase.nouns) > 1) or not caption.is_thing(phrase):
         return
     colours, coloured = words_of_class("colour"), not known.nouns.is_person(caption.head(phrase))
     if phrase.joined:
         if phrase.adjectives and coloured:
             first, end = phrase.adjectives[0], phrase.adjectives[-1] + 1
-            words = tuple(caption.word(at) for at in range(first, end) if caption.word(at) not in {"and", ","})
+            words = tuple(caption.word(at) for at in range(first, end) if caption.word(at) not in words_with("lists"))
             if colours.issuperset(words):
                 yield Modifier(phrase, first, end, words)
         return
@@ -136,8 +169,13 @@ def _modifiers_of(caption: Caption, known: Knowledge, phrase: NounPhrase) -> Ite
     for at, described in (*adjectives, *((at, caption.word(at) in concepts()) for at in phrase.nouns[:-1])):
         word = caption.word(at)
         whole = at not in caption.parts and caption.tag(at + 1) != "HYPH"
-        if described and whole and (coloured or word not in colours):
+        if described and whole and word not in words_with("counts") and (coloured or word not in colours):
             yield Modifier(phrase, at, at + 1, (word,))
+
+
+def count_attributes(caption: Caption, phrase: NounPhrase) -> int:
+    """Return the number of attributes before the noun of a phrase."""
+    return len(phrase.adjectives) + sum(caption.word(at) in concepts() for at in phrase.nouns[:-1])
 
 
 def _number(caption: Caption, phrase: NounPhrase) -> int:
@@ -170,13 +208,16 @@ def _count_may_hold(caption: Caption, counted: Modifier, new: int) -> bool:
 
 def _is_single(caption: Caption, noun: str) -> bool:
     """Return whether no caption and no box shows several instances of a noun, under any name."""
-    return not any(map(caption.words.several, loosely_same(noun))) and noun not in caption.words.crowds
+    others = caption.by_head.keys() - {
+        noun
+    }  # one caption uses different words for two things: "a truck with two trailers"
+    return not any(map(caption.words.several, loosely_same(noun) - others)) and noun not in caption.words.crowds
 
 
 def _can_change_number(caption: Caption, *phrases: NounPhrase) -> bool:
     """Return whether only the phrases and the verbs right after them depend on their number."""
     verbs = {phrase.end for phrase in phrases}
-    listed = any(caption.word(at) in {"and", ","} for phrase in phrases for at in (phrase.start - 1, phrase.end))
+    listed = any(caption.word(at) in words_with("lists") for phrase in phrases for at in (phrase.start - 1, phrase.end))
     finite = {at for at, tag in enumerate(caption.tags) if tag in FINITE}
     if not finite <= verbs or (listed and finite):
         return False
@@ -197,14 +238,25 @@ def _changes(caption: Caption, counted: Modifier, number: int) -> Iterator[Chang
             yield caption.change(phrase.end, phrase.end + 1, verb)
 
 
-def _weight(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> float:
-    """Return the weight of a swap of two attributes or numbers; 0 if the pool hardly has such a number of a noun."""
+def weigh_exchange(caption: Caption, known: Knowledge, one: Modifier, other: Modifier) -> float:
+    """Return the weight of a swap of two attributes or numbers; 0 if a noun hardly has such an attribute or number."""
     weight = 1.0
-    for own, moved in ((one, other), (other, one)):
-        old, seen = (_count_attested(caption, known, each, own.phrase) for each in (own, moved))
-        rare = moved.number and seen < MIN_COUNT
-        weight *= 0.0 if rare else (seen + SMOOTHING) / (old + SMOOTHING)
+    for phrase, moved in ((one.phrase, other), (other.phrase, one)):
+        if moved.words:
+            old, seen = (_count_attested(caption, known, moved, each) for each in (moved.phrase, phrase))
+            noun = caption.head(phrase)
+            if moved.number:
+                fits = moved.number == 1 or _has_plural(known, noun)
+            else:
+                fits = seen >= MIN_COUNT or all(known.attributes.is_usual(word, noun) for word in moved.words)
+            weight *= (seen + SMOOTHING) / (old + SMOOTHING) if fits else 0.0
     return weight
+
+
+def _has_plural(known: Knowledge, noun: str) -> bool:
+    """Return whether the pool counts a noun: not "two oceans"."""
+    frequency = known.pool.form_frequency
+    return bool(frequency(inflect(noun, "NNS")) >= MIN_PLURAL_SHARE * frequency(noun))
 
 
 def _count_attested(caption: Caption, known: Knowledge, modifier: Modifier, phrase: NounPhrase) -> int:

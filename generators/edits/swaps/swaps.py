@@ -8,14 +8,16 @@ import numpy as np
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.realisation import Change
-from pairwright.generators.edits.constraints.table import Constraint
+from pairwright.generators.edits.constraints.table import applicable_constraints
 from pairwright.generators.edits.floors import SWAP_FLOORS
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.proposals import FloatArray
-from pairwright.generators.edits.swaps.attributes import Modifier, swap_attributes, swapped_pairs
+from pairwright.generators.edits.swaps.attributes import Swap, swap_attributes, swapped_pairs
+from pairwright.generators.edits.swaps.moves import move_attribute, moved_pairs
 from pairwright.generators.edits.swaps.objects import swap_objects
+from pairwright.generators.edits.swaps.roles import swap_roles
 
-SWAP_TYPES: Final = {"swap-object": swap_objects, "swap-attribute": swap_attributes}
+SWAP_TYPES: Final = ("swap-object", "swap-attribute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +38,37 @@ class SwapProposals:
 
 
 def propose_swaps(
-    materials: EditMaterials, types: Sequence[str], constraints: Sequence[Constraint], captions: Sequence[Caption]
+    materials: EditMaterials, types: Sequence[str], captions: Sequence[Caption], skip: frozenset[str] = frozenset()
 ) -> dict[str, list[SwapProposals]]:
-    """Return by type (of `SWAP_TYPES`) the weighted swaps of each caption, independent of the other captions."""
-    pairs = [(caption, swapped_pairs(caption, materials.knowledge, constraints)) for caption in captions]
-    return {name: [_proposals(name, materials, *each) for each in pairs] for name in types}
+    """Return by type (of `SWAP_TYPES`) the weighted swaps of each caption, independent of the other captions.
+
+    ``skip`` are ids of constraints that are not applied.
+    """
+    qualities, things = (
+        applicable_constraints("hard_negative", "swap", target, by_rules=True, skip=skip)
+        for target in ("attribute", "object")
+    )
+    by_type: dict[str, list[SwapProposals]] = {name: [] for name in types}
+    for caption in captions:
+        pairs = swapped_pairs(caption, materials.knowledge, qualities)
+        if "swap-attribute" in by_type:
+            found = [reason or swap_attributes(caption, materials, *each) for *each, reason in pairs]
+            moved = moved_pairs(caption, materials.knowledge, qualities)
+            found += (reason or move_attribute(caption, materials, *each) for *each, reason in moved)
+            by_type["swap-attribute"].append(_proposals(found))
+        if "swap-object" in by_type:
+            found = [reason or swap_objects(caption, materials, *each) for *each, reason in pairs]
+            by_type["swap-object"].append(
+                _proposals([*dict.fromkeys((*found, *swap_roles(caption, materials, things)))])
+            )
+    return by_type
 
 
-def _proposals(
-    name: str, materials: EditMaterials, caption: Caption, pairs: Sequence[tuple[Modifier, Modifier, str]]
-) -> SwapProposals:
+def _proposals(found: Sequence[Swap | str]) -> SwapProposals:
     """Return the swaps of one type, without those below the floor."""
-    found = [reason or SWAP_TYPES[name](caption, materials, one, other) for one, other, reason in pairs]
     reasons = [each for each in found if isinstance(each, str)]
     swaps = [each for each in found if not isinstance(each, str)]
-    likely = [each for each in swaps if each.weight >= SWAP_FLOORS[name]]
+    likely = [each for each in swaps if each.weight >= SWAP_FLOORS[each.kind]]
     if len(likely) < len(swaps):
         reasons.append("no_candidate")
     weights = np.array([each.weight for each in likely], np.float32)

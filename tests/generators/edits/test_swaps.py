@@ -11,7 +11,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.realisation import apply_changes, rewrite
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.table import applicable_constraints
-from pairwright.generators.edits.edit_model import load_bundled_model
+from pairwright.generators.edits.edit_model import load_bundled_model, load_bundled_statistics
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.swaps.attributes import Modifier, Swap, swap_attributes, swapped_pairs
 from pairwright.generators.edits.swaps.objects import swap_objects
@@ -49,10 +49,16 @@ def proposed(exchange: Exchange, materials: EditMaterials, text: str, *others: s
     return {rewrite(text, each.changes)[0] for each in found if not isinstance(each, str) and each.weight}
 
 
+def written(materials: EditMaterials, name: str, text: str, *others: str) -> set[str]:
+    """Return the texts of all swaps of one type."""
+    found = propose_swaps(materials, (name,), [Caption(pair_of(text, *others), tokens_of(text))])[name][0]
+    return {rewrite(text, found.outcome(at))[0] for at in range(len(found.changes))}
+
+
 def swaps_of(materials: EditMaterials, name: str, texts: Sequence[str]) -> list[SwapProposals]:
     """Return the weighted swaps of one type for each caption."""
     captions = [Caption(pair_of(text), tokens_of(text)) for text in texts]
-    return propose_swaps(materials, (name,), CONSTRAINTS, captions)[name]
+    return propose_swaps(materials, (name,), captions)[name]
 
 
 @pytest.mark.parametrize(
@@ -145,6 +151,92 @@ def test_nouns_that_a_language_model_finds_unlikely_in_their_places_are_not_exch
     assert "no_candidate" in unlikely.reasons
 
 
+@pytest.fixture(scope="module")
+def photographs() -> EditMaterials:
+    """Return the bundled statistics and model."""
+    return EditMaterials.of(load_wordnet(), load_bundled_statistics(), load_bundled_model())
+
+
+@pytest.mark.parametrize(
+    ("caption", "other", "expected"),
+    [
+        ("A black cat on a couch.", "a cat on a white couch", "A cat on a black couch."),
+        ("An orange suitcase beside a car.", "a suitcase and a blue car", "A suitcase beside an orange car."),
+        ("A fire hydrant beside a yellow car.", "a red fire hydrant", "A yellow fire hydrant beside a car."),
+        ("A large bus beside a green suitcase.", "a blue bus", "A green bus beside a large suitcase."),
+    ],
+)
+def test_an_attribute_goes_to_a_thing_of_which_another_caption_states_another_one(
+    photographs: EditMaterials, caption: str, other: str, expected: str
+) -> None:
+    assert expected in written(photographs, "swap-attribute", caption, other)
+    assert expected not in written(photographs, "swap-attribute", caption)
+
+
+@pytest.mark.parametrize(
+    ("caption", "others"),
+    [
+        ("A black cat on a couch.", ("a cat on a white couch", "a black couch")),
+        ("A black cat on a couch.", ("a cat on a white couch", "two couches in a room")),
+        ("A black cat on a couch near another couch.", ("a cat on a white couch",)),
+        ("A kitchen with white walls.", ("a black kitchen",)),
+        ("A cat with green eyes beside a car.", ("a cat and a blue car",)),
+        ("A blue car beside a dog.", ("a brown dog",)),
+        ("A green car beside a bus that is yellow.", ("a yellow bus",)),
+        ("The bus is yellow and beside a green car.", ("a yellow bus",)),
+        ("A man in a white shirt and shorts.", ("a man in blue shorts",)),
+        ("A red shirt beside a man.", ("a black man",)),
+    ],
+)
+def test_an_attribute_stays_where_it_may_hold_elsewhere_or_is_odd_there(
+    photographs: EditMaterials, caption: str, others: tuple[str, ...]
+) -> None:
+    assert written(photographs, "swap-attribute", caption, *others) == set()
+
+
+def test_colours_are_exchanged_with_things_that_have_any(photographs: EditMaterials) -> None:
+    """The pool has neither a silver podium nor a green cat."""
+    assert written(photographs, "swap-attribute", "A silver podium beside a purple mailbox.")
+    assert written(photographs, "swap-attribute", "A white cat beside a green purse.") == set()
+
+
+@pytest.mark.parametrize(
+    ("caption", "expected"),
+    [
+        ("A man smiles as a woman holds a cake.", "A woman smiles as a man holds a cake."),
+        ("A motorcycle parked behind a car.", "A car parked behind a motorcycle."),
+        ("A catcher smiles as the umpire watches.", "An umpire smiles as the catcher watches."),
+        ("A woman with an umbrella and a man taking pictures.", "A man with an umbrella and a woman taking pictures."),
+        ("Two men are serving wine to three women.", "Two women are serving wine to three men."),
+    ],
+)
+def test_persons_and_vehicles_exchange_their_roles(photographs: EditMaterials, caption: str, expected: str) -> None:
+    assert written(photographs, "swap-object", caption) == {expected}
+
+
+@pytest.mark.parametrize(
+    ("caption", "others"),
+    [
+        ("A man sitting on a couch next to a woman.", ()),
+        ("An elderly man and woman sit on a bench.", ()),
+        ("A man talking to a woman.", ()),
+        ("A woman bathing a baby.", ()),
+        ("A skier jumps as a man watches.", ()),
+        ("A truck towing a bus.", ()),
+        ("Zebras stand among bison.", ()),
+        ("A man with his dog behind a woman.", ()),
+        ("A man behind a person.", ()),
+        ("A man behind a woman and another man.", ()),
+        ("A man behind a woman.", ("a woman behind a man",)),
+        ("No man is behind a woman.", ()),
+    ],
+)
+def test_roles_stay_where_an_exchange_may_be_true_or_odd(
+    photographs: EditMaterials, caption: str, others: tuple[str, ...]
+) -> None:
+    assert written(photographs, "swap-object", caption, *others) == set()
+
+
 @given(st.integers(0, 3), st.integers(1, 3), st.integers(0, 3), st.integers(1, 3), st.integers(0, 3))
 def test_an_exchange_of_two_spans_is_undone_by_another(before: int, one: int, gap: int, other: int, after: int) -> None:
     text = " ".join("abcdefghijklmno"[: before + one + gap + other + after])
@@ -186,3 +278,11 @@ def test_the_work_for_a_phrase_grows_with_its_adjectives(materials: EditMaterial
 
     short, longer, long = map(calls, (50, 100, 200))
     assert long - longer < 2.5 * (longer - short)
+
+
+def test_a_caption_that_calls_one_thing_several_names_keeps_its_numbers(photographs: EditMaterials) -> None:
+    """Two girls on an elephant are no two elephants, and the trailers of a truck no trucks."""
+    washed = "Two women wash an elephant.", ("two girls on an elephant", "the women wash it")
+    assert written(photographs, "swap-attribute", washed[0], *washed[1]) == {"A woman washes two elephants."}
+    assert written(photographs, "swap-attribute", washed[0], "two elephants") == set()
+    assert written(photographs, "swap-attribute", "A truck pulling two trailers.", "a truck with two trailers")

@@ -109,3 +109,9 @@ def test_a_number_word_may_be_said_of_the_number_that_it_names() -> None:
     assert "several" not in counts()
     for word, (least, greatest) in number_ranges().items():
         assert least <= counts().get(word, least) <= greatest
+
+
+def test_some_things_have_any_attribute_of_a_class() -> None:
+    assert LEXICON.is_usual("purple", "purse")
+    assert not LEXICON.is_usual("purple", "cat")
+    assert not LEXICON.is_usual("wooden", "purse")

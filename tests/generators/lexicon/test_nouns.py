@@ -123,7 +123,10 @@ def test_every_class_of_the_tables_is_known() -> None:
     classes = {row["class"] for row in read_rows("noun_classes")}
     named = {name for features in noun_features().values() for name in features.classes}
     named |= {parent for row in read_rows("noun_classes") for parent in cell_words(row["parents"])}
-    for table, columns in (("noun_compatibility", ("nouns", "others")), ("attribute_classes", ("beside", "never"))):
+    for table, columns in (
+        ("noun_compatibility", ("nouns", "others")),
+        ("attribute_classes", ("beside", "never", "usual")),
+    ):
         cells = (word for row in read_rows(table) for column in columns for word in cell_words(row[column]))
         named |= {word[1:] for word in cells if word.startswith("@")}
     assert named <= classes

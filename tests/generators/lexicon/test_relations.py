@@ -196,3 +196,18 @@ def test_nouns_of_a_class_are_known_by_the_last_word_of_a_compound() -> None:
 @pytest.mark.parametrize("phrase", ["away from", "far from", "without", "walk away from", "stand far from"])
 def test_denials_are_no_relations(phrase: str) -> None:
     assert LEXICON.analyse(phrase) is None
+
+
+@pytest.mark.parametrize("phrase", ["near", "talk to", "next to", "among", "kiss"])
+def test_mutual_relations_may_hold_in_both_directions(phrase: str) -> None:
+    assert LEXICON.is_mutual(phrase)
+
+
+@pytest.mark.parametrize("phrase", ["behind", "on", "carry", "chase"])
+def test_other_relations_hold_in_one_direction(phrase: str) -> None:
+    assert not LEXICON.is_mutual(phrase)
+
+
+def test_some_relations_keep_two_things_apart() -> None:
+    assert all(map(LEXICON.keeps_apart, ("behind", "drive in front of", "past")))
+    assert not any(map(LEXICON.keeps_apart, ("on", "inside", "carry", "with", "qwertz")))
