@@ -40,7 +40,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
 NAME = "rules-negatives"
-VERSION = 37
+VERSION = 38
 
 
 @dataclass(frozen=True, slots=True)

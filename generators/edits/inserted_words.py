@@ -66,4 +66,4 @@ def _split_phrase(wording: str) -> tuple[str, ...]:
         end = ends.get(at, at + 1)
         parts.append(" ".join(words[at:end]))
         at = end
-    return tuple(part for part in parts if part not in words_with("determiner"))
+    return tuple(part for part in parts if part not in words_with("filler"))

@@ -182,7 +182,7 @@ def test_a_relation_inserts_a_verb_and_a_preposition_without_the_parts_of_the_ol
     assert put_in("sitting next to", "laying next to") == ("laying",)
     assert put_in("with two", "without any") == ("without",)
     assert put_in("has a", "has no") == ("no",)
-    assert put_in("at the", "far from the") == ("far from",)
+    assert put_in("at the", "across from the") == ("across from",)
 
 
 def test_a_cap_holds_of_a_place_whatever_is_done_there() -> None:
