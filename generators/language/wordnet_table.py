@@ -57,7 +57,6 @@ class WordGraph:
         self._edges = {name: _views(arrays, f"{name}_at", name) for name in ("up", "down")}
         self._antonym_at, *self._antonym = _views(arrays, "antonym_at", "antonym_from", "antonym_to", "antonym_sense")
         self.number = lru_cache(maxsize=20_000)(self._find_number)  # a search in 150,000 spellings
-        self.spelling = lru_cache(maxsize=20_000)(self._find_spelling)
         (self.domain,) = _views(arrays, "domain")  # of each synset, an index in LEXICAL_DOMAINS
 
     def _find_number(self, lemma: str) -> int:
@@ -70,7 +69,7 @@ class WordGraph:
         """Return the spelling of a lemma, encoded."""
         return self._blob[self._lemma_at[word] : self._lemma_at[word + 1]]
 
-    def _find_spelling(self, word: int) -> str:
+    def spelling(self, word: int) -> str:
         """Return the spelling of a lemma."""
         return self.encoded(word).decode()
 

@@ -106,7 +106,7 @@ class RelationLexicon:
         self._contact = self.space.groups(_CONTACT)
         self.analyse = lru_cache(maxsize=None)(self._analyse)
         self._weak_states = lru_cache(maxsize=64)(self._find_weak_states)
-        self._excludes = lru_cache(maxsize=100_000)(self._find_excludes)
+        self._excludes = lru_cache(maxsize=10_000)(self._find_excludes)
 
     def _analyse(self, key: str) -> Relation | None:
         """Return the analysis of a phrase, or None if its verb or its preposition is not in the tables."""

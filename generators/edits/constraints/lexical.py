@@ -67,7 +67,7 @@ def split_relation(key: str) -> tuple[str, str]:
     return ("", key) if length == len(words) else (words[0], " ".join(words[1:]))
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=10_000)
 def relations_between(words: tuple[str, ...]) -> frozenset[str]:
     """Return the relation phrases among the words between two things; of a passive, the verb with "by"."""
     lexicon, found = load_relations(), set[str]()
@@ -81,7 +81,6 @@ def relations_between(words: tuple[str, ...]) -> frozenset[str]:
     return frozenset(key for key in found if key.endswith(" by") or lexicon.analyse(key) is not None)
 
 
-@lru_cache(maxsize=100_000)
 def supports_relation(stated: str, new: str, old: str, subject: str, thing: str) -> bool:
     """Return whether a stated relation of two things supports a new one rather than the one that it replaces."""
     if stated in {new, old}:
@@ -100,7 +99,7 @@ def verbs_in(line: tuple[str, ...]) -> frozenset[str]:
     return frozenset(verb for verb in verbs if lexicon.analyse(verb) is not None)
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)
 def may_be_same_action(stated: str, new: str, old: str) -> bool:
     """Return whether a verb of a caption may describe the action of a new relation, and not that of the old one."""
     one, other, before = map(load_relations().analyse, (stated, new, old))

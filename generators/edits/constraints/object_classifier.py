@@ -267,7 +267,7 @@ class PoolAssociations:
         # These caches go with the object, so that they do not keep the pool in memory.
         self.old_logits = lru_cache(maxsize=20_000)(partial(self._noun_logits, "old"))
         self.new_logits = lru_cache(maxsize=20_000)(partial(self._noun_logits, "new"))
-        self.link = lru_cache(maxsize=100_000)(self._find_link)
+        self.link = lru_cache(maxsize=20_000)(self._find_link)
         self.compound = lru_cache(maxsize=20_000)(self._find_compound)
 
     def _noun_logits(self, role: str, noun: str) -> Logits:

@@ -177,6 +177,6 @@ def _logits_of_noun(role: str, classes: frozenset[str] | None, new: str) -> Logi
 @lru_cache(maxsize=1)  # edits of one pool follow one another
 def _logits_of_counts(known: Knowledge) -> Callable[[str, str, str], Logits]:
     """Return cached sums of what depends on a pool; the cache goes with the function, so that it does not keep the pool."""
-    return lru_cache(maxsize=50_000)(
+    return lru_cache(maxsize=10_000)(
         lambda new, subject, thing: _weights().logits(features_of_counts(new, subject, thing, known))
     )
