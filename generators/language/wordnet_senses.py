@@ -34,10 +34,8 @@ _CAPTION_SENSES: Final = {row["noun"]: int(row["rank"]) for row in read_rows("no
 _PLANT: Final = LEXICAL_DOMAINS.index("noun.plant")
 _FOOD: Final = LEXICAL_DOMAINS.index("noun.food")
 _DOMINANCE_RATIO = 4  # count of the first sense to that of a visible one, from which the first is the main one
-COUNTING_SHARE, _NEAR_MAIN = (
-    0.10,
-    0.25,
-)  # of the lemma's count: a sense that counts; a sense good enough for a candidate
+COUNTING_SHARE: Final = 0.10  # of the lemma's count, of a sense that counts
+_NEAR_MAIN: Final = 0.25  # the same, of a sense that is good enough for a candidate
 _UNCOUNTED_SENSES = 2
 
 
@@ -77,9 +75,8 @@ class SenseWeights:
         best = next((at for at in visible if at == 0 or counts[0] < _DOMINANCE_RATIO * max(counts[at], 1)), 0)
         if self._graph.domain[senses[best]] != _PLANT:
             return best
-        eaten = (
-            at for at, synset in enumerate(senses) if self._graph.domain[synset] == _FOOD
-        )  # a banana, not its tree
+        # a banana, not its tree
+        eaten = (at for at, synset in enumerate(senses) if self._graph.domain[synset] == _FOOD)
         return next((at for at in eaten if counts[best] < _DOMINANCE_RATIO * max(counts[at], 1)), best)
 
     def means(self, word: int, pos: str, synset: int, least: float = _NEAR_MAIN) -> bool:

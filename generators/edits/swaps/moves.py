@@ -25,9 +25,8 @@ from pairwright.generators.edits.swaps.attributes import (
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
 
-_ATTRIBUTIVE: Final = frozenset(
-    {"RP", "JJ", "VBN"}
-)  # tags before a bare noun that belong to it: "a button | down | shirt"
+# Tags before a bare noun that belong to it: "a button | down | shirt".
+_ATTRIBUTIVE: Final = frozenset({"RP", "JJ", "VBN"})
 
 
 def move_attribute(caption: Caption, materials: EditMaterials, one: Modifier, other: Modifier) -> Swap:
