@@ -20,11 +20,11 @@ MAX_LENGTH = 1000  # upper limit of minItems and minLength
 
 _Schema = Mapping[str, Any] | bool
 
-_KEYWORDS = frozenset(
-    "type enum const properties required additionalProperties items anyOf $ref $defs minimum maximum exclusiveMinimum "
-    "exclusiveMaximum minLength maxLength minItems maxItems title description default examples deprecated $schema $id "
-    "$comment".split()
-)
+_NAMES = """
+type enum const properties required additionalProperties items anyOf $ref $defs minimum maximum exclusiveMinimum
+exclusiveMaximum minLength maxLength minItems maxItems title description default examples deprecated $schema $id $comment
+"""
+_KEYWORDS = frozenset(_NAMES.split())
 
 
 def schema_example(schema: Mapping[str, Any], salt: int) -> Any:
