@@ -8,6 +8,8 @@ Where a negative was written against a rewording (``generate negatives --both-si
 well, so the negative is also offered against the caption. ADD is not: there the caption is always shorter.
 """
 
+from collections import Counter
+
 import polars as pl
 
 from pairwright.filters.scorers.image_groups import text_group
@@ -30,6 +32,12 @@ def add_original_captions(frame: pl.DataFrame) -> pl.DataFrame:
     )
     plain = reworded.with_columns(id=pl.col("id") + "-plain", positive=pl.lit(""))
     return pl.concat([frame, plain])
+
+
+def offers_choice(frame: pl.DataFrame) -> bool:
+    """Return whether most captions have several kept rows of one type, of which one can be selected."""
+    counts = Counter(build_slot_keys(frame.filter(status="kept"))).values()
+    return sum(count > 1 for count in counts) > len(counts) / 2
 
 
 def build_slot_keys(frame: pl.DataFrame) -> list[str]:

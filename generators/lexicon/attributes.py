@@ -130,8 +130,18 @@ def counts() -> dict[str, int]:
 @lru_cache(maxsize=1)
 def number_ranges() -> dict[str, tuple[int, int]]:
     """Return the range (least, greatest) of each number word."""
-    rows = (row for row in read_rows("numbers") if row["least"])
-    return {row["word"]: (int(row["least"]), int(row["greatest"] or _UNLIMITED)) for row in rows}
+    return _ranges("least", "greatest")
+
+
+@lru_cache(maxsize=1)
+def own_number_ranges() -> dict[str, tuple[int, int]]:
+    """Return the ranges in which one captioner uses number words, where these differ."""
+    return _ranges("own_least", "own_greatest")
+
+
+def _ranges(least: str, greatest: str) -> dict[str, tuple[int, int]]:
+    rows = (row for row in read_rows("numbers") if row[least])
+    return {row["word"]: (int(row[least]), int(row[greatest] or _UNLIMITED)) for row in rows}
 
 
 @lru_cache(maxsize=5_000)

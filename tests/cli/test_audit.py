@@ -55,6 +55,24 @@ def test_the_next_step_reads_the_rows_as_the_audit_did(run: Run, tmp_path: Path)
     assert run(*suggested.split(), ok=False).returncode in {0, 3}
 
 
+def test_the_next_step_has_the_corpus_and_the_attacks_of_the_audit(run: Run, tmp_path: Path) -> None:
+    written(tmp_path / "rows.jsonl", hacked=True)
+    captions = [json.loads(line)["caption"] for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    (tmp_path / "captions.jsonl").write_text("".join(json.dumps({"caption": text}) + "\n" for text in captions))
+    done = run("audit", "rows.jsonl", "--corpus", "captions.jsonl", "--add-attacks", "cloze", ok=False)
+    suggested = "refine rows.jsonl --corpus captions.jsonl --add-attacks cloze --out rows-refined.jsonl"
+    assert done.stdout.splitlines()[-1] == f"Next: pairwright {suggested}"
+
+
+def test_where_most_captions_have_several_rows_the_next_step_selects_one(run: Run, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in written(tmp_path / "rows.jsonl", hacked=True).read_text().splitlines()]
+    more = [row | {"negative_caption": f"{word} {row['negative_caption']}"} for row in rows for word in ("a", "the")]
+    (tmp_path / "several.jsonl").write_text("".join(json.dumps(row) + "\n" for row in more))
+    done = run("audit", "several.jsonl", ok=False)
+    suggested = "refine several.jsonl --fix choose --out several-refined.jsonl"
+    assert done.stdout.splitlines()[-1] == f"Next: pairwright {suggested}"
+
+
 def test_a_build_that_can_be_hacked_names_the_method_that_refines_more(run: Run, tmp_path: Path) -> None:
     texts = [f"A {colour} cup {number} stands on the table." for number in range(60) for colour in ("red", "blue")]
     (tmp_path / "c.jsonl").write_text("".join(json.dumps({"caption": text}) + "\n" for text in texts))

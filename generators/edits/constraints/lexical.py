@@ -13,7 +13,7 @@ from pairwright.generators.lexicon.synonyms import rewordings
 from pairwright.generators.lexicon.tables import read_rows
 
 ONE_SENSE: Final = frozenset(row["noun"] for row in read_rows("noun_senses"))
-_AUXILIARIES: Final = frozenset({"be", "have"})
+AUXILIARIES: Final = frozenset({"be", "have"})
 
 
 def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
@@ -29,7 +29,7 @@ def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
 
 def plain_relation(key: str) -> str:
     """Return a relation without auxiliaries."""
-    return " ".join(word for word in key.split() if word not in _AUXILIARIES)
+    return " ".join(word for word in key.split() if word not in AUXILIARIES)
 
 
 @lru_cache(maxsize=20_000)

@@ -19,7 +19,7 @@ from pairwright.generators.edits.constraints.lexical import (
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.lexicon.attributes import counts, number_ranges, same_concept, share_class
+from pairwright.generators.lexicon.attributes import counts, number_ranges, own_number_ranges, same_concept, share_class
 from pairwright.generators.lexicon.relations import UNKNOWN
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
@@ -27,8 +27,6 @@ _POS: Final = {"object": "noun", "attribute": "adjective", "relation": "relation
 _SMALL: Final = frozenset({"a", "of", "-"})  # "a pair of"
 _ONE: Final = ARTICLES | {word for word, value in counts().items() if value == 1}
 _SEVERAL: Final = (3, 10**9)
-# "few" and "many" exclude each other for the same captioner, whatever the number.
-_CAPTION_RANGES: Final = {"few": (2, 3), "many": (4, 10**9), "numerous": (4, 10**9)}
 _SENSES: Final = 10  # WordNet senses of a noun that are read
 
 
@@ -108,7 +106,7 @@ def _range(word: str) -> tuple[int, ...]:
     """Return the range of a number word, (least, largest); empty for other words."""
     if word in _ONE:
         return (1, 1)
-    return _CAPTION_RANGES.get(word) or (_SEVERAL if is_vague(word) else number_ranges().get(word) or ())
+    return own_number_ranges().get(word) or (_SEVERAL if is_vague(word) else number_ranges().get(word) or ())
 
 
 def _is_one(words: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import ARTICLES
-from pairwright.generators.edits.constraints.lexical import split_relation
+from pairwright.generators.edits.constraints.lexical import AUXILIARIES, split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import Difference, TokenSpan, lower_words
 from pairwright.generators.edits.written.repairs import is_minor
@@ -41,7 +41,6 @@ _LIST_CONNECTIVES: Final = frozenset({",", "and", "or"})
 _PREPOSITIONAL: Final = frozenset({"IN", "RP", "TO"})
 _SEPARATORS: Final = frozenset(".;:!?()[]—–")  # sentence ends and parentheticals
 _FIRST_PERSON: Final = frozenset({"i", "you"})  # ", I changed it"
-_AUXILIARIES: Final = frozenset({"be", "have"})
 _DETERMINING: Final = frozenset({"DT", "PRP$", "CD", "JJ"})
 
 
@@ -178,7 +177,7 @@ def _trim_repairs(edit: Difference) -> Difference:
         if token.text.lower() in ARTICLES:  # of the noun itself, or of the one behind the addition
             one = bool(gone) and gone[-1].tag == "NN" == new[end - 1].tag and gone[-1].lemma not in _MASS
             return not determined and (one if first else not gone)
-        return not first and not acts and token.lemma in _AUXILIARIES
+        return not first and not acts and token.lemma in AUXILIARIES
 
     while end - 1 > start and is_extra(end - 1, first=False):
         end -= 1

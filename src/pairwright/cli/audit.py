@@ -1,5 +1,6 @@
 """``pairwright audit``: the accuracy of text-only attacks on a set of captions and negatives."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,8 @@ from pairwright.cli.output.summary import next_step, shown_reasons, skipped_line
 from pairwright.datasets.count_phrases import count_phrase
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pairwright.filters.audit.verdict import Audit
 
 _SHOWN = 4  # attacks of a summary
@@ -95,16 +98,19 @@ def audit(
     }
     lines = [*_lines(found, report, details=details), *skipped_lines(result), *(bill_lines(result) if bill else [])]
     if found.verdict == "hackable":
-        lines += _next_lines(input_, layout, on_error)
+        options = {"--corpus": corpus, "--add-attacks": added.without_model, "--format": layout}
+        options |= {"--on-error": "" if on_error == "stop" else on_error}
+        lines += _next_lines(input_, frame, options)
     emit(result, lines, as_json=as_json)
     if found.verdict == "hackable":
         exit_below_target()
 
 
-def _next_lines(input_: Path, layout: str, on_error: str) -> list[str]:
-    """Return how the rows of INPUT can be refined: a build's by its config, those of a file, read alike, by `refine`."""
+def _next_lines(input_: Path, frame: "pl.DataFrame", options: Mapping[str, str]) -> list[str]:
+    """Return how the rows of INPUT can be refined: a build's by its config, those of a file by `refine`, with the same options."""
     from pairwright.datasets.build_manifest import is_build, read_manifest
     from pairwright.datasets.directories import is_standard_input
+    from pairwright.filters.refinement.one_per_caption import offers_choice
 
     if is_build(input_):
         refine = (read_manifest(input_).get("config") or {}).get("refine") or {}
@@ -113,8 +119,9 @@ def _next_lines(input_: Path, layout: str, on_error: str) -> list[str]:
         return [StyledLine("Next: set `refine: {method: general}` in the config and build again.", "cyan")]
     if not input_.is_file() or input_.suffix == ".tar" or is_standard_input(input_):
         return []
-    reading = [*(["--format", layout] if layout else []), *(["--on-error", on_error] if on_error != "stop" else [])]
-    return next_step("refine", input_, *reading, "--out", input_.with_name(f"{input_.stem}-refined.jsonl"))
+    given = [word for option in options.items() if option[1] for word in option]
+    choose = ["--fix", "choose"] if offers_choice(frame) else []
+    return next_step("refine", input_, *given, *choose, "--out", input_.with_name(f"{input_.stem}-refined.jsonl"))
 
 
 def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:

@@ -40,7 +40,11 @@ def negatives(
     ] = None,
     per_type: Annotated[int, typer.Option(min=1, help="Negatives per caption and type.")] = 1,
     both_sides: Annotated[
-        bool, typer.Option("--both-sides", help="Write a hard positive for each negative, edited in the same place.")
+        bool,
+        typer.Option(
+            "--both-sides",
+            help="Write a hard positive for each negative: a reworded caption; for add, a true addition in the same place.",
+        ),
     ] = False,
     candidates: Annotated[
         int,

@@ -61,6 +61,11 @@ class ExtraAttacks:
         return cls(folders)
 
     @property
+    def without_model(self) -> str:
+        """The attacks that ask no model, as ``--add-attacks`` names them."""
+        return ",".join(f"{name}={folder}" if folder else name for name, folder in self.folders.items() if name != LLM)
+
+    @property
     def meaning(self) -> bool:
         """Whether the classifier of sentence embeddings is one of them."""
         return MEANING in self.folders
