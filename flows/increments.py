@@ -73,7 +73,7 @@ def discard_empty_increment(base: IncrementBase, done: Mapping[str, Sequence[Rec
 def increment_summary(manifest: Mapping[str, Any]) -> str:
     """Return a line of text about the last increment."""
     last = manifest["increments"][-1]
-    pairs, audit = last["pairs"], manifest["audit"]
+    pairs = last["pairs"]
     line = f"Version {last['number']}: {count_phrase(pairs['new'], 'new pair')} in {count_phrase(len(last['shards']), 'new shard')}"
     read = last["stages"]["pairs"]
     line += _old_pairs_summary(read["facts"], read["rejected"])
@@ -83,12 +83,20 @@ def increment_summary(manifest: Mapping[str, Any]) -> str:
             f"; the model failed on {count_phrase(failed, 'row')} (reasons in {INCREMENTS}/{last['number']:04d}/failed)"
         )
         line += ", --full retries those without an answer"
-    if audit.get("breaks"):
-        worst = audit["breaks"][0]
-        line += f"; audit of all versions: hackable ({worst['attack']} in {worst['of']}: {worst['accuracy']:.1%})"
+    return "; ".join((line, *increment_warnings(manifest))) + "."
+
+
+def increment_warnings(manifest: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with the texts of all versions together; empty for a dataset without increments."""
+    if not manifest.get("increments"):
+        return []
+    found = list[str]()
+    if breaks := manifest["audit"].get("breaks"):
+        worst = breaks[0]
+        found.append(f"audit of all versions: hackable ({worst['attack']} in {worst['of']}: {worst['accuracy']:.1%})")
     if mixed := mixed_generators(manifest["contents"].get("makers", ())):
-        line += f"; texts by different versions of a generator ({', '.join(mixed)}): --full makes all by the newest"
-    return f"{line}."
+        found.append(f"texts by different versions of a generator ({', '.join(mixed)}): --full makes all by the newest")
+    return found
 
 
 def mixed_generators(makers: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -25,6 +25,11 @@ def refuse_changed_settings(config: BuildConfig, before: Mapping[str, Any]) -> N
     """
     old, new = (_fixed_settings(each) for each in (before["config"], redact(config.model_dump(mode="json"))))
     differing = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    if outdated := [name for name in differing if _have_other_keys(old.get(name), new.get(name))]:
+        raise UsageError(
+            f"{', '.join(outdated)}: the last full build is by a version of pairwright that has other settings, so new "
+            "pairs would be processed differently. Build with --full."
+        )
     if differing:
         raise UsageError(
             f"{', '.join(differing)}: changed since the last full build, so new pairs would be processed differently. "
@@ -42,6 +47,11 @@ def shaping_settings(config: Mapping[str, Any]) -> dict[str, Any]:
             name: each for name, each in settings["llm"].items() if name not in {*_LLM_LIMITS, *_LLM_ACCESS}
         }
     return settings
+
+
+def _have_other_keys(old: Any, new: Any) -> bool:
+    """Return whether two sections have other settings, not only other values: they are of two versions of pairwright."""
+    return isinstance(old, dict) and isinstance(new, dict) and old.keys() != new.keys()
 
 
 def _fixed_settings(config: Mapping[str, Any]) -> dict[str, Any]:

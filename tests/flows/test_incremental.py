@@ -169,6 +169,7 @@ def test_an_increment_names_generators_of_which_there_are_several_versions(corpu
     assert "; texts by different versions of a generator (" in heard.notes[-1]
     assert f"{name} 0 and {newer}" in heard.notes[-1]
     assert heard.notes[-1].endswith("): --full makes all by the newest.")
+    assert any(f"{name} 0 and {newer}" in line for line in build_lines(copied / "build", made))
 
 
 def test_an_increment_of_the_same_rules_names_no_versions(both: Path) -> None:
@@ -380,6 +381,16 @@ def test_other_settings_than_those_of_the_full_build_are_refused(corpus: Path, c
     with pytest.raises(UsageError, match=r"refine: changed since the last full build.*--full"):
         build(config, copied / "build")
     assert manifest_of(copied / "build")["build"]["number"] == 1
+
+
+def test_settings_that_another_version_of_pairwright_has_are_not_said_to_be_changed(corpus: Path, copied: Path) -> None:
+    for path in (copied / "build" / "manifest.json", *(copied / "build" / "manifests").iterdir()):
+        manifest = json.loads(path.read_text())
+        manifest["config"]["refine"]["of_an_earlier_version"] = 1
+        path.write_text(json.dumps(manifest))
+    config = configured(copied, corpus, rows_of(corpus))
+    with pytest.raises(UsageError, match=r"refine: the last full build is by a version .* Build with --full\.$"):
+        build(config, copied / "build")
 
 
 def test_fields_of_the_input_that_an_earlier_version_did_not_have_are_no_changed_settings(

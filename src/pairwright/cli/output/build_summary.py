@@ -86,6 +86,8 @@ def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:
 
 def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False) -> list[str]:
     """Return the summary of a finished build: contents, types, shortfalls, cost, files."""
+    from pairwright.flows.increments import increment_warnings
+
     contents, shards = manifest["contents"], manifest["shards"]
     samples, pages = contents["samples"], "report.html, README.md (dataset card), manifest.json"
     tars = f"{shards.get('url') or 'shards'}/{shards['pattern']}"
@@ -97,6 +99,7 @@ def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False
         *map(warning, _input_lines(manifest)),
         *map(warning, _limit_lines(manifest)),
         *map(warning, _refine_lines(manifest)),
+        *map(warning, increment_warnings(manifest)),
         *_model_lines(folder, manifest),
         "",
         *([f"Shards: {tars}"] if shards.get("url") else []),
