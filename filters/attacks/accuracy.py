@@ -6,6 +6,7 @@ of all features. The accuracy is *folded*, max(a, 1 - a): a rule that is wrong i
 inverted, so it counts as 0.7. A tie, or a row without a score, counts half.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +66,11 @@ class MeasuredAttack:
     low: float
     high: float
     by_type: Mapping[str, "MeasuredAttack"]
+
+    @property
+    def accident(self) -> float:
+        """The probability of such an accuracy on as many rows, 0-1, if the attack is at chance level (normal approximation)."""
+        return math.erfc((2 * self.accuracy - 1) * math.sqrt(self.rows / 2))
 
     def as_json(self) -> dict[str, object]:
         """Return ``accuracy``, ``low``, ``high`` and ``rows``, without the types."""

@@ -16,14 +16,14 @@ CELLS = 25
 _SIDE = 240
 
 
-def draw_accuracy_bar(measured: MeasuredAttack, limit: float) -> str:
+def draw_accuracy_bar(measured: MeasuredAttack, limit: float, *, exceeds: bool) -> str:
     """Return a bar from 50% to 100% with the accuracy as a dot, its interval as a line and the limit as a tick."""
 
     def x(share: float) -> float:
         return 200 * min(max(share, 0.5), 1.0) - 100
 
     low, high, at, bound = x(measured.low), x(measured.high), x(measured.accuracy), x(limit)
-    broken = " over" if measured.accuracy > limit and measured.low > 0.5 else ""
+    broken = " over" if exceeds else ""
     label = f"{measured.accuracy:.1%}, 95% {measured.low:.1%} to {measured.high:.1%}"
     return (
         f'<svg class="scale{broken}" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{label}">'

@@ -100,13 +100,14 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _attacks(audit: Audit) -> str:
+    exceeding = {each.attack for each in audit.exceeded if each.of == ALL}
     rows = [
         (
             escape(name),
             f'<span class="note">{escape(describe_attack(name))}</span>',
             f"{one.accuracy:.1%}",
             f"{one.low:.1%} to {one.high:.1%}",
-            draw_accuracy_bar(one, audit.limit),
+            draw_accuracy_bar(one, audit.limit, exceeds=name in exceeding),
         )
         for name, one in audit.attacks.items()
     ]

@@ -1,11 +1,15 @@
 """Audit of a set of rows: every text-only attack, on all rows and by type, against the allowed accuracy.
 
-An attack exceeds the limit when its accuracy is above the limit and its interval above chance level: in a set of twenty
-rows some attack reaches 60% by accident. Each type counts by itself, as benchmarks report types separately.
+An attack exceeds the limit when its accuracy is above the limit and no accident: in a set of twenty rows some attack
+reaches 60% by chance. Each type counts by itself, as benchmarks report types separately, so there may be a hundred
+accuracies, of which a few are far from 50% by accident in any set. Hence the level `ACCIDENT` is divided by their
+number (Bonferroni): of sets of eight types of 54 rows without any difference one in twenty has an attack beyond its
+limit instead of nearly all (`benchmarks.audit_false_alarms`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
@@ -16,6 +20,7 @@ from pairwright.filters.audit.text_leaks import TextLeaks, find_text_leaks
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 
 ALL = "all"
+ACCIDENT: Final = 0.05  # probability that some attack exceeds the limit although all are at chance level, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,8 @@ class Audit:
         every = [ExceededLimit(name, ALL, one) for name, one in self.attacks.items()]
         several = [(name, one) for name, one in self.attacks.items() if len(one.by_type) > 1]
         every += [ExceededLimit(name, kind, each) for name, one in several for kind, each in one.by_type.items()]
-        found = [each for each in every if each.measured.accuracy > self.limit and each.measured.low > 0.5]
+        level = ACCIDENT / max(len(every), 1)
+        found = [each for each in every if each.measured.accuracy > self.limit and each.measured.accident <= level]
         return sorted(found, key=lambda each: (-each.measured.accuracy, each.attack, each.of))
 
     @property

@@ -153,4 +153,4 @@ def _reason(found: "Audit") -> str:
     if found.doubt:
         return found.doubt
     highest = max(one.high for one in found.attacks.values())
-    return f"no attack is above {found.limit:.0%}; the highest end of an interval is {highest:.1%}"
+    return f"no attack is reliably above {found.limit:.0%}; the highest end of an interval is {highest:.1%}"
