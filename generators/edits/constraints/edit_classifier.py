@@ -20,9 +20,8 @@ LABELS: Final = ("natural", "possibly_true")
 BIAS: Final = "bias"  # row of the weights that counts for every edit
 NONE: Final = "-"  # in names of features: no such word; tables are read without the spaces around a cell
 
-# Edits with at least the first probability of a natural text and at most the second of a true one go before the others.
-PREFERRED_NATURAL: Final = 0.88
-PREFERRED_POSSIBLY_TRUE: Final = 0.02
+PREFERRED_NATURAL: Final = 0.88  # probability of a natural text from which an edit goes before the others
+PREFERRED_POSSIBLY_TRUE: Final = 0.02  # probability of a true text up to which it does
 
 FloatArray = npt.NDArray[np.floating[Any]]
 Feature = tuple[str, float]
