@@ -3,8 +3,8 @@
     python -m benchmarks.audit_false_alarms CAPTIONS.jsonl [--sets 30]
 
 Rows of CAPTIONS are ``{"image_id", "captions": [...]}``. Both texts of a row are captions of images drawn at random, so
-every accuracy that is far from 50% is an accident. For sets of several types: the number of sets that are hackable, and
-of those that would be if each accuracy was judged alone, by its 95% interval.
+every accuracy that is far from 50% is so by chance. For sets of several types: the number of sets that are hackable,
+and of those that would be without a correction for multiple comparisons, by the 95% interval of each accuracy.
 """
 
 import argparse

@@ -68,8 +68,8 @@ class MeasuredAttack:
     by_type: Mapping[str, "MeasuredAttack"]
 
     @property
-    def accident(self) -> float:
-        """The probability of such an accuracy on as many rows, 0-1, if the attack is at chance level (normal approximation)."""
+    def p_value(self) -> float:
+        """Two-sided p-value of chance level, 0-1, by the normal approximation: the accuracy is folded."""
         return math.erfc((2 * self.accuracy - 1) * math.sqrt(self.rows / 2))
 
     def as_json(self) -> dict[str, object]:

@@ -1,10 +1,10 @@
 """Audit of a set of rows: every text-only attack, on all rows and by type, against the allowed accuracy.
 
-An attack exceeds the limit when its accuracy is above the limit and no accident: in a set of twenty rows some attack
-reaches 60% by chance. Each type counts by itself, as benchmarks report types separately, so there may be a hundred
-accuracies, of which a few are far from 50% by accident in any set. Hence the level `ACCIDENT` is divided by their
-number (Bonferroni): of sets of eight types of 54 rows without any difference one in twenty has an attack beyond its
-limit instead of nearly all (`benchmarks.audit_false_alarms`).
+An attack exceeds the limit when its accuracy is above the limit and significantly above chance level: in a set of
+twenty rows some attack reaches 60% by chance. Each type counts by itself, as benchmarks report types separately, so
+there may be a hundred accuracies, of which a few are far from 50% by chance in any set. Hence the significance level is
+corrected for their number (Bonferroni); without that nearly all sets of eight types of 54 rows in which nothing differs
+have an attack beyond the limit (`benchmarks.audit_false_alarms`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from pairwright.filters.audit.text_leaks import TextLeaks, find_text_leaks
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 
 ALL = "all"
-ACCIDENT: Final = 0.05  # probability that some attack exceeds the limit although all are at chance level, at most
+SIGNIFICANCE_LEVEL: Final = 0.05  # of all accuracies together
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class Audit:
         every = [ExceededLimit(name, ALL, one) for name, one in self.attacks.items()]
         several = [(name, one) for name, one in self.attacks.items() if len(one.by_type) > 1]
         every += [ExceededLimit(name, kind, each) for name, one in several for kind, each in one.by_type.items()]
-        level = ACCIDENT / max(len(every), 1)
-        found = [each for each in every if each.measured.accuracy > self.limit and each.measured.accident <= level]
+        level = SIGNIFICANCE_LEVEL / max(len(every), 1)
+        found = [each for each in every if each.measured.accuracy > self.limit and each.measured.p_value <= level]
         return sorted(found, key=lambda each: (-each.measured.accuracy, each.attack, each.of))
 
     @property

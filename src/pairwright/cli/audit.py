@@ -88,19 +88,14 @@ def audit(
     if report is not None:
         markdown = report.suffix.lower() == ".md"
         write_text(report, render_markdown(found, input_.name) if markdown else render_html(found, input_.name, gaps))
-    result: dict[str, Any] = {
-        **found.as_json(),
-        "left_out": sum(rejected.values()),
-        "rejected": rejected,
-        **policy.skipped.as_json(),
-        **({"report": str(report)} if report else {}),
-        **({"llm": bill} if bill else {}),
-    }
+    given = {name: value for name, value in (("report", str(report or "")), ("llm", bill)) if value}
+    left_out = {"left_out": sum(rejected.values()), "rejected": rejected}
+    result: dict[str, Any] = {**found.as_json(), **left_out, **policy.skipped.as_json(), **given}
     lines = [*_lines(found, report, details=details), *skipped_lines(result), *(bill_lines(result) if bill else [])]
     if found.verdict == "hackable":
+        error_option = "" if on_error == "stop" else on_error
         options = {"--corpus": corpus, "--add-attacks": added.without_model, "--format": layout}
-        options |= {"--on-error": "" if on_error == "stop" else on_error}
-        lines += _next_lines(input_, frame, options)
+        lines += _next_lines(input_, frame, {**options, "--on-error": error_option})
     emit(result, lines, as_json=as_json)
     if found.verdict == "hackable":
         exit_below_target()

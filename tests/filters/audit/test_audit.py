@@ -54,7 +54,7 @@ def test_a_set_of_exchangeable_texts_is_sound() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_many_small_types_without_any_difference_are_not_hackable(seed: int) -> None:
     found = run_audit(rows_of(exchangeable(8 * 54, seed), [f"type {at}" for at in range(8)]), seed=seed)
-    assert any(each.accuracy > 0.6 for one in found.attacks.values() for each in one.by_type.values())  # by accident
+    assert any(each.accuracy > 0.6 for one in found.attacks.values() for each in one.by_type.values())  # by chance
     assert not found.exceeded
 
 
